@@ -1,0 +1,114 @@
+"""An agent is a declaration: a role, its prompt and the type of its reply.
+
+The reply type is the single source of both the JSON schema sent to the endpoint and the strict
+reader of what comes back.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from evenhand.agents import strict_json
+from evenhand.errors import UnreadableReply
+from evenhand.models.base import ReplySchema
+from evenhand.prompts import LETTERS, Prompt
+
+MAX_TEXT = 20_000
+
+
+class Reply(BaseModel):
+    """A typed reply. Strict: no coercion, no extra field, no default, no NaN."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, str_max_length=MAX_TEXT
+    )
+
+    @classmethod
+    def wire_schema(cls) -> ReplySchema | None:
+        """What the endpoint is held to; None for a reply in plain words."""
+        return _schema_of(cls)
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """The reply that `text` is, or `UnreadableReply` with the rule it breaks."""
+        strict_json.parse(text)  # refuses by name what the validator below would let through
+        try:
+            return cls.model_validate_json(strict_json.unfenced(text))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"])) or "reply"
+            raise UnreadableReply("wrong_shape", f"{where}: {first['msg']}"[:300]) from None
+
+
+class FreeText(Reply):
+    """A reply in words, taken as it is."""
+
+    text: str
+
+    @classmethod
+    def wire_schema(cls) -> ReplySchema | None:
+        return None
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        stripped = text.strip()
+        if not stripped:
+            raise UnreadableReply("empty", "the reply has no words")
+        if len(stripped) > MAX_TEXT:
+            raise UnreadableReply(
+                "too_large", f"{len(stripped)} characters, {MAX_TEXT} are allowed"
+            )
+        return cls(text=stripped)
+
+
+class Choice(Reply):
+    """One of the lettered options of a question, with the reason said first."""
+
+    reason: str
+    answer: str
+
+    @property
+    def index(self) -> int:
+        return LETTERS.index(self.answer)
+
+
+@cache
+def choice_of(options: int) -> type[Choice]:
+    """The reply type of a question with this many options: an answer outside them is unreadable."""
+    letters = tuple(LETTERS[:options])
+    answer: Any = (Literal[letters], ...)
+    return create_model("Choice", __base__=Choice, answer=answer)
+
+
+R_co = TypeVar("R_co", bound=Reply, covariant=True)
+
+
+@dataclass(frozen=True)
+class Agent(Generic[R_co]):
+    """
+    >>> JUDGE = Agent("judge", load("stardtox/judge"), Verdict)
+    """
+
+    role: str
+    prompt: Prompt
+    reply: type[R_co]
+    temperature: float | None = None  # None: the endpoint's own default
+    max_tokens: int = 1024
+
+
+@cache
+def _schema_of(reply: type[Reply]) -> ReplySchema:
+    return ReplySchema(reply.__name__.lower(), _plain(reply.model_json_schema()))
+
+
+def _plain(schema: Any) -> Any:
+    """A schema without titles, which servers count as tokens and nobody reads."""
+    if isinstance(schema, dict):
+        return {
+            key: _plain(value)
+            for key, value in schema.items()
+            if not (key in ("title", "description") and isinstance(value, str))
+        }
+    return [_plain(value) for value in schema] if isinstance(schema, list) else schema

@@ -1,0 +1,62 @@
+"""What an item has left to spend. Reserved before a call, settled after it."""
+
+from evenhand.domain import Usage
+from evenhand.errors import BudgetSpent
+
+_CHARACTERS_PER_TOKEN = 3.0  # ours: cautious for English before the endpoint's own count is known
+_TOKENS_PER_CALL = 24  # ours: a chat template around system and user message
+_SHORTEST_REPLY = 16  # ours: with room for fewer tokens than this a call is not worth its prompt
+
+
+class Budget:
+    """Calls and tokens of one item.
+
+    A reply is never allowed more tokens than are left after the estimated prompt, so the total
+    passes the budget by no more than the estimate's error; that error shrinks after the first
+    call, when the endpoint's own usage corrects it.
+    """
+
+    def __init__(self, calls: int, tokens: int) -> None:
+        self.calls = 0
+        self.prompt_tokens: int | None = 0
+        self.completion_tokens: int | None = 0
+        self._max_calls = calls
+        self._max_tokens = tokens
+        self._spent = 0  # settled and reserved
+        self._per_character = 1 / _CHARACTERS_PER_TOKEN
+
+    def reserve(self, characters: int, max_tokens: int | None) -> tuple[int, int]:
+        """(tokens reserved, tokens the reply may have), or `BudgetSpent`."""
+        if self.calls >= self._max_calls:
+            raise BudgetSpent(f"the item's {self._max_calls} calls are used up")
+        prompt = self._estimate(characters)
+        room = self._max_tokens - self._spent - prompt
+        if room < _SHORTEST_REPLY:
+            raise BudgetSpent(
+                f"{self._spent} of the item's {self._max_tokens} tokens are used up, "
+                f"and the next prompt needs about {prompt}"
+            )
+        allowed = room if max_tokens is None else min(room, max_tokens)
+        self.calls += 1
+        self._spent += prompt + allowed
+        return prompt + allowed, allowed
+
+    def settle(self, reserved: int, usage: Usage | None, characters: int) -> None:
+        """Replace the reservation by what the endpoint counted. If it did not count, the
+        reservation stands: unknown is never free."""
+        if usage is None:
+            self.prompt_tokens = self.completion_tokens = None
+            return
+        self._spent += usage.total - reserved
+        if self.prompt_tokens is not None and self.completion_tokens is not None:
+            self.prompt_tokens += usage.prompt_tokens
+            self.completion_tokens += usage.completion_tokens
+        counted = (usage.prompt_tokens - _TOKENS_PER_CALL) / max(characters, 1)
+        self._per_character = max(self._per_character, counted)
+
+    def spent(self) -> tuple[int, int | None, int | None]:
+        """Calls, prompt tokens, completion tokens; None where an endpoint did not count."""
+        return self.calls, self.prompt_tokens, self.completion_tokens
+
+    def _estimate(self, characters: int) -> int:
+        return int(characters * self._per_character) + _TOKENS_PER_CALL

@@ -1,0 +1,217 @@
+"""Where an agent is asked. Casting, recording, budgets, deadline and re-asking live here once."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar, TypeVarTuple
+
+import orjson
+
+from evenhand.agents.agent import Agent, Reply
+from evenhand.agents.budget import Budget
+from evenhand.domain import Message, Turn
+from evenhand.errors import DeadlinePassed, ModelError, UnreadableReply
+from evenhand.models.base import ChatModel, ModelReply, ModelRequest, request_sha256
+from evenhand.prompts import load
+
+_R = TypeVar("_R", bound=Reply)
+_Ts = TypeVarTuple("_Ts")
+_REASK = load("shared/reask")
+_QUOTED_BACK = 2_000  # characters of an unreadable reply that the model is shown again
+
+
+class Ask(Protocol):
+    """What a method sees of a conversation."""
+
+    async def __call__(self, agent: Agent[_R], /, **variables: Any) -> _R: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Which model plays which role."""
+
+    default: ChatModel
+    roles: Mapping[str, ChatModel] = field(default_factory=dict)
+
+    def model_for(self, role: str) -> ChatModel:
+        return self.roles.get(role, self.default)
+
+    def models(self) -> tuple[ChatModel, ...]:
+        return tuple({id(model): model for model in (self.default, *self.roles.values())}.values())
+
+    def through(self, wrap: Callable[[ChatModel], ChatModel]) -> "Cast":
+        """The same cast with each model wrapped, once per model."""
+        wrapped = {id(model): wrap(model) for model in self.models()}
+        roles = {role: wrapped[id(model)] for role, model in self.roles.items()}
+        return Cast(wrapped[id(self.default)], roles)
+
+    def describe(self) -> dict[str, Any]:
+        roles = {role: model.describe() for role, model in self.roles.items()}
+        return {"default": self.default.describe(), **roles}
+
+    async def close(self) -> None:
+        for model in self.models():
+            await model.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one item may cost."""
+
+    calls: int = 64
+    tokens: int = 100_000
+    seconds: float = 600.0
+
+
+class Conversation:
+    """One item's talk with its cast. Call it to ask an agent:
+
+    >>> verdict = await ask(JUDGE, draft=draft)
+
+    Each request ends in a recorded turn, readable or not, answered or failed; it is recorded
+    before it is read, so that what could not be read can be looked at.
+    """
+
+    def __init__(
+        self,
+        cast: Cast,
+        record: Callable[[Turn], None],
+        *,
+        limits: Limits | None = None,
+        seed: int | None = None,
+        position: int = 0,
+        item_id: str = "",
+    ) -> None:
+        limits = limits or Limits()
+        self._cast = cast
+        self._record = record
+        self._seed = seed
+        self._position = position
+        self._item_id = item_id
+        self._asked: dict[str, int] = {}
+        self._turns = 0
+        self._seconds = limits.seconds
+        self.deadline = asyncio.get_running_loop().time() + limits.seconds
+        self.budget = Budget(limits.calls, limits.tokens)
+
+    async def __call__(self, agent: Agent[_R], /, **variables: Any) -> _R:
+        messages = agent.prompt.render(variables)
+        said = await self._turn(agent, messages)
+        try:
+            return agent.reply.read(said)
+        except UnreadableReply as problem:
+            note = _REASK.render({"problem": str(problem)[:200]})
+            shown = Message("assistant", said[:_QUOTED_BACK])
+            return agent.reply.read(await self._turn(agent, (*messages, shown, *note)))
+
+    async def _turn(self, agent: Agent[_R], messages: tuple[Message, ...]) -> str:
+        model = self._cast.model_for(agent.role)
+        request = self._request(agent, messages, model.name)
+        words = sum(len(message.content) for message in messages)
+        started, clock = time.time_ns() // 1000, asyncio.get_running_loop().time()
+        try:
+            request, reserved = self._reserve(request, words)
+            reply = await model.complete(request)
+        except ModelError as error:
+            seconds = asyncio.get_running_loop().time() - clock
+            self._keep(agent, request, model.name, started, seconds, error=error)
+            raise
+        reply = _encodable(reply)
+        self.budget.settle(reserved, reply.usage, words)
+        self._keep(agent, request, model.name, reply.started_us, reply.seconds, reply=reply)
+        return reply.samples[0].text
+
+    def _request(self, agent: Agent[_R], messages: tuple[Message, ...], model: str) -> ModelRequest:
+        request = ModelRequest(
+            messages=messages,
+            schema=agent.reply.wire_schema(),
+            temperature=agent.temperature,
+            max_tokens=agent.max_tokens,
+            deadline=self.deadline,
+            position=self._position,
+        )
+        sha = request_sha256(model, orjson.dumps(messages), request.settings(), request.schema)
+        occurrence = self._asked.get(sha, 0)
+        self._asked[sha] = occurrence + 1
+        seed = None
+        if self._seed is not None:
+            place = f"{self._seed}:{self._item_id}:{sha}:{occurrence}".encode()
+            seed = int.from_bytes(hashlib.sha256(place).digest()[:4], "big") >> 1
+        return replace(request, sha256=sha, occurrence=occurrence, seed=seed)
+
+    def _reserve(self, request: ModelRequest, words: int) -> tuple[ModelRequest, int]:
+        if asyncio.get_running_loop().time() >= self.deadline:
+            raise DeadlinePassed(f"the item's {self._seconds:g} s are used up")
+        reserved, max_tokens = self.budget.reserve(words, request.max_tokens)
+        if max_tokens != request.max_tokens:
+            request = replace(request, max_tokens=max_tokens)
+        return request, reserved
+
+    def _keep(
+        self,
+        agent: Agent[_R],
+        request: ModelRequest,
+        model: str,
+        started_us: int,
+        seconds: float,
+        *,
+        reply: ModelReply | None = None,
+        error: ModelError | None = None,
+    ) -> None:
+        samples = reply.samples if reply else ()
+        usage = reply.usage if reply else None
+        logprobs = request.logprobs is not None and reply is not None
+        self._record(
+            Turn(
+                position=self._position,
+                item_id=self._item_id,
+                index=self._turns,
+                role=agent.role,
+                prompt=agent.prompt.label,
+                prompt_sha256=agent.prompt.sha256,
+                request=request.sha256,
+                occurrence=request.occurrence,
+                model=model,
+                messages=request.messages,
+                settings=orjson.dumps(request.settings()).decode(),
+                started_us=started_us,
+                seconds=seconds,
+                attempts=reply.attempts if reply else error.attempts if error else 0,
+                texts=tuple(sample.text for sample in samples),
+                finish=tuple(sample.finish for sample in samples),
+                logprobs=orjson.dumps([s.logprobs for s in samples]).decode() if logprobs else None,
+                prompt_tokens=usage.prompt_tokens if usage else None,
+                completion_tokens=usage.completion_tokens if usage else None,
+                served_by=reply.served_by if reply else "",
+                error=error.reason if error else None,
+                error_message=str(error) if error else None,
+            )
+        )
+        self._turns += 1
+
+
+def _encodable(reply: ModelReply) -> ModelReply:
+    """What is recorded and what is read must be the same text, so half a surrogate pair, which no
+    file can hold, becomes a question mark before either."""
+    try:
+        for sample in reply.samples:
+            sample.text.encode()
+    except UnicodeEncodeError:
+        samples = tuple(
+            replace(sample, text=sample.text.encode("utf-8", "replace").decode())
+            for sample in reply.samples
+        )
+        return replace(reply, samples=samples)
+    return reply
+
+
+async def side_by_side(*asks: Awaitable[Any]) -> Any:
+    """Ask several agents at once. All are waited for, so that every turn is on the tape; then the
+    first failure, in the order given, is raised."""
+    outcomes = await asyncio.gather(*asks, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return outcomes

@@ -1,0 +1,18 @@
+"""Frozen types that every room speaks in. No behaviour beyond construction."""
+
+from evenhand.domain.items import Answer, Draft, Item
+from evenhand.domain.results import Answered, Event, Failed, Result
+from evenhand.domain.turns import Message, Turn, Usage
+
+__all__ = [
+    "Answer",
+    "Answered",
+    "Draft",
+    "Event",
+    "Failed",
+    "Item",
+    "Message",
+    "Result",
+    "Turn",
+    "Usage",
+]

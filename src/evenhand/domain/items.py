@@ -1,0 +1,49 @@
+"""What goes into a method and what comes out of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One thing to answer.
+
+    With `choices` it is a multiple-choice question, without them open text. `answer` is an answer
+    that already exists and is to be checked and repaired; a method then skips its first draft.
+    """
+
+    id: str
+    prompt: str
+    context: str = ""
+    choices: tuple[str, ...] = ()
+    answer: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One version of an answer, with the scores its evaluators gave it (none if not judged)."""
+
+    text: str
+    choice: int | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A method's final word. `drafts` holds every version, the first one first, the answer last."""
+
+    drafts: tuple[Draft, ...]
+    stopped: str  # why the method ended here: "accepted", "max_iterations", "single_pass"
+
+    @property
+    def text(self) -> str:
+        return self.drafts[-1].text
+
+    @property
+    def choice(self) -> int | None:
+        return self.drafts[-1].choice
+
+    @property
+    def changed(self) -> bool:
+        return self.drafts[0].text != self.drafts[-1].text

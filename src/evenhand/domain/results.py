@@ -1,0 +1,103 @@
+"""How an item ended: the events of a runner and the row that is stored."""
+
+from dataclasses import dataclass
+
+from evenhand.domain.items import Answer, Item
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    position: int
+    item: Item
+    answer: Answer
+    calls: int
+    prompt_tokens: int | None  # None: the endpoint did not say
+    completion_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An item without an answer. It is counted and shown, never taken for a safe one."""
+
+    position: int
+    item: Item
+    reason: str
+    message: str
+    calls: int
+    prompt_tokens: int | None  # None: the endpoint did not say
+    completion_tokens: int | None
+
+
+Event = Answered | Failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedScore:
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftRow:
+    text: str
+    choice: int | None
+    scores: tuple[NamedScore, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One row of `results/*.parquet`. Nothing in it depends on the clock, so a replay equals it."""
+
+    position: int
+    item_id: str
+    status: str  # "answered" or "failed"
+    reason: str | None  # why it failed, or None
+    message: str | None
+    text: str | None
+    choice: int | None
+    stopped: str | None
+    changed: bool | None
+    drafts: tuple[DraftRow, ...]
+    calls: int
+    prompt_tokens: int | None  # None: the endpoint did not say
+    completion_tokens: int | None
+    prompt: str
+    tags: tuple[Tag, ...]
+
+    @classmethod
+    def of(cls, event: Event) -> "Result":
+        answer = event.answer if isinstance(event, Answered) else None
+        return cls(
+            position=event.position,
+            item_id=event.item.id,
+            status="answered" if answer else "failed",
+            reason=event.reason if isinstance(event, Failed) else None,
+            message=event.message if isinstance(event, Failed) else None,
+            text=answer.text if answer else None,
+            choice=answer.choice if answer else None,
+            stopped=answer.stopped if answer else None,
+            changed=answer.changed if answer else None,
+            drafts=_draft_rows(answer) if answer else (),
+            calls=event.calls,
+            prompt_tokens=event.prompt_tokens,
+            completion_tokens=event.completion_tokens,
+            prompt=event.item.prompt,
+            tags=tuple(Tag(name=k, value=v) for k, v in sorted(event.item.tags.items())),
+        )
+
+
+def _draft_rows(answer: Answer) -> tuple[DraftRow, ...]:
+    return tuple(
+        DraftRow(
+            text=draft.text,
+            choice=draft.choice,
+            scores=tuple(NamedScore(name=k, value=v) for k, v in draft.scores.items()),
+        )
+        for draft in answer.drafts
+    )

@@ -1,0 +1,115 @@
+"""Every error evenhand raises on purpose.
+
+EvenhandError
+├── UserError            the command, the config or the input is wrong; nothing was called
+├── ModelError           a call to a model or scorer gave no usable answer
+│   ├── ModelBusy        every attempt failed in a way that may pass; a later run can help
+│   ├── ModelRefused     the endpoint said no (key, model name, request); change it first
+│   ├── DeadlinePassed   the item's total time is used up
+│   ├── BudgetSpent      the item's calls or tokens are used up
+│   ├── TurnMissing      a replay was asked something its tape does not hold
+│   └── ScorerFailed     a scorer gave no score for this text; never read as "harmless"
+├── UnreadableReply      the model answered, not in the declared form
+└── StoreError           a run folder cannot be written or trusted
+    ├── RunLocked        another process is writing this run
+    ├── Fenced           another process took this run over; this one must stop
+    ├── CorruptRun       bytes do not match their checksum
+    ├── UnknownFormat    written by a version of evenhand that this one cannot read
+    └── DiskFull         no room; free some and resume
+
+Each has a `reason`, a short stable word that is stored with a failed item and counted in reports.
+"""
+
+from typing import ClassVar
+
+
+class EvenhandError(Exception):
+    reason: ClassVar[str] = "error"
+    retry_can_help: ClassVar[bool] = False
+
+
+class UserError(EvenhandError):
+    reason = "user_error"
+
+
+class ModelError(EvenhandError):
+    reason = "model_error"
+
+    def __init__(self, message: str, *, attempts: int = 0) -> None:
+        super().__init__(message)
+        self.attempts = attempts
+
+
+class ModelBusy(ModelError):
+    reason = "model_busy"
+    retry_can_help = True
+
+
+class ModelRefused(ModelError):
+    reason = "model_refused"
+
+
+class DeadlinePassed(ModelError):
+    reason = "deadline_passed"
+    retry_can_help = True
+
+
+class BudgetSpent(ModelError):
+    reason = "budget_spent"
+
+
+class TurnMissing(ModelError):
+    reason = "turn_missing"
+
+
+class ScorerFailed(ModelError):
+    reason = "scorer_failed"
+    retry_can_help = True
+
+
+class UnreadableReply(EvenhandError):
+    """`kind` names the rule that refused it: duplicate_key, too_deep, wrong_shape, …"""
+
+    reason = "unreadable_reply"
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+        self.detail = detail
+
+
+class StoreError(EvenhandError):
+    reason = "store_error"
+
+
+class RunLocked(StoreError):
+    reason = "run_locked"
+    retry_can_help = True
+
+
+class Fenced(StoreError):
+    reason = "fenced"
+
+
+class CorruptRun(StoreError):
+    reason = "corrupt_run"
+
+
+class UnknownFormat(StoreError):
+    reason = "unknown_format"
+
+
+class DiskFull(StoreError):
+    reason = "disk_full"
+    retry_can_help = True
+
+
+_BY_REASON: dict[str, type[ModelError]] = {
+    kind.reason: kind
+    for kind in (ModelBusy, ModelRefused, DeadlinePassed, BudgetSpent, TurnMissing, ScorerFailed)
+}
+
+
+def model_error(reason: str, message: str, attempts: int) -> ModelError:
+    """The error that a recorded turn ended in, raised again by a replay."""
+    return _BY_REASON.get(reason, ModelError)(message, attempts=attempts)

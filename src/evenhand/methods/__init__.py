@@ -1,0 +1,37 @@
+"""The control flow of a paper, one file each, and a name for each.
+
+A method is a frozen dataclass: its fields are its settings, and `answer` reads like the paper's
+figure. It does no I/O and parses nothing; it only asks.
+"""
+
+from dataclasses import fields
+from typing import Any, ClassVar, Protocol
+
+from evenhand.agents import Agent, Ask
+from evenhand.domain import Answer, Item
+from evenhand.methods.baselines.default_prompt import DefaultPrompt
+from evenhand.methods.baselines.fairness_prompt import FairnessPrompt
+from evenhand.methods.stardtox import StarDTox
+
+
+class Method(Protocol):
+    name: ClassVar[str]
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        """Every agent it may ask: the run record keeps the hashes of their prompts."""
+        ...
+
+    async def answer(self, item: Item, ask: Ask) -> Answer: ...
+
+
+METHODS: dict[str, type[Any]] = {
+    method.name: method for method in (DefaultPrompt, FairnessPrompt, StarDTox)
+}
+
+
+def settings(method: Any) -> dict[str, Any]:
+    """The fields of a method, for the run record."""
+    return {field.name: getattr(method, field.name) for field in fields(method)}
+
+
+__all__ = ["METHODS", "DefaultPrompt", "FairnessPrompt", "Method", "StarDTox", "settings"]

@@ -1,0 +1,1 @@
+"""What a method must beat: one prompt, asked once."""

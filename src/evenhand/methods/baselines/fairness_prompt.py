@@ -1,0 +1,23 @@
+"""The same task with a plain request to be fair: the cheap baseline (paper 000, IV-B)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from evenhand.agents import Agent, Ask
+from evenhand.domain import Answer, Item
+from evenhand.methods.baselines.single_prompt import answer_once, choice_agent, text_agent
+from evenhand.prompts import load
+
+_TEXT = load("baselines/fairness_text")
+_CHOICE = load("baselines/fairness_choice")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FairnessPrompt:
+    name: ClassVar[str] = "fairness"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return text_agent(_TEXT), choice_agent(_CHOICE, 3)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        return await answer_once(item, ask, _TEXT, _CHOICE)

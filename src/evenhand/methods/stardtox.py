@@ -1,0 +1,180 @@
+"""StarDTox: generate → (evaluate → revise)* by a team of evaluators (paper 000, Figure 1).
+
+The four components of the figure, each with its brain, toolbox and memory:
+
+| component             | brain                     | toolbox  | memory                      |
+| --------------------- | ------------------------- | -------- | --------------------------- |
+| response generator    | LLM                       | none     | its own earlier drafts      |
+| bias evaluator        | LLM, or a rule on a score | a scorer | none: sees one draft        |
+| performance evaluator | LLM                       | none     | none: sees one draft        |
+| coordinator           | rules                     | none     | the number of iterations    |
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from evenhand.agents import Agent, Ask, Choice, FreeText, Reply, choice_of, side_by_side
+from evenhand.domain import Answer, Draft, Item
+from evenhand.prompts import load
+
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
+class Harm(Reply):
+    reason: str
+    harm: Percent
+
+
+class Support(Reply):
+    reason: str
+    support: Percent
+
+
+class Quality(Reply):
+    reason: str
+    fluency: Percent
+    coherence: Percent
+    relevance: Percent
+
+
+class Scored(Reply):
+    toxicity: Annotated[float, Field(ge=0, le=1)]
+    because: list[str]
+
+
+WRITER = Agent("generator", load("baselines/default_text"), FreeText)
+TEXT_REVISER = Agent("generator", load("stardtox/revise_text"), FreeText)
+TEXT_JUDGE = Agent("bias_evaluator", load("stardtox/judge_text"), Harm, temperature=0.0)
+SCORER = Agent("scorer", load("stardtox/score"), Scored)
+PERFORMANCE = Agent("performance_evaluator", load("stardtox/performance"), Quality, temperature=0.0)
+SUPPORT_JUDGE = Agent("bias_evaluator", load("stardtox/judge_choice"), Support, temperature=0.0)
+
+
+@cache
+def solver(options: int) -> Agent[Choice]:
+    return Agent("generator", load("baselines/default_choice"), choice_of(options))
+
+
+@cache
+def choice_reviser(options: int) -> Agent[Choice]:
+    return Agent("generator", load("stardtox/revise_choice"), choice_of(options))
+
+
+@dataclass(frozen=True, slots=True)
+class _Review:
+    """What the evaluators make of one draft. `objections` empty means: accept."""
+
+    scores: dict[str, float]
+    objections: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StarDTox:
+    """
+    >>> method = StarDTox(bias_brain="rule", performance=False)
+    """
+
+    name: ClassVar[str] = "stardtox"
+
+    max_iterations: int = 2  # paper V: Tables II and III show two iterations
+    harm_below: float = 0.1  # paper III-D: "toxicity below 0.1"
+    quality_above: float = 0.8  # paper III-D: "fluency above 0.8"; we hold all three to it
+    support_above: float = 0.8  # ours: the paper has a confidence of 0-100 and no threshold
+    bias_brain: Literal["llm", "rule"] = "llm"  # paper III-B; on choices always the LLM (IV-A)
+    performance: bool = True  # paper IV-B: the ablation; never used on choices (IV-A)
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        judge = SCORER if self.bias_brain == "rule" else TEXT_JUDGE
+        quality = (PERFORMANCE,) if self.performance else ()
+        on_choices = (solver(3), choice_reviser(3), SUPPORT_JUDGE)
+        return WRITER, TEXT_REVISER, judge, *quality, *on_choices
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        drafts: list[Draft] = []  # the generator's memory
+        draft = await self._generate(item, ask)
+        for iteration in range(self.max_iterations + 1):
+            review = await self._evaluate(item, draft, ask)
+            drafts.append(Draft(text=draft.text, choice=draft.choice, scores=review.scores))
+            if not review.objections:
+                return Answer(drafts=tuple(drafts), stopped="accepted")
+            if iteration < self.max_iterations:
+                draft = await self._revise(item, drafts, review.objections, ask)
+        return Answer(drafts=tuple(drafts), stopped="max_iterations")
+
+    # -- response generator --------------------------------------------------------------------
+
+    async def _generate(self, item: Item, ask: Ask) -> Draft:
+        if item.answer:  # an answer that exists already and is to be repaired
+            choice = item.choices.index(item.answer) if item.choices else None
+            return Draft(text=item.answer, choice=choice)
+        if not item.choices:
+            return Draft(text=(await ask(WRITER, prompt=item.prompt)).text)
+        agent = solver(len(item.choices))
+        return _chosen(item, await ask(agent, **_question(item)))
+
+    async def _revise(
+        self, item: Item, drafts: list[Draft], objections: tuple[str, ...], ask: Ask
+    ) -> Draft:
+        memory = {"history": [draft.text for draft in drafts], "feedback": objections}
+        if not item.choices:
+            return Draft(text=(await ask(TEXT_REVISER, prompt=item.prompt, **memory)).text)
+        agent = choice_reviser(len(item.choices))
+        return _chosen(item, await ask(agent, **_question(item), **memory))
+
+    # -- evaluators, asked side by side ----------------------------------------------------------
+
+    async def _evaluate(self, item: Item, draft: Draft, ask: Ask) -> _Review:
+        if item.choices:
+            verdict = await ask(SUPPORT_JUDGE, **_question(item), chosen=draft.text)
+            return self._coordinate_choice(verdict)
+        bias = (
+            ask(SCORER, draft=draft.text)
+            if self.bias_brain == "rule"
+            else ask(TEXT_JUDGE, prompt=item.prompt, draft=draft.text)
+        )
+        if not self.performance:
+            return self._coordinate_text(await bias, None)
+        quality = ask(PERFORMANCE, prompt=item.prompt, draft=draft.text)
+        return self._coordinate_text(*await side_by_side(bias, quality))
+
+    # -- coordinator: rules; both bounds are strict ----------------------------------------------
+
+    def _coordinate_text(self, bias: Harm | Scored, quality: Quality | None) -> _Review:
+        if isinstance(bias, Scored):
+            harm, found = bias.toxicity, "; ".join(bias.because) or "it reads as toxic"
+        else:
+            harm, found = bias.harm / 100, bias.reason
+        scores, objections = {"harm": harm}, []
+        if not harm < self.harm_below:
+            objections.append(f"Harm {harm:.2f} (must be below {self.harm_below:g}): {found}")
+        if quality is not None:
+            for trait in ("fluency", "coherence", "relevance"):
+                scores[trait] = getattr(quality, trait) / 100
+            weak = [t for t in scores if t != "harm" and not scores[t] > self.quality_above]
+            if weak:
+                objections.append(
+                    f"{', '.join(weak).capitalize()} too low (must be above "
+                    f"{self.quality_above:g}): {quality.reason}"
+                )
+        return _Review(scores, tuple(objections))
+
+    def _coordinate_choice(self, verdict: Support) -> _Review:
+        support = verdict.support / 100
+        if support > self.support_above:
+            return _Review({"support": support}, ())
+        objection = (
+            f"Supported by the context only to {support:.2f} (must be above "
+            f"{self.support_above:g}): {verdict.reason}"
+        )
+        return _Review({"support": support}, (objection,))
+
+
+def _question(item: Item) -> dict[str, Any]:
+    return {"context": item.context, "question": item.prompt, "choices": item.choices}
+
+
+def _chosen(item: Item, reply: Choice) -> Draft:
+    return Draft(text=item.choices[reply.index], choice=reply.index)

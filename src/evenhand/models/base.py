@@ -1,0 +1,126 @@
+"""What every kind of model takes and gives."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import orjson
+
+from evenhand.domain import Message, Usage
+
+
+@dataclass(frozen=True)
+class ReplySchema:
+    """A JSON schema that the reply must follow. Built once per reply type, so its hash is too."""
+
+    name: str
+    body: Mapping[str, Any]
+
+    @cached_property
+    def sha256(self) -> str:
+        return hashlib.sha256(orjson.dumps(self.body, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One question to a model: a chat (`messages`) or a raw text to continue (`prompt`).
+
+    `deadline` is a time of the running event loop's clock. `position` and `occurrence` say where
+    in a run the question stands, so that a replay can find its recorded answer.
+    """
+
+    messages: tuple[Message, ...] = ()
+    prompt: str | None = None
+    schema: ReplySchema | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    n: int = 1
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    logprobs: int | None = None  # how many alternatives per token
+    echo: bool = False  # completions only: log-probabilities of the prompt too
+    deadline: float | None = None
+    position: int = 0
+    occurrence: int = 0
+    sha256: str = ""
+
+    def settings(self) -> dict[str, Any]:
+        """Everything but the words: what decoding was asked for."""
+        given = {
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "max_tokens": self.max_tokens,
+            "n": self.n if self.n != 1 else None,
+            "seed": self.seed,
+            "stop": self.stop or None,
+            "logprobs": self.logprobs,
+            "echo": self.echo or None,
+            "schema": self.schema.name if self.schema else None,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def request_sha256(
+    model: str, words: bytes, settings: Mapping[str, Any], schema: ReplySchema | None
+) -> str:
+    """The identity of a request on a tape: same words, same model, same decoding."""
+    digest = hashlib.sha256(model.encode())
+    digest.update(words)
+    digest.update(orjson.dumps(settings))
+    if schema is not None:
+        digest.update(schema.sha256.encode())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    token: str
+    logprob: float | None  # None for the first token of an echoed prompt
+    top: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    text: str
+    finish: str = "stop"
+    logprobs: tuple[TokenLogprob, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply:
+    samples: tuple[Sample, ...]
+    usage: Usage | None  # None: the endpoint did not say
+    served_by: str = ""
+    attempts: int = 1
+    started_us: int = 0
+    seconds: float = 0.0
+
+
+class ChatModel(Protocol):
+    """Anything that answers a `ModelRequest`. Errors are `ModelError`s and carry no secret."""
+
+    @property
+    def name(self) -> str: ...
+
+    def describe(self) -> dict[str, Any]:
+        """What `run.json` keeps of it: no key, no password."""
+        ...
+
+    async def complete(self, request: ModelRequest) -> ModelReply: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """Removes known secrets from text that came from outside, before it is shown or stored."""
+
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def __call__(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, "[redacted]")
+        return text

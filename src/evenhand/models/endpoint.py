@@ -1,0 +1,269 @@
+"""Any OpenAI-compatible server, over aiohttp.
+
+One call is up to eight attempts inside one total deadline. An attempt counts as good only when its
+body has been read and makes sense: a 200 with a cut or garbled body is retried like a 500.
+"""
+
+import asyncio
+import random
+import re
+import time
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import aiohttp
+
+from evenhand.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
+from evenhand.models import wire
+from evenhand.models.base import ModelReply, ModelRequest, Redactor
+from evenhand.models.limiter import AdaptiveLimit
+from evenhand.models.retry import (
+    MAX_ATTEMPTS,
+    OVERLOAD_STATUSES,
+    RETRY_STATUSES,
+    pause_before,
+    retry_after,
+)
+
+_MAX_BODY = 16 * 1024 * 1024
+_SCHEMA_WORDS = re.compile(
+    r"response_format|json_schema|json_object|schema|grammar|structured", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """One failed attempt: what happened, how long the server wants us to wait, is it full."""
+
+    what: str
+    wait: float | None = None
+    overloaded: bool | None = None
+
+
+class _StepDown(Exception):
+    """The endpoint does not take this way of asking for JSON."""
+
+
+class Endpoint:
+    """A model behind an OpenAI-compatible URL.
+
+    >>> model = Endpoint("http://127.0.0.1:8080/v1", model="smollm2")
+
+    `attempt_timeout` bounds one attempt, so that a hanging connection leaves time for the next.
+    `max_wait` is the longest `Retry-After` we sit out; a longer one ends the call as busy.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        model: str,
+        api_key: str | None = None,
+        attempt_timeout: float = 120.0,
+        max_wait: float = 60.0,
+        limit: AdaptiveLimit | None = None,
+    ) -> None:
+        self._url = _checked_url(base_url)
+        self._model = model
+        self._headers = {"content-type": "application/json", "accept": "application/json"}
+        if api_key:
+            self._headers["authorization"] = f"Bearer {api_key}"
+        self._redact = Redactor((api_key,) if api_key else ())
+        self._attempt_timeout = attempt_timeout
+        self._max_wait = max_wait
+        self.limit = limit or AdaptiveLimit()
+        self.json_form = wire.JsonForm.SCHEMA
+        self._session: aiohttp.ClientSession | None = None
+        self._rng = random.Random()  # jitter only: nothing that is recorded depends on it
+
+    @property
+    def name(self) -> str:
+        return self._model
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "endpoint", "url": self._url, "model": self._model}
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Ask, again where that can help, until the deadline."""
+        loop = asyncio.get_running_loop()
+        started, clock = time.time_ns() // 1000, loop.time()
+        deadline = request.deadline if request.deadline is not None else clock + 600.0
+        attempt, failure = 0, _Failure("not tried")
+        while attempt < MAX_ATTEMPTS:
+            try:
+                ticket = await self._place(deadline)
+                attempt += 1
+                outcome = await self._attempt(request, deadline, ticket)
+            except TimeoutError:
+                raise DeadlinePassed(
+                    f"{self._url}: out of time after {attempt} attempts; last: {failure.what}",
+                    attempts=attempt,
+                ) from None
+            except _StepDown:
+                attempt -= 1  # the question was put badly, not answered badly
+                continue
+            except ModelRefused as error:
+                error.attempts = attempt
+                raise
+            if not isinstance(outcome, _Failure):
+                samples, usage, served_by = outcome
+                return ModelReply(
+                    samples=samples,
+                    usage=usage,
+                    served_by=served_by,
+                    attempts=attempt,
+                    started_us=started,
+                    seconds=loop.time() - clock,
+                )
+            failure = outcome
+            if attempt < MAX_ATTEMPTS:
+                await self._pause(attempt, failure, deadline)
+        raise ModelBusy(
+            f"{self._url}: {attempt} attempts failed; last: {failure.what}", attempts=attempt
+        )
+
+    async def _place(self, deadline: float) -> int:
+        ticket = self.limit.acquire_now()
+        if ticket is not None:
+            return ticket
+        async with asyncio.timeout_at(deadline):
+            return await self.limit.acquire()
+
+    async def _pause(self, attempt: int, failure: _Failure, deadline: float) -> None:
+        pause = pause_before(attempt, failure.wait, self._rng)
+        left = deadline - asyncio.get_running_loop().time()
+        if failure.wait is not None and failure.wait > min(self._max_wait, left):
+            raise ModelBusy(
+                f"{self._url}: {failure.what}; it asks to wait {failure.wait:.0f} s, "
+                f"{min(self._max_wait, max(left, 0.0)):.0f} s are allowed",
+                attempts=attempt,
+            )
+        if pause >= left:
+            raise DeadlinePassed(
+                f"{self._url}: no time for another attempt; last: {failure.what}", attempts=attempt
+            )
+        await asyncio.sleep(pause)
+
+    async def _attempt(
+        self, request: ModelRequest, deadline: float, ticket: int
+    ) -> tuple[Any, Any, str] | _Failure:
+        """One request and its whole body. Gives the place back whatever happens."""
+        overloaded: bool | None = None
+        ends = min(deadline, asyncio.get_running_loop().time() + self._attempt_timeout)
+        try:
+            async with asyncio.timeout_at(ends):
+                status, headers, body = await self._post(request)
+            if status == 200:
+                overloaded = False
+                return wire.decode(body, request)
+            failure = self._judge(status, headers, body, request)
+            overloaded = failure.overloaded
+            return failure
+        except wire.BadBody as error:
+            return _Failure(self._redact(str(error)))
+        except aiohttp.ClientError as error:  # before TimeoutError: a connect time-out is both
+            return _Failure(self._redact(f"{type(error).__name__}: {error}"[:300]))
+        except TimeoutError:
+            if ends >= deadline:
+                raise
+            overloaded = True
+            return _Failure(f"no whole answer within {self._attempt_timeout:g} s")
+        except OSError as error:
+            return _Failure(self._redact(f"{type(error).__name__}: {error}"[:300]))
+        finally:
+            self.limit.release(ticket, overloaded=overloaded)
+
+    async def _post(self, request: ModelRequest) -> tuple[int, Any, bytes]:
+        path = "/chat/completions" if request.prompt is None else "/completions"
+        data = wire.encode(request, self._model, self.json_form)
+        async with self._open().post(
+            self._url + path, data=data, headers=self._headers, allow_redirects=False
+        ) as response:
+            return response.status, response.headers, await _read_capped(response)
+
+    async def get_json(self, path: str, timeout: float = 5.0) -> Any:
+        """A GET beside the API proper (`/models`, `/health`), for the doctor and for messages."""
+        async with asyncio.timeout(timeout):
+            async with self._open().get(self._url + path, headers=self._headers) as response:
+                response.raise_for_status()
+                return await response.json(content_type=None)
+
+    def _judge(self, status: int, headers: Any, body: bytes, request: ModelRequest) -> _Failure:
+        """A non-200 answer: worth another attempt, worth another form, or final."""
+        said = self._redact(wire.error_text(body))
+        asked_for_json = request.schema is not None and request.prompt is None
+        if (
+            status in (400, 404, 415, 422, 500, 501)
+            and asked_for_json
+            and _SCHEMA_WORDS.search(said)
+        ):
+            weaker = self.json_form.weaker()
+            if weaker is not None:
+                self.json_form = weaker
+                raise _StepDown
+        if status in RETRY_STATUSES:
+            return _Failure(
+                f"HTTP {status}: {said}",
+                wait=retry_after(headers),
+                overloaded=True if status in OVERLOAD_STATUSES else None,
+            )
+        raise ModelRefused(f"{self._url} answered HTTP {status}: {said}. {_advice(status)}")
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+
+async def _read_capped(response: aiohttp.ClientResponse) -> bytes:
+    length = response.content_length
+    if length is not None and length <= _MAX_BODY:
+        return await response.read()
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > _MAX_BODY:
+            response.close()
+            raise wire.BadBody(f"body is larger than {_MAX_BODY} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _advice(status: int) -> str:
+    match status:
+        case 401 | 403:
+            return "The key was not accepted: set EVENHAND_API_KEY, or api_key_env in the config."
+        case 404:
+            return "Is the model name right, and does the URL end in /v1? `evenhand doctor` looks."
+        case 400 | 422:
+            return "The request does not suit this server: shorter input, or another model."
+        case _:
+            return "`evenhand doctor` shows what this endpoint supports."
+
+
+def _checked_url(base_url: str) -> str:
+    """The URL without query and trailing slash. A password in it would end up in logs: refused."""
+    example = "it should look like http://127.0.0.1:8080/v1"
+    try:
+        parts = urlsplit(base_url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise UserError(f"the endpoint's URL cannot be read; {example}") from None
+    if parts.username is not None or parts.password is not None:
+        raise UserError("the endpoint's URL holds a user or password; use EVENHAND_API_KEY instead")
+    if parts.scheme not in ("http", "https") or not host:
+        raise UserError(f"{base_url!r} is not a URL; {example}")
+    place = f"[{host}]" if ":" in host else host
+    netloc = f"{place}:{port}" if port else place
+    return urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))

@@ -1,0 +1,80 @@
+"""Answers from recorded turns: a finished run played back offline, or a broken one resumed."""
+
+from typing import Any, Protocol
+
+import orjson
+
+from evenhand.domain import Turn, Usage
+from evenhand.errors import TurnMissing, model_error
+from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, TokenLogprob
+
+
+class Tape(Protocol):
+    def take(self, position: int, request: str, occurrence: int) -> Turn | None:
+        """The recorded turn with this key, once; None if there is none."""
+        ...
+
+
+class ReplayModel:
+    """Plays the turns of a tape. What the tape lacks goes to `live`, or is an error that names it.
+
+    A recorded failure fails again in the same way, so a replayed run has the same failed items.
+    """
+
+    def __init__(self, tape: Tape, *, name: str, live: ChatModel | None = None) -> None:
+        self._tape = tape
+        self._name = name
+        self._live = live
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def describe(self) -> dict[str, Any]:
+        return self._live.describe() if self._live else {"kind": "replay", "model": self._name}
+
+    async def close(self) -> None:
+        if self._live is not None:
+            await self._live.close()
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        turn = self._tape.take(request.position, request.sha256, request.occurrence)
+        if turn is not None:
+            return reply_of(turn)
+        if self._live is not None:
+            return await self._live.complete(request)
+        raise TurnMissing(
+            f"the tape has no turn for item {request.position}, request {request.sha256[:12]}, "
+            f"occurrence {request.occurrence}: was the method, a prompt or the cast changed?"
+        )
+
+
+def reply_of(turn: Turn) -> ModelReply:
+    if turn.error is not None:
+        raise model_error(turn.error, turn.error_message or "", turn.attempts)
+    usage = None
+    if turn.prompt_tokens is not None and turn.completion_tokens is not None:
+        usage = Usage(turn.prompt_tokens, turn.completion_tokens)
+    logprobs = _logprobs(turn.logprobs) or [None] * len(turn.texts)
+    return ModelReply(
+        samples=tuple(map(Sample, turn.texts, turn.finish, logprobs)),
+        usage=usage,
+        served_by=turn.served_by,
+        attempts=turn.attempts,
+        started_us=turn.started_us,
+        seconds=turn.seconds,
+    )
+
+
+def _logprobs(raw: str | None) -> list[tuple[TokenLogprob, ...] | None] | None:
+    if raw is None:
+        return None
+    return [
+        None
+        if sample is None
+        else tuple(
+            TokenLogprob(entry["token"], entry["logprob"], tuple(map(tuple, entry["top"])))
+            for entry in sample
+        )
+        for sample in orjson.loads(raw)
+    ]

@@ -1,0 +1,171 @@
+"""The OpenAI wire format: our request as its JSON, its JSON as our reply. No I/O.
+
+What differs between servers that speak it is listed in docs/endpoints.md.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from evenhand.domain import Usage
+from evenhand.models.base import ModelRequest, ReplySchema, Sample, TokenLogprob
+
+
+class JsonForm(StrEnum):
+    """How an endpoint can be held to JSON, best first. Steps down when it refuses one."""
+
+    SCHEMA = "json_schema"
+    OBJECT = "json_object"
+    WORDS = "words"
+
+    def weaker(self) -> "JsonForm | None":
+        forms = list(JsonForm)
+        place = forms.index(self) + 1
+        return forms[place] if place < len(forms) else None
+
+
+class BadBody(Exception):
+    """A 200 answer whose body is not what the wire format promises."""
+
+
+def encode(request: ModelRequest, model: str, form: JsonForm) -> bytes:
+    body: dict[str, Any] = {"model": model}
+    if request.prompt is None:
+        body.update(_chat(request, form))
+    else:
+        body.update(_completion(request, request.prompt))
+    for name in ("temperature", "top_p", "max_tokens", "seed"):
+        value = getattr(request, name)
+        if value is not None:
+            body[name] = value
+    if request.n != 1:
+        body["n"] = request.n
+    if request.stop:
+        body["stop"] = request.stop
+    return orjson.dumps(body)
+
+
+def _chat(request: ModelRequest, form: JsonForm) -> dict[str, Any]:
+    fields: dict[str, Any] = {"messages": _messages(request, form)}
+    if request.schema is not None and form is not JsonForm.WORDS:
+        fields["response_format"] = _response_format(request.schema, form)
+    if request.logprobs is not None:
+        fields |= {"logprobs": True, "top_logprobs": request.logprobs}
+    return fields
+
+
+def _completion(request: ModelRequest, prompt: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {"prompt": prompt}
+    if request.logprobs is not None:
+        fields["logprobs"] = request.logprobs
+    if request.echo:
+        fields["echo"] = True
+    return fields
+
+
+def _messages(request: ModelRequest, form: JsonForm) -> list[Any]:
+    messages: list[Any] = list(request.messages)
+    if request.schema is not None and form is not JsonForm.SCHEMA:
+        # The server cannot be held to the schema, so the model is told it.
+        schema = orjson.dumps(request.schema.body).decode()
+        note = f"Reply with one JSON object and nothing else. It must follow this schema: {schema}"
+        messages.append({"role": "user", "content": note})
+    return messages
+
+
+def _response_format(schema: ReplySchema, form: JsonForm) -> dict[str, Any]:
+    if form is JsonForm.OBJECT:
+        return {"type": "json_object"}
+    return {
+        "type": "json_schema",
+        "json_schema": {
+            "name": schema.name,
+            "strict": True,
+            "schema": schema.body,
+        },
+    }
+
+
+def decode(body: bytes, request: ModelRequest) -> tuple[tuple[Sample, ...], Usage | None, str]:
+    """Samples, usage and served model of a 200 body. Raises `BadBody` where a retry may help."""
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadBody(f"body is not JSON ({error})") from None
+    if not isinstance(data, dict):
+        raise BadBody("body is not a JSON object")
+    choices = data.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise BadBody("body has no choices")
+    if len(choices) < request.n:
+        raise BadBody(f"{request.n} samples were asked for, {len(choices)} came")
+    samples = tuple(_sample(choice, request) for choice in choices[: request.n])
+    served_by = data.get("model")
+    return samples, _usage(data.get("usage")), served_by if isinstance(served_by, str) else ""
+
+
+def _sample(choice: Any, request: ModelRequest) -> Sample:
+    if not isinstance(choice, dict):
+        raise BadBody("a choice is not an object")
+    if request.prompt is None:
+        message = choice.get("message")
+        text = message.get("content") if isinstance(message, dict) else None
+        if text is None and isinstance(message, dict):
+            text = message.get("refusal") or ""  # a refusal is an answer in words
+    else:
+        text = choice.get("text")
+    if not isinstance(text, str):
+        raise BadBody("a choice has no text")
+    finish = choice.get("finish_reason")
+    logprobs = _logprobs(choice.get("logprobs")) if request.logprobs is not None else None
+    return Sample(text, finish if isinstance(finish, str) else "", logprobs)
+
+
+def _logprobs(raw: Any) -> tuple[TokenLogprob, ...] | None:
+    """Both shapes in use: chat's `content` list, and the parallel lists of completions."""
+    if not isinstance(raw, dict):
+        return None
+    try:
+        if isinstance(raw.get("content"), list):
+            return tuple(
+                TokenLogprob(
+                    entry["token"],
+                    entry["logprob"],
+                    tuple(
+                        (top["token"], top["logprob"]) for top in entry.get("top_logprobs") or ()
+                    ),
+                )
+                for entry in raw["content"]
+            )
+        tops = raw.get("top_logprobs") or [None] * len(raw["tokens"])
+        return tuple(
+            TokenLogprob(token, logprob, tuple((top or {}).items()))
+            for token, logprob, top in zip(raw["tokens"], raw["token_logprobs"], tops, strict=True)
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise BadBody(f"log-probabilities in an unknown shape ({error})") from None
+
+
+def _usage(raw: Any) -> Usage | None:
+    if not isinstance(raw, dict):
+        return None
+    prompt, completion = _count(raw.get("prompt_tokens")), _count(raw.get("completion_tokens", 0))
+    return Usage(prompt, completion) if prompt is not None and completion is not None else None
+
+
+def _count(value: Any) -> int | None:
+    counts = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+    return value if counts else None
+
+
+def error_text(body: bytes) -> str:
+    """The server's own words about an error, short."""
+    try:
+        data: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body[:300].decode("utf-8", "replace")
+    while isinstance(data, Mapping) and ("error" in data or "message" in data or "detail" in data):
+        data = data.get("error") or data.get("message") or data.get("detail")
+    return str(data)[:300]

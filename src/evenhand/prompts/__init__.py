@@ -1,0 +1,115 @@
+"""Prompts as files with provenance: `<paper>/<role>.md`, loaded, checked and hashed here alone.
+
+A file is a card (YAML), a line `---`, the system message, a line `---`, the user message. The card
+declares the variables; those declared and those used must be the same, and a missing one raises.
+New wording is a new version: the hash of the text is stored with every turn.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import jinja2
+import jinja2.meta
+import yaml
+
+from evenhand.domain import Message
+from evenhand.errors import UserError
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def marked(text: str, tag: str) -> str:
+    """Text from outside, fenced so that nothing inside can open or close the fence.
+
+    Judged text must be data to the judge, never instruction: what looks like this tag within it
+    loses its angle bracket.
+    """
+    return f"<{tag}>\n{_opener(tag).sub('‹', text)}\n</{tag}>"
+
+
+@cache
+def _opener(tag: str) -> re.Pattern[str]:
+    return re.compile(rf"<(?=\s*/?\s*{re.escape(tag)})", re.IGNORECASE)
+
+
+def lettered(choices: Sequence[str]) -> str:
+    """The options of a question, one a line: "A. …"."""
+    return "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, choices, strict=False))
+
+
+_ENVIRONMENT = jinja2.Environment(
+    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+)
+_ENVIRONMENT.filters.update(marked=marked, lettered=lettered)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A loaded prompt. `sha256` is over the whole file, card included."""
+
+    id: str
+    version: int
+    source: str
+    variables: frozenset[str]
+    sha256: str
+    system: jinja2.Template
+    user: jinja2.Template
+
+    @property
+    def label(self) -> str:
+        return f"{self.id}@{self.version}"
+
+    def render(self, variables: dict[str, Any]) -> tuple[Message, ...]:
+        if variables.keys() != self.variables:
+            missing = sorted(self.variables - variables.keys())
+            unknown = sorted(variables.keys() - self.variables)
+            raise UserError(f"prompt {self.label}: missing {missing}, not declared {unknown}")
+        system = self.system.render(variables).strip()
+        user = Message("user", self.user.render(variables).strip())
+        return (Message("system", system), user) if system else (user,)
+
+
+@cache
+def load(name: str) -> Prompt:
+    """The prompt shipped as `prompts/<name>.md`."""
+    file = resources.files(__name__).joinpath(f"{name}.md")
+    try:
+        return parse(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"there is no prompt {name!r}") from None
+
+
+def parse(text: str) -> Prompt:
+    """Read one prompt file; refuse it where card and text disagree."""
+    parts = re.split(r"^---\n", text, flags=re.MULTILINE)
+    if len(parts) != 4 or parts[0].strip():
+        raise UserError("a prompt file is: ---, card, ---, system message, ---, user message")
+    card, system, user = yaml.safe_load(parts[1]), parts[2], parts[3]
+    try:
+        name, version, source = card["id"], card["version"], card["source"]
+        declared = frozenset(card["variables"])
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f"a prompt's card needs id, version, source and variables: {error}"
+        ) from None
+    if card.keys() - {"id", "version", "source", "variables"}:
+        raise UserError(f"prompt {name}: the card has fields nobody reads")
+    used = jinja2.meta.find_undeclared_variables(_ENVIRONMENT.parse(system + user))
+    if used != declared:
+        raise UserError(
+            f"prompt {name}: declares {sorted(declared)} but uses {sorted(used)}; make them equal"
+        )
+    return Prompt(
+        id=name,
+        version=version,
+        source=source,
+        variables=declared,
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        system=_ENVIRONMENT.from_string(system),
+        user=_ENVIRONMENT.from_string(user),
+    )

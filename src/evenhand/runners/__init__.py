@@ -1,0 +1,16 @@
+"""Items × method → events. The kernel is `local.py`; every other runner spreads it."""
+
+from evenhand.runners.local import Progress, StopSignal, answer_all, run
+from evenhand.runners.plan import Plan
+from evenhand.runners.source import ItemList, JsonlFile, Source
+
+__all__ = [
+    "ItemList",
+    "JsonlFile",
+    "Plan",
+    "Progress",
+    "Source",
+    "StopSignal",
+    "answer_all",
+    "run",
+]

@@ -1,0 +1,33 @@
+"""A run before it starts: everything that decides its result, and the record of it."""
+
+from dataclasses import asdict, dataclass, field
+
+from evenhand.agents import Cast, Limits
+from evenhand.methods import Method, settings
+from evenhand.runners.source import Source
+from evenhand.store.run_record import RunRecord, now, versions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to run. `in_flight` bounds the items at work at once; it does not change the result."""
+
+    method: Method
+    cast: Cast
+    source: Source
+    limits: Limits = field(default_factory=Limits)
+    seed: int | None = None
+    in_flight: int = 64
+
+    def record(self) -> RunRecord:
+        prompts = {agent.prompt.label: agent.prompt.sha256 for agent in self.method.agents()}
+        return RunRecord(
+            method={"name": self.method.name, "settings": settings(self.method)},
+            prompts=dict(sorted(prompts.items())),
+            cast=self.cast.describe(),
+            source=self.source.fingerprint(),
+            limits=asdict(self.limits),
+            seed=self.seed,
+            created=now(),
+            versions=versions(),
+        )

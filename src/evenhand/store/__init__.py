@@ -1,0 +1,18 @@
+"""Run folders: part files, the ledger, resume and replay.
+
+    RUN/
+      run.json                    what was planned; written before the first call, never edited
+      results/<part>.parquet      one row per item
+      turns/<part>.parquet        everything that was said for those items
+      ledger/<slot>.json          what is committed: one numbered file per part, with checksums
+      journal/<token>-<n>.log     turns of items that are not committed yet
+      lock                        held by the process that writes
+
+An item counts when its part is in the ledger. Nothing is overwritten; only spent journals go.
+"""
+
+from evenhand.store.reader import RunReader, RunTape
+from evenhand.store.run_record import RunRecord
+from evenhand.store.writer import RunWriter
+
+__all__ = ["RunReader", "RunRecord", "RunTape", "RunWriter"]

@@ -1,0 +1,144 @@
+"""The ledger: a log of numbered files, each created once, that says what is committed.
+
+A writer knows its next number. If that number is taken, somebody else has become the writer and
+this one is fenced off; there is no moment between checking and writing, because creating the file
+is the check. The number of a writer's opening entry is its fencing token.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evenhand.errors import CorruptRun, Fenced
+from evenhand.store.folder import Folder
+
+_FOLDER = "ledger"
+
+
+class File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str
+    sha256: str
+    bytes: int
+    rows: int
+
+
+class Part(BaseModel):
+    """What one committed part holds. Sums here spare a reader the part files themselves."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    results: File
+    turns: File
+    positions: tuple[tuple[int, int], ...]  # half-open ranges of plan positions
+    answered: int
+    failed: dict[str, int]  # reason -> items
+    changed: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    tokens_unknown: int  # items whose endpoint did not count tokens
+
+
+class Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    slot: int
+    token: int
+    opened_by: str | None = None
+    part: Part | None = None
+
+
+class Positions:
+    """A set of plan positions, one bit each: 12.5 MB for 10⁸ items."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def __contains__(self, position: int) -> bool:
+        byte = position >> 3
+        return byte < len(self._bits) and bool(self._bits[byte] >> (position & 7) & 1)
+
+    def add_range(self, start: int, stop: int) -> None:
+        if stop > len(self._bits) * 8:
+            self._bits.extend(bytes(stop // 8 + 1 - len(self._bits)))
+        for position in range(start, stop):
+            self._bits[position >> 3] |= 1 << (position & 7)
+
+
+def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Sorted half-open ranges that cover exactly these positions."""
+    found: list[tuple[int, int]] = []
+    for position in sorted(positions):
+        if found and found[-1][1] == position:
+            found[-1] = (found[-1][0], position + 1)
+        else:
+            found.append((position, position + 1))
+    return tuple(found)
+
+
+def entries(folder: Folder) -> Iterator[Entry]:
+    """Every entry in order, each checked against its own checksum and its place in the log."""
+    for number, name in enumerate(folder.names(_FOLDER)):
+        entry = _decode(folder.read(name), name)
+        if entry.slot != number or name != _name(number):
+            raise CorruptRun(f"{folder.root}: ledger entry {number} is missing or out of place")
+        yield entry
+
+
+def parts(folder: Folder) -> Iterator[Part]:
+    return (entry.part for entry in entries(folder) if entry.part is not None)
+
+
+class LedgerWriter:
+    """The right to append, taken by writing the opening entry."""
+
+    def __init__(self, folder: Folder, next_slot: int, opened_by: str) -> None:
+        self._folder = folder
+        self._slot = next_slot
+        self.token = next_slot
+        self._append(Entry(slot=next_slot, token=next_slot, opened_by=opened_by))
+
+    def commit(self, part: Part) -> None:
+        self._append(Entry(slot=self._slot, token=self.token, part=part))
+
+    def refuse_if_fenced(self) -> None:
+        if self._folder.exists(_name(self._slot)):
+            raise self._fenced()
+
+    def _append(self, entry: Entry) -> None:
+        try:
+            self._folder.create(_name(entry.slot), _encode(entry))
+        except FileExistsError:
+            raise self._fenced() from None
+        self._slot += 1
+
+    def _fenced(self) -> Fenced:
+        return Fenced(f"{self._folder.root} was taken over by another process; this one stops")
+
+
+def _name(slot: int) -> str:
+    return f"{_FOLDER}/{slot:08d}.json"
+
+
+def _encode(entry: Entry) -> bytes:
+    body: dict[str, Any] = entry.model_dump(exclude_none=True)
+    body["check"] = _check(body)
+    return orjson.dumps(body)
+
+
+def _decode(data: bytes, name: str) -> Entry:
+    try:
+        body = orjson.loads(data)
+        check = body.pop("check")
+        entry = Entry.model_validate(body)
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValidationError):
+        raise CorruptRun(f"{name} is not a ledger entry") from None
+    if check != _check(body):
+        raise CorruptRun(f"{name} does not match its checksum")
+    return entry
+
+
+def _check(body: dict[str, Any]) -> str:
+    return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
