@@ -24,20 +24,27 @@ from typing import ClassVar
 
 
 class EvenhandError(Exception):
+    """The root: catch it to catch everything that evenhand raises on purpose."""
+
     reason: ClassVar[str] = "error"
     retry_can_help: ClassVar[bool] = False
 
 
 class UserError(EvenhandError):
+    """Says what is wrong with what was asked for, and what to write instead."""
+
     reason = "user_error"
 
 
 class ModelError(EvenhandError):
+    """A call that gave no usable answer, after `attempts` attempts."""
+
     reason = "model_error"
 
     def __init__(self, message: str, *, attempts: int = 0) -> None:
         super().__init__(message)
         self.attempts = attempts
+        self.recorded: tuple[int, float] | None = None  # when and how long, if a tape knows it
 
 
 class ModelBusy(ModelError):
@@ -79,6 +86,8 @@ class UnreadableReply(EvenhandError):
 
 
 class StoreError(EvenhandError):
+    """Ends the run, not the item: what is committed stays, what is not is asked again."""
+
     reason = "store_error"
 
 

@@ -60,7 +60,10 @@ class FreeText(Reply):
             raise UnreadableReply(
                 "too_large", f"{len(stripped)} characters, {MAX_TEXT} are allowed"
             )
-        return cls(text=stripped)
+        try:
+            return cls(text=stripped)
+        except ValidationError:
+            raise UnreadableReply("not_text", "a lone surrogate") from None
 
 
 class Choice(Reply):
@@ -95,7 +98,6 @@ class Agent(Generic[R_co]):
     prompt: Prompt
     reply: type[R_co]
     temperature: float | None = None  # None: the endpoint's own default
-    max_tokens: int = 1024
 
 
 @cache

@@ -13,7 +13,7 @@ from evenhand.agents.agent import Agent, Reply
 from evenhand.agents.budget import Budget
 from evenhand.domain import Message, Turn
 from evenhand.errors import DeadlinePassed, ModelError, UnreadableReply
-from evenhand.models.base import ChatModel, ModelReply, ModelRequest, request_sha256
+from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, request_sha256
 from evenhand.prompts import load
 
 _R = TypeVar("_R", bound=Reply)
@@ -58,10 +58,11 @@ class Cast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one item may cost."""
+    """What one item may cost, and how long one reply may be."""
 
     calls: int = 64
     tokens: int = 100_000
+    reply_tokens: int = 1024  # a typed reply that is cut off here cannot be read: leave room
     seconds: float = 600.0
 
 
@@ -85,6 +86,7 @@ class Conversation:
         item_id: str = "",
     ) -> None:
         limits = limits or Limits()
+        self._limits = limits
         self._cast = cast
         self._record = record
         self._seed = seed
@@ -92,7 +94,6 @@ class Conversation:
         self._item_id = item_id
         self._asked: dict[str, int] = {}
         self._turns = 0
-        self._seconds = limits.seconds
         self.deadline = asyncio.get_running_loop().time() + limits.seconds
         self.budget = Budget(limits.calls, limits.tokens)
 
@@ -100,35 +101,45 @@ class Conversation:
         messages = agent.prompt.render(variables)
         said = await self._turn(agent, messages)
         try:
-            return agent.reply.read(said)
+            return _read(agent, said)
         except UnreadableReply as problem:
             note = _REASK.render({"problem": str(problem)[:200]})
-            shown = Message("assistant", said[:_QUOTED_BACK])
-            return agent.reply.read(await self._turn(agent, (*messages, shown, *note)))
+            shown = Message("assistant", said.text[:_QUOTED_BACK])
+            again = await self._turn(agent, (*messages, shown, *note))
+        try:
+            return _read(agent, again)
+        except UnreadableReply as problem:
+            raise UnreadableReply(
+                problem.kind, f"{agent.role} replied twice in another form; {problem.detail}"
+            ) from None
 
-    async def _turn(self, agent: Agent[_R], messages: tuple[Message, ...]) -> str:
+    async def _turn(self, agent: Agent[_R], messages: tuple[Message, ...]) -> Sample:
         model = self._cast.model_for(agent.role)
         request = self._request(agent, messages, model.name)
+        index, self._turns = self._turns, self._turns + 1
         words = sum(len(message.content) for message in messages)
-        started, clock = time.time_ns() // 1000, asyncio.get_running_loop().time()
+        clock = asyncio.get_running_loop().time
+        started_us, started = time.time_ns() // 1000, clock()
         try:
             request, reserved = self._reserve(request, words)
             reply = await model.complete(request)
-        except ModelError as error:
-            seconds = asyncio.get_running_loop().time() - clock
-            self._keep(agent, request, model.name, started, seconds, error=error)
+        except (ModelError, asyncio.CancelledError) as ended:
+            error = ended if isinstance(ended, ModelError) else self._late(clock())
+            if error is not None:
+                when = error.recorded or (started_us, clock() - started)
+                self._keep(agent, request, index, *when, error=error)
             raise
         reply = _encodable(reply)
         self.budget.settle(reserved, reply.usage, words)
-        self._keep(agent, request, model.name, reply.started_us, reply.seconds, reply=reply)
-        return reply.samples[0].text
+        self._keep(agent, request, index, reply.started_us, reply.seconds, reply=reply)
+        return reply.samples[0]
 
     def _request(self, agent: Agent[_R], messages: tuple[Message, ...], model: str) -> ModelRequest:
         request = ModelRequest(
             messages=messages,
             schema=agent.reply.wire_schema(),
             temperature=agent.temperature,
-            max_tokens=agent.max_tokens,
+            max_tokens=self._limits.reply_tokens,
             deadline=self.deadline,
             position=self._position,
         )
@@ -142,18 +153,25 @@ class Conversation:
         return replace(request, sha256=sha, occurrence=occurrence, seed=seed)
 
     def _reserve(self, request: ModelRequest, words: int) -> tuple[ModelRequest, int]:
-        if asyncio.get_running_loop().time() >= self.deadline:
-            raise DeadlinePassed(f"the item's {self._seconds:g} s are used up")
         reserved, max_tokens = self.budget.reserve(words, request.max_tokens)
+        # After the budget: a replay, which is never late, must count the same calls.
+        if (late := self._late(asyncio.get_running_loop().time())) is not None:
+            raise late
         if max_tokens != request.max_tokens:
             request = replace(request, max_tokens=max_tokens)
         return request, reserved
+
+    def _late(self, now: float) -> DeadlinePassed | None:
+        """Cut off by the item's deadline, or None: by the end of the run."""
+        if now < self.deadline:
+            return None
+        return DeadlinePassed(f"the item's {self._limits.seconds:g} s are used up")
 
     def _keep(
         self,
         agent: Agent[_R],
         request: ModelRequest,
-        model: str,
+        index: int,
         started_us: int,
         seconds: float,
         *,
@@ -167,13 +185,13 @@ class Conversation:
             Turn(
                 position=self._position,
                 item_id=self._item_id,
-                index=self._turns,
+                index=index,
                 role=agent.role,
                 prompt=agent.prompt.label,
                 prompt_sha256=agent.prompt.sha256,
                 request=request.sha256,
                 occurrence=request.occurrence,
-                model=model,
+                model=self._cast.model_for(agent.role).name,
                 messages=request.messages,
                 settings=orjson.dumps(request.settings()).decode(),
                 started_us=started_us,
@@ -189,7 +207,16 @@ class Conversation:
                 error_message=str(error) if error else None,
             )
         )
-        self._turns += 1
+
+
+def _read(agent: Agent[_R], said: Sample) -> _R:
+    try:
+        return agent.reply.read(said.text)
+    except UnreadableReply as problem:
+        if said.finish != "length":
+            raise
+        detail = f"the reply ended at the token limit (--reply-tokens): {problem.detail}"
+        raise UnreadableReply("cut_off", detail) from None
 
 
 def _encodable(reply: ModelReply) -> ModelReply:

@@ -7,6 +7,7 @@ must not be read differently by two readers, so each of these is refused with a 
 
 import json
 import re
+from collections import Counter
 from typing import Any, NoReturn
 
 from evenhand.errors import UnreadableReply
@@ -14,10 +15,11 @@ from evenhand.errors import UnreadableReply
 MAX_CHARACTERS = 200_000
 MAX_DEPTH = 32
 _MAX_DIGITS = 300
-_FENCE = re.compile(r"\A\s*```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?[ \t]*\n")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_STRINGS_OR_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+# A string that never ends takes the rest of the text: looked at once, not once per quote in it.
+_STRINGS_OR_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def parse(text: str) -> Any:
@@ -40,8 +42,10 @@ def parse(text: str) -> Any:
 
 def unfenced(text: str) -> str:
     """Without the one ``` fence that chat models like to put around JSON."""
-    if text.lstrip().startswith("```") and (found := _FENCE.match(text)):
-        return found[1]
+    body = text.strip()
+    opening = _FENCE.match(body)
+    if opening and body.endswith("```", opening.end()):
+        return body[opening.end() : -3]
     return text
 
 
@@ -59,8 +63,7 @@ def _depth(text: str) -> int:
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise UnreadableReply("duplicate_key", repr(twice[:100]))
     return result
 

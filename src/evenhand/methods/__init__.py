@@ -15,6 +15,8 @@ from evenhand.methods.stardtox import StarDTox
 
 
 class Method(Protocol):
+    """What a runner needs of a method."""
+
     name: ClassVar[str]
 
     def agents(self) -> tuple[Agent[Any], ...]:

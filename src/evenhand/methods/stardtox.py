@@ -1,4 +1,4 @@
-"""StarDTox: generate → (evaluate → revise)* by a team of evaluators (paper 000, Figure 1).
+"""StarDTox: generate → (evaluate → revise)* by a team of evaluators (StarDTox paper, Figure 1).
 
 The four components of the figure, each with its brain, toolbox and memory:
 

@@ -6,7 +6,6 @@ body has been read and makes sense: a 200 with a cut or garbled body is retried 
 
 import asyncio
 import random
-import re
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -27,8 +26,9 @@ from evenhand.models.retry import (
 )
 
 _MAX_BODY = 16 * 1024 * 1024
-_SCHEMA_WORDS = re.compile(
-    r"response_format|json_schema|json_object|schema|grammar|structured", re.I
+_START = (
+    "Start a local model with `evenhand serve-local`, or give --base-url the address of yours "
+    "(it usually ends in /v1)"
 )
 
 
@@ -41,8 +41,8 @@ class _Failure:
     overloaded: bool | None = None
 
 
-class _StepDown(Exception):
-    """The endpoint does not take this way of asking for JSON."""
+class _AskOtherwise(Exception):
+    """The endpoint does not take this way of asking; the next attempt uses another."""
 
 
 class Endpoint:
@@ -68,12 +68,14 @@ class Endpoint:
         self._model = model
         self._headers = {"content-type": "application/json", "accept": "application/json"}
         if api_key:
+            if not (api_key.isascii() and api_key.isprintable()):
+                raise UserError("the API key holds a line break or another sign no key can have")
             self._headers["authorization"] = f"Bearer {api_key}"
         self._redact = Redactor((api_key,) if api_key else ())
         self._attempt_timeout = attempt_timeout
         self._max_wait = max_wait
         self.limit = limit or AdaptiveLimit()
-        self.json_form = wire.JsonForm.SCHEMA
+        self.manner = wire.Manner()
         self._session: aiohttp.ClientSession | None = None
         self._rng = random.Random()  # jitter only: nothing that is recorded depends on it
 
@@ -105,7 +107,7 @@ class Endpoint:
                     f"{self._url}: out of time after {attempt} attempts; last: {failure.what}",
                     attempts=attempt,
                 ) from None
-            except _StepDown:
+            except _AskOtherwise:
                 attempt -= 1  # the question was put badly, not answered badly
                 continue
             except ModelRefused as error:
@@ -155,58 +157,73 @@ class Endpoint:
     ) -> tuple[Any, Any, str] | _Failure:
         """One request and its whole body. Gives the place back whatever happens."""
         overloaded: bool | None = None
+        manner = self.manner
         ends = min(deadline, asyncio.get_running_loop().time() + self._attempt_timeout)
         try:
             async with asyncio.timeout_at(ends):
-                status, headers, body = await self._post(request)
+                status, headers, body = await self._post(request, manner)
             if status == 200:
                 overloaded = False
                 return wire.decode(body, request)
-            failure = self._judge(status, headers, body, request)
+            failure = self._judge(status, headers, body, request, manner)
             overloaded = failure.overloaded
             return failure
         except wire.BadBody as error:
             return _Failure(self._redact(str(error)))
         except aiohttp.ClientError as error:  # before TimeoutError: a connect time-out is both
-            return _Failure(self._redact(f"{type(error).__name__}: {error}"[:300]))
+            return _Failure(self._redact(f"{type(error).__name__}: {error}")[:300])
         except TimeoutError:
             if ends >= deadline:
                 raise
             overloaded = True
             return _Failure(f"no whole answer within {self._attempt_timeout:g} s")
         except OSError as error:
-            return _Failure(self._redact(f"{type(error).__name__}: {error}"[:300]))
+            return _Failure(self._redact(f"{type(error).__name__}: {error}")[:300])
         finally:
             self.limit.release(ticket, overloaded=overloaded)
 
-    async def _post(self, request: ModelRequest) -> tuple[int, Any, bytes]:
+    async def _post(self, request: ModelRequest, manner: wire.Manner) -> tuple[int, Any, bytes]:
         path = "/chat/completions" if request.prompt is None else "/completions"
-        data = wire.encode(request, self._model, self.json_form)
+        data = wire.encode(request, self._model, manner)
         async with self._open().post(
             self._url + path, data=data, headers=self._headers, allow_redirects=False
         ) as response:
             return response.status, response.headers, await _read_capped(response)
 
-    async def get_json(self, path: str, timeout: float = 5.0) -> Any:
-        """A GET beside the API proper (`/models`, `/health`), for the doctor and for messages."""
-        async with asyncio.timeout(timeout):
-            async with self._open().get(self._url + path, headers=self._headers) as response:
-                response.raise_for_status()
-                return await response.json(content_type=None)
+    async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
+        """The models the endpoint says it has; None where it keeps no list. One try, so that a
+        wrong address is known at once: `ModelBusy` if nothing answers, `ModelRefused` if it does
+        not speak this API or wants another key."""
+        try:
+            async with asyncio.timeout(timeout):
+                async with self._open().get(
+                    f"{self._url}/models", headers=self._headers, allow_redirects=False
+                ) as response:
+                    status, body = response.status, await _read_capped(response)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            said = self._redact(str(error)) or f"no answer within {timeout:g} s"
+            raise ModelBusy(f"nothing answers at {self._url} ({said}). {_START}") from None
+        if status == 200:
+            return wire.model_names(body)
+        if status == 503:
+            raise ModelBusy(f"{self._url} is still loading its model. Try again in a moment")
+        if status in (401, 403):
+            raise ModelRefused(f"{self._url} answered HTTP {status}. {_advice(status)}")
+        if status == 404:
+            raise ModelRefused(f"{self._url} answers, but not with this API (HTTP 404). {_START}")
+        return None
 
-    def _judge(self, status: int, headers: Any, body: bytes, request: ModelRequest) -> _Failure:
+    def _judge(
+        self, status: int, headers: Any, body: bytes, request: ModelRequest, manner: wire.Manner
+    ) -> _Failure:
         """A non-200 answer: worth another attempt, worth another form, or final."""
-        said = self._redact(wire.error_text(body))
-        asked_for_json = request.schema is not None and request.prompt is None
-        if (
-            status in (400, 404, 415, 422, 500, 501)
-            and asked_for_json
-            and _SCHEMA_WORDS.search(said)
-        ):
-            weaker = self.json_form.weaker()
-            if weaker is not None:
-                self.json_form = weaker
-                raise _StepDown
+        said = self._redact(wire.error_text(body))[:300]
+        typed = request.schema is not None and request.prompt is None
+        other = manner.instead(status, said, typed=typed)
+        if other is not None:
+            if self.manner == manner:  # else another call has changed it meanwhile
+                self.manner = other
+            raise _AskOtherwise
         if status in RETRY_STATUSES:
             return _Failure(
                 f"HTTP {status}: {said}",
@@ -227,7 +244,8 @@ class Endpoint:
 
 async def _read_capped(response: aiohttp.ClientResponse) -> bytes:
     length = response.content_length
-    if length is not None and length <= _MAX_BODY:
+    packed = "content-encoding" in response.headers  # a megabyte can unpack to a gigabyte
+    if length is not None and length <= _MAX_BODY and not packed:
         return await response.read()
     chunks: list[bytes] = []
     size = 0
@@ -259,11 +277,13 @@ def _checked_url(base_url: str) -> str:
         parts = urlsplit(base_url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise UserError(f"the endpoint's URL cannot be read; {example}") from None
+        parts = host = port = None
+    if parts is None:  # raised out here, so that no error that quotes the URL hangs on to it
+        raise UserError(f"the endpoint's URL cannot be read; {example}")
     if parts.username is not None or parts.password is not None:
         raise UserError("the endpoint's URL holds a user or password; use EVENHAND_API_KEY instead")
     if parts.scheme not in ("http", "https") or not host:
-        raise UserError(f"{base_url!r} is not a URL; {example}")
+        raise UserError(f"the endpoint's URL is not one for HTTP; {example}")
     place = f"[{host}]" if ":" in host else host
     netloc = f"{place}:{port}" if port else place
     return urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))

@@ -21,17 +21,25 @@ class ReplayModel:
     A recorded failure fails again in the same way, so a replayed run has the same failed items.
     """
 
-    def __init__(self, tape: Tape, *, name: str, live: ChatModel | None = None) -> None:
+    def __init__(
+        self, tape: Tape, description: dict[str, Any], *, live: ChatModel | None = None
+    ) -> None:
         self._tape = tape
-        self._name = name
+        self._description = description  # of the model that was recorded
         self._live = live
+
+    @classmethod
+    def before(cls, model: ChatModel, tape: Tape) -> "ReplayModel":
+        """The tape first, then the model itself."""
+        return cls(tape, model.describe(), live=model)
 
     @property
     def name(self) -> str:
-        return self._name
+        name: str = self._description["model"]
+        return name
 
     def describe(self) -> dict[str, Any]:
-        return self._live.describe() if self._live else {"kind": "replay", "model": self._name}
+        return self._description
 
     async def close(self) -> None:
         if self._live is not None:
@@ -51,7 +59,9 @@ class ReplayModel:
 
 def reply_of(turn: Turn) -> ModelReply:
     if turn.error is not None:
-        raise model_error(turn.error, turn.error_message or "", turn.attempts)
+        error = model_error(turn.error, turn.error_message or "", turn.attempts)
+        error.recorded = turn.started_us, turn.seconds
+        raise error
     usage = None
     if turn.prompt_tokens is not None and turn.completion_tokens is not None:
         usage = Usage(turn.prompt_tokens, turn.completion_tokens)

@@ -5,6 +5,7 @@ import math
 import random
 import time
 from collections.abc import Mapping
+from datetime import UTC
 
 MAX_ATTEMPTS = 8  # at a 30 % fault rate 8 attempts lose 0.05 % of eight-call items, 3 lose 20 %
 _FIRST_PAUSE = 0.25
@@ -32,6 +33,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, seconds)
     try:
         moment = email.utils.parsedate_to_datetime(raw)
+        if moment.tzinfo is None:  # HTTP dates are in GMT, also where they do not say so
+            moment = moment.replace(tzinfo=UTC)
         return max(0.0, moment.timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return None
@@ -49,4 +52,4 @@ def _number(raw: str | None) -> float | None:
         value = float(raw) if raw is not None else None
     except ValueError:
         return None
-    return value if value is not None and math.isfinite(value) else None
+    return None if value is None or math.isnan(value) else value  # inf: 400 digits, a long wait

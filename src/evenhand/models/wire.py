@@ -3,7 +3,9 @@
 What differs between servers that speak it is listed in docs/endpoints.md.
 """
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -11,6 +13,9 @@ import orjson
 
 from evenhand.domain import Usage
 from evenhand.models.base import ModelRequest, ReplySchema, Sample, TokenLogprob
+
+_FORM_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
+_FORM_WORDS = re.compile(r"response_format|json_schema|json_object|schema|grammar|structured", re.I)
 
 
 class JsonForm(StrEnum):
@@ -26,17 +31,37 @@ class JsonForm(StrEnum):
         return forms[place] if place < len(forms) else None
 
 
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How an endpoint wants to be asked; starts with the best and most common."""
+
+    form: JsonForm = JsonForm.SCHEMA
+    length_field: str = "max_tokens"  # some newer models want another
+
+    def instead(self, status: int, said: str, *, typed: bool) -> "Manner | None":
+        """Another way to ask an endpoint that objects to this one; None if it is not about that."""
+        if status in (400, 422) and "max_completion_tokens" in said:
+            other = replace(self, length_field="max_completion_tokens")
+            return other if other != self else None
+        if not typed or status not in _FORM_STATUSES or not _FORM_WORDS.search(said):
+            return None
+        weaker = self.form.weaker()
+        return replace(self, form=weaker) if weaker is not None else None
+
+
 class BadBody(Exception):
     """A 200 answer whose body is not what the wire format promises."""
 
 
-def encode(request: ModelRequest, model: str, form: JsonForm) -> bytes:
+def encode(request: ModelRequest, model: str, manner: Manner) -> bytes:
     body: dict[str, Any] = {"model": model}
     if request.prompt is None:
-        body.update(_chat(request, form))
+        body.update(_chat(request, manner.form))
     else:
         body.update(_completion(request, request.prompt))
-    for name in ("temperature", "top_p", "max_tokens", "seed"):
+    if request.max_tokens is not None:
+        body[manner.length_field if request.prompt is None else "max_tokens"] = request.max_tokens
+    for name in ("temperature", "top_p", "seed"):
         value = getattr(request, name)
         if value is not None:
             body[name] = value
@@ -160,12 +185,21 @@ def _count(value: Any) -> int | None:
     return value if counts else None
 
 
+def model_names(body: bytes) -> tuple[str, ...] | None:
+    """The ids in a `/models` body; None if it is of another shape."""
+    try:
+        return tuple(str(entry["id"]) for entry in orjson.loads(body)["data"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+
+
 def error_text(body: bytes) -> str:
-    """The server's own words about an error, short."""
+    """The server's own words about an error. Cut far behind what is shown: half a key at the cut
+    would not be known for one."""
     try:
         data: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return body[:300].decode("utf-8", "replace")
+        return body[:2_000].decode("utf-8", "replace")
     while isinstance(data, Mapping) and ("error" in data or "message" in data or "detail" in data):
         data = data.get("error") or data.get("message") or data.get("detail")
-    return str(data)[:300]
+    return data[:2_000] if isinstance(data, str) else body[:2_000].decode("utf-8", "replace")

@@ -34,7 +34,7 @@ def marked(text: str, tag: str) -> str:
 
 @cache
 def _opener(tag: str) -> re.Pattern[str]:
-    return re.compile(rf"<(?=\s*/?\s*{re.escape(tag)})", re.IGNORECASE)
+    return re.compile(rf"<(?=\s*+/?\s*+{re.escape(tag)})", re.IGNORECASE)
 
 
 def lettered(choices: Sequence[str]) -> str:
@@ -86,6 +86,13 @@ def load(name: str) -> Prompt:
 
 def parse(text: str) -> Prompt:
     """Read one prompt file; refuse it where card and text disagree."""
+    try:
+        return _parse(text)
+    except (yaml.YAMLError, jinja2.TemplateError, ValueError, RecursionError) as error:
+        raise UserError(f"a prompt file cannot be read: {error}") from None
+
+
+def _parse(text: str) -> Prompt:
     parts = re.split(r"^---\n", text, flags=re.MULTILINE)
     if len(parts) != 4 or parts[0].strip():
         raise UserError("a prompt file is: ---, card, ---, system message, ---, user message")
@@ -102,7 +109,8 @@ def parse(text: str) -> Prompt:
     used = jinja2.meta.find_undeclared_variables(_ENVIRONMENT.parse(system + user))
     if used != declared:
         raise UserError(
-            f"prompt {name}: declares {sorted(declared)} but uses {sorted(used)}; make them equal"
+            f"prompt {name}: declares {sorted(map(str, declared))} but uses {sorted(used)}; "
+            "make them equal"
         )
     return Prompt(
         id=name,

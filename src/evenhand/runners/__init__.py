@@ -2,6 +2,7 @@
 
 from evenhand.runners.local import Progress, StopSignal, answer_all, run
 from evenhand.runners.plan import Plan
+from evenhand.runners.replay import replay_of
 from evenhand.runners.source import ItemList, JsonlFile, Source
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "Source",
     "StopSignal",
     "answer_all",
+    "replay_of",
     "run",
 ]

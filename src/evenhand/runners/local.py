@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evenhand.agents import Cast, Conversation
+from evenhand.agents import Conversation
 from evenhand.domain import Answered, Event, Failed, Item, Turn
 from evenhand.errors import DeadlinePassed, EvenhandError, ModelError, StoreError, UnreadableReply
-from evenhand.models.base import ChatModel
-from evenhand.models.replay import ReplayModel, Tape
+from evenhand.models.replay import ReplayModel
 from evenhand.runners.plan import Plan
 from evenhand.store import RunWriter
 
@@ -135,7 +134,7 @@ async def answer_one(
             ):  # the backstop behind each call's own
                 answer = await plan.method.answer(item, talk)
         except TimeoutError:
-            raise DeadlinePassed(f"the item took longer than {plan.limits.seconds:g} s") from None
+            raise DeadlinePassed(f"the item's {plan.limits.seconds:g} s are used up") from None
     except (ModelError, UnreadableReply) as error:
         return Failed(position, item, _reason(error), str(error), *talk.budget.spent())
     return Answered(position, item, answer, *talk.budget.spent())
@@ -151,19 +150,16 @@ async def run(
     *,
     progress: Progress,
     stop: StopSignal,
-    tape: Tape | None = None,
     take_over: bool = False,
 ) -> None:
-    """Run a plan into a folder, from where an earlier process left it.
-
-    With a `tape` every call is answered from it and no model is asked.
-    """
+    """Run a plan into a folder, from where an earlier process left it."""
     record = plan.record()
     writer = RunWriter.open(out, record, take_over=take_over)
     try:
         progress.planned = len(plan.source)
         progress.resumed = writer.committed
-        plan = replace(plan, cast=_taped(plan.cast, writer.tape, tape))
+        cast = plan.cast.through(lambda model: ReplayModel.before(model, writer.tape))
+        plan = replace(plan, cast=cast)
         left = ((p, item) for p, item in enumerate(plan.source) if p not in writer.done)
         async for event in answer_all(plan, left, writer.record_turn, stop):
             writer.finish(event)
@@ -176,11 +172,3 @@ async def run(
         await writer.close()
         raise
     await writer.close()
-
-
-def _taped(cast: Cast, unfinished: Tape, tape: Tape | None) -> Cast:
-    def wrap(model: ChatModel) -> ChatModel:
-        played = ReplayModel(tape, name=model.name) if tape is not None else model
-        return ReplayModel(unfinished, name=model.name, live=played)
-
-    return cast.through(wrap)

@@ -47,7 +47,9 @@ class ScorerModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         started, clock = time.time_ns() // 1000, asyncio.get_running_loop().time()
-        score = await self._scorer.score(request.messages[-1].content)
+        # The first thing said is the text; what follows it is talk about an unreadable score.
+        text = next(message.content for message in request.messages if message.role == "user")
+        score = await self._scorer.score(text)
         return ModelReply(
             samples=(Sample(orjson.dumps(score).decode()),),
             usage=Usage(0, 0),

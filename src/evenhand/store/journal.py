@@ -85,12 +85,16 @@ class Recovered:
         if check != b"%08x" % zlib.crc32(line) or kind not in (_TURN, _RESULT):
             self.damaged += 1
             return
-        row = orjson.loads(line)
-        if kind == _RESULT:
-            self._results[row["position"]] = row["calls"], line
-        else:
-            # A turn carried over from an older journal replaces itself.
-            self.turns.setdefault(row["position"], {})[row["request"], row["occurrence"]] = line
+        try:
+            row = orjson.loads(line)
+            if kind == _RESULT:
+                self._results[row["position"]] = row["calls"], line
+            else:
+                # A turn carried over from an older journal replaces itself.
+                key = row["request"], row["occurrence"]
+                self.turns.setdefault(row["position"], {})[key] = line
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            self.damaged += 1
 
 
 class JournalTape:

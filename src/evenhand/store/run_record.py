@@ -17,7 +17,7 @@ FORMAT = 1
 class RunRecord(BaseModel):
     """The plan of a run and the versions it was made with."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     format: int = FORMAT
     # What the run is: a resumed run must agree with all of it.
@@ -43,6 +43,8 @@ class RunRecord(BaseModel):
         try:
             raw = orjson.loads(data)
             version = raw["format"]
+            if not isinstance(version, int):
+                raise TypeError
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise CorruptRun(f"{where}/run.json is not a run record") from None
         if version != FORMAT:

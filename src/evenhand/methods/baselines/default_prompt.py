@@ -1,4 +1,4 @@
-"""The model as it is: the plain task, no word about fairness (paper 000, IV-B)."""
+"""The model as it is: the plain task, no word about fairness (StarDTox paper, IV-B)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,6 +14,8 @@ _CHOICE = load("baselines/default_choice")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultPrompt:
+    """One call with the plain task."""
+
     name: ClassVar[str] = "default"
 
     def agents(self) -> tuple[Agent[Any], ...]:

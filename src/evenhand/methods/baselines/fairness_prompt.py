@@ -1,4 +1,4 @@
-"""The same task with a plain request to be fair: the cheap baseline (paper 000, IV-B)."""
+"""The same task with a plain request to be fair: the cheap baseline (StarDTox paper, IV-B)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,6 +14,8 @@ _CHOICE = load("baselines/fairness_choice")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairnessPrompt:
+    """One call with the task and a request to be fair."""
+
     name: ClassVar[str] = "fairness"
 
     def agents(self) -> tuple[Agent[Any], ...]:

@@ -1,0 +1,41 @@
+"""The `evenhand` command and how it ends: 0 done, 1 an error said in words, 2 done but coverage
+below the floor, 130 stopped by a signal and resumable."""
+
+import sys
+
+import orjson
+import typer
+
+from evenhand.cli.answer import answer
+from evenhand.cli.doctor import doctor
+from evenhand.cli.methods import methods
+from evenhand.cli.mitigate import mitigate
+from evenhand.cli.runs import runs
+from evenhand.cli.screen import problem
+from evenhand.cli.serve_local import serve_local
+from evenhand.errors import EvenhandError
+
+app = typer.Typer(
+    name="evenhand",
+    help="Measure, repair and train away social bias in language models with teams of agents.",
+    epilog="First time? Run `evenhand doctor`: it says what is there and what to do next.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for command in (doctor, serve_local, answer, mitigate, methods):
+    app.command(no_args_is_help=command in (answer, mitigate))(command)
+app.add_typer(runs, name="runs")
+
+
+def main() -> None:
+    try:
+        app()
+    except EvenhandError as error:
+        if "--json" in sys.argv:
+            described = {"error": {"reason": error.reason, "message": str(error)}}
+            sys.stdout.write(orjson.dumps(described).decode() + "\n")
+        problem(str(error))
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.exit(0)

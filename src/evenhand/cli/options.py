@@ -1,0 +1,69 @@
+"""Options that several commands share, and the models they name, opened and looked at."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenhand import config as configuration
+from evenhand.agents import Cast
+from evenhand.config import Config, ModelConfig
+from evenhand.errors import UserError
+from evenhand.models.base import ChatModel
+
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(help="An OpenAI-compatible endpoint.  [env: EVENHAND_BASE_URL]"),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model", help="The model there; not needed if it has one.  [env: EVENHAND_MODEL]"
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", help="A config file.  [default: evenhand.toml, if there is one]"),
+]
+MethodName = Annotated[str, typer.Option("--method", help="One of those `evenhand methods` lists.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of the method, as name=value. May be repeated."),
+]
+ReplyTokens = Annotated[
+    int | None, typer.Option(min=16, help="The longest reply, in tokens.  [default: 1024]")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+async def open_model(config: ModelConfig) -> ChatModel:
+    """The endpoint of a config, checked: it answers, and it has the model."""
+    endpoint = configuration.endpoint(config, config.model or "")
+    try:
+        models = await endpoint.list_models()
+    finally:
+        await endpoint.close()
+    return configuration.endpoint(config, pick(config, models))
+
+
+def pick(config: ModelConfig, models: tuple[str, ...] | None) -> str:
+    if config.model is None:
+        if models and len(models) == 1:
+            return models[0]
+        raise UserError(
+            f"say which model of {config.base_url} to use, with --model or EVENHAND_MODEL; "
+            f"it has: {', '.join(models) if models else 'no list of them'}"
+        )
+    if models and config.model not in models:
+        raise UserError(
+            f"{config.base_url} has no model {config.model!r}; it has: {', '.join(models)}"
+        )
+    return config.model
+
+
+async def open_cast(config: Config) -> Cast:
+    """Every model of the config that a role or the default uses."""
+    used = {"default", *(name for name in config.cast.values() if name in config.models)}
+    opened = await asyncio.gather(*(open_model(config.models[name]) for name in sorted(used)))
+    return configuration.build_cast(config, dict(zip(sorted(used), opened, strict=True)))

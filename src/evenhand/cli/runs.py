@@ -1,0 +1,91 @@
+"""`evenhand runs …`: look at run folders."""
+
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from evenhand.cli.options import Json
+from evenhand.cli.screen import err, out, print_json
+from evenhand.domain import Draft
+from evenhand.errors import UserError
+from evenhand.report.summary import render, summary
+from evenhand.report.timeline import timeline
+from evenhand.store import RunReader
+from evenhand.store.tables import turn_of
+
+runs = typer.Typer(help="Look at run folders: show, export, verify.", no_args_is_help=True)
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+
+
+@runs.command()
+def show(
+    run: RunFolder,
+    item: Annotated[
+        str | None, typer.Option(help="Show the conversation of the item with this id.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What a run did: failures first, then what changed, then what it cost.
+
+    Example: evenhand runs show runs/first --item 3
+    """
+    reader = RunReader(run)
+    if item is None:
+        numbers = summary(reader)
+        if json:
+            print_json(numbers)
+        else:
+            out.print(render(numbers))
+        return
+    rows = reader.results().filter(pl.col("item_id") == item).collect().to_dicts()
+    if not rows:
+        raise UserError(
+            f"{run} has no finished item {item!r}; `evenhand runs export {run}` lists all"
+        )
+    turns = reader.turns().filter(pl.col("item_id") == item).collect().to_dicts()
+    if json:
+        print_json({**rows[0], "turns": turns})
+        return
+    drafts = [
+        Draft(text=d["text"], scores={s["name"]: s["value"] for s in d["scores"]})
+        for d in rows[0]["drafts"]
+    ]
+    ending = rows[0]["stopped"] or f"{rows[0]['reason']}: {rows[0]['message']}"
+    out.print(timeline([turn_of(turn) for turn in turns], drafts, ending))
+    out.rule(style="dim")
+    out.print(rows[0]["text"] or "(no answer)", markup=False)
+
+
+@runs.command()
+def export(
+    run: RunFolder,
+    to: Annotated[Path, typer.Option(help="The file to write: .jsonl or .parquet.")],
+) -> None:
+    """Write the results as one file, in the order of the input.
+
+    Example: evenhand runs export runs/first --to answers.jsonl
+    """
+    results = RunReader(run).results()
+    if to.suffix == ".parquet":
+        results.sink_parquet(to)
+    elif to.suffix == ".jsonl":
+        results.sink_ndjson(to)
+    else:
+        raise UserError(f"{to}: the name must end in .jsonl or .parquet")
+    err.print(f"wrote {to}")
+
+
+@runs.command()
+def verify(run: RunFolder, json: Json = False) -> None:
+    """Check every committed byte against its checksum.
+
+    Example: evenhand runs verify runs/first
+    """
+    parts = RunReader(run).verify()
+    if json:
+        print_json({"run": str(run), "parts": parts, "intact": True})
+    else:
+        out.print(f"{run}: {parts} parts, all intact")

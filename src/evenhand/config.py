@@ -1,0 +1,145 @@
+"""The only reader of the environment and of the config file.
+
+# evenhand.toml
+[models.default]
+base_url = "http://127.0.0.1:8080/v1"
+model = "smollm2"
+
+[models.judge]
+base_url = "https://gateway.example/v1"
+model = "a-larger-model"
+api_key_env = "GATEWAY_KEY"
+
+[cast]
+bias_evaluator = "judge"
+scorer = "wordlist"
+
+[limits]
+seconds = 600
+"""
+
+import os
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from evenhand.agents import Cast, Limits
+from evenhand.errors import UserError
+from evenhand.methods import METHODS, Method
+from evenhand.models import Endpoint
+from evenhand.models.base import ChatModel
+from evenhand.scorers import ScorerModel, WordList
+
+DEFAULT_URL = "http://127.0.0.1:8080/v1"
+DEFAULT_FILE = Path("evenhand.toml")
+SCORERS = {"wordlist": WordList}
+
+_Positive = Annotated[float, Field(gt=0)]
+
+
+class ModelConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    base_url: str = DEFAULT_URL
+    model: str | None = None  # None: the only model that the endpoint has
+    api_key_env: str = "EVENHAND_API_KEY"
+    attempt_timeout: _Positive = 120.0
+    max_wait: _Positive = 60.0
+
+
+class Config(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    models: dict[str, ModelConfig] = {}
+    cast: dict[str, str] = {}  # role -> a name in models, or a scorer's name
+    limits: Limits = Limits()
+
+    def default_model(self) -> ModelConfig:
+        return self.models.get("default", ModelConfig())
+
+
+def load(
+    path: Path | None,
+    base_url: str | None,
+    model: str | None,
+    *,
+    reply_tokens: int | None = None,
+) -> Config:
+    """The config file, overruled by the environment, overruled by what was said on the spot."""
+    config = _read(path)
+    default = config.default_model()
+    changes = {
+        "base_url": base_url or os.environ.get("EVENHAND_BASE_URL"),
+        "model": model or os.environ.get("EVENHAND_MODEL"),
+    }
+    default = default.model_copy(update={k: v for k, v in changes.items() if v})
+    limits = replace(config.limits, reply_tokens=reply_tokens or config.limits.reply_tokens)
+    config = config.model_copy(
+        update={"models": {**config.models, "default": default}, "limits": limits}
+    )
+    for role, name in config.cast.items():
+        if name not in config.models and name not in SCORERS:
+            known = ", ".join(sorted([*config.models, *SCORERS]))
+            raise UserError(f"the cast gives {role} to {name!r}, which is none of: {known}")
+    return config
+
+
+def _read(path: Path | None) -> Config:
+    if path is None and not DEFAULT_FILE.exists():
+        return Config()
+    path = path or DEFAULT_FILE
+    try:
+        return Config.model_validate(tomllib.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        raise UserError(f"there is no config file {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UserError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def endpoint(config: ModelConfig, model: str) -> Endpoint:
+    return Endpoint(
+        config.base_url,
+        model=model,
+        api_key=os.environ.get(config.api_key_env),
+        attempt_timeout=config.attempt_timeout,
+        max_wait=config.max_wait,
+    )
+
+
+def build_cast(config: Config, models: dict[str, ChatModel]) -> Cast:
+    """`models` are the config's models, opened."""
+    roles: dict[str, ChatModel] = {}
+    # The rule-based brain needs a scorer; the offline one stands in until the cast names another.
+    for role, name in {"scorer": "wordlist", **config.cast}.items():
+        roles[role] = models[name] if name in models else ScorerModel(SCORERS[name]())
+    return Cast(models["default"], roles)
+
+
+def build_method(name: str, assignments: Sequence[str] = ()) -> Method:
+    """A method by name, with settings such as `max_iterations=3`."""
+    if name not in METHODS:
+        raise UserError(f"there is no method {name!r}; there are: {', '.join(METHODS)}")
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise UserError(f"--set {assignment}: write it as name=value")
+        settings[key.strip()] = value.strip()
+    method = METHODS[name]
+    unknown = settings.keys() - method.__dataclass_fields__.keys()
+    if unknown:
+        known = ", ".join(method.__dataclass_fields__) or "none"
+        raise UserError(f"{name} has no setting {sorted(unknown)[0]!r}; it has: {known}")
+    try:
+        built: Method = TypeAdapter(method).validate_python(settings)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UserError(f"--set {first['loc'][0]}: {first['msg']}") from None
+    return built

@@ -1,0 +1,1 @@
+"""Stored results → what a person or a program reads. Can never call a model."""

@@ -1,0 +1,24 @@
+"""For every test: the network is off but for loopback, and the environment names no endpoint."""
+
+import ipaddress
+import socket
+from typing import Any
+
+import pytest
+
+_REAL_CONNECT = socket.socket.connect
+
+
+def _loopback_only(self: socket.socket, address: Any) -> None:
+    if self.family in (socket.AF_INET, socket.AF_INET6):
+        host = "127.0.0.1" if address[0] == "localhost" else address[0]
+        if not ipaddress.ip_address(host).is_loopback:
+            raise OSError(f"tests must not reach the network: {address}")
+    _REAL_CONNECT(self, address)
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket.socket, "connect", _loopback_only)
+    for name in ("EVENHAND_BASE_URL", "EVENHAND_MODEL", "EVENHAND_API_KEY"):
+        monkeypatch.delenv(name, raising=False)

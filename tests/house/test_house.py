@@ -1,0 +1,105 @@
+"""The house itself: the contracts bite, the front door is pinned, the network is off."""
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import evenhand
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_front_door_offers_exactly_these_names() -> None:
+    assert sorted(evenhand.__all__) == [
+        "Agent",
+        "Answer",
+        "Ask",
+        "Cast",
+        "DefaultPrompt",
+        "Draft",
+        "Endpoint",
+        "EvenhandError",
+        "FairnessPrompt",
+        "Item",
+        "Limits",
+        "Method",
+        "ModelError",
+        "Reply",
+        "RunReader",
+        "ScorerModel",
+        "ScriptedModel",
+        "StarDTox",
+        "StoreError",
+        "Turn",
+        "UnreadableReply",
+        "UserError",
+        "WordList",
+        "answer",
+        "answer_sync",
+        "mitigate",
+        "replay_of",
+    ]
+    for name in evenhand.__all__:
+        assert getattr(evenhand, name).__doc__, f"{name} has no docstring"
+
+
+def test_the_version_is_said_once() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert evenhand.__version__ == project["version"]
+
+
+def _lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    environment = {"PYTHONPATH": str(root / "src"), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(
+        command, cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("planted_in", "forbidden"),
+    [
+        ("domain/items.py", "import evenhand.store"),
+        ("methods/stardtox.py", "import evenhand.runners"),
+        ("report/summary.py", "import evenhand.models"),
+        ("store/reader.py", "import evenhand.config"),
+        ("methods/stardtox.py", "import aiohttp"),
+    ],
+)
+def test_a_forbidden_import_breaks_the_contracts(
+    tmp_path: Path, planted_in: str, forbidden: str
+) -> None:
+    shutil.copytree(ROOT / "src", tmp_path / "src")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    assert _lint_imports(tmp_path).returncode == 0
+    target = tmp_path / "src" / "evenhand" / planted_in
+    target.write_text(f"{target.read_text()}\n\n{forbidden}\n")
+    broken = _lint_imports(tmp_path)
+    assert broken.returncode == 1, broken.stdout + broken.stderr
+    assert "BROKEN" in broken.stdout
+
+
+def test_a_test_cannot_reach_the_network() -> None:
+    with socket.socket() as outward, pytest.raises(OSError, match="must not reach"):
+        outward.connect(("192.0.2.1", 80))
+
+
+def test_only_config_reads_the_environment_and_only_the_cli_prints() -> None:
+    for file in (ROOT / "src").rglob("*.py"):
+        text = file.read_text()
+        if file.name != "config.py":
+            assert "os.environ" not in text, file
+            assert "getenv" not in text, file
+        if "cli" not in file.parts:
+            assert not re.search(r"\bprint\(", text), file
+
+
+def test_no_source_file_is_longer_than_400_lines() -> None:
+    for file in (ROOT / "src").rglob("*.py"):
+        assert len(file.read_text().splitlines()) <= 400, file
