@@ -21,7 +21,7 @@ seconds = 600
 import os
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +48,11 @@ class ModelConfig(BaseModel):
     api_key_env: str = "EVENHAND_API_KEY"
     attempt_timeout: _Positive = 120.0
     max_wait: _Positive = 60.0
+
+    @property
+    def address(self) -> str:
+        """What may be shown of the URL: some write their key behind the question mark."""
+        return self.base_url.partition("?")[0]
 
 
 class Config(BaseModel):
@@ -133,10 +138,12 @@ def build_method(name: str, assignments: Sequence[str] = ()) -> Method:
             raise UserError(f"--set {assignment}: write it as name=value")
         settings[key.strip()] = value.strip()
     method = METHODS[name]
-    unknown = settings.keys() - method.__dataclass_fields__.keys()
+    known = [field.name for field in fields(method)]
+    unknown = settings.keys() - set(known)
     if unknown:
-        known = ", ".join(method.__dataclass_fields__) or "none"
-        raise UserError(f"{name} has no setting {sorted(unknown)[0]!r}; it has: {known}")
+        raise UserError(
+            f"{name} has no setting {sorted(unknown)[0]!r}; it has: {', '.join(known) or 'none'}"
+        )
     try:
         built: Method = TypeAdapter(method).validate_python(settings)
     except ValidationError as error:

@@ -10,6 +10,7 @@ EvenhandError
 │   ├── TurnMissing      a replay was asked something its tape does not hold
 │   └── ScorerFailed     a scorer gave no score for this text; never read as "harmless"
 ├── UnreadableReply      the model answered, not in the declared form
+├── Undefined            a formula has no value on this data; never read as 0
 └── StoreError           a run folder cannot be written or trusted
     ├── RunLocked        another process is writing this run
     ├── Fenced           another process took this run over; this one must stop
@@ -83,6 +84,12 @@ class UnreadableReply(EvenhandError):
         super().__init__(f"{kind}: {detail}")
         self.kind = kind
         self.detail = detail
+
+
+class Undefined(EvenhandError):
+    """A formula has no value on this data (0/0, one cluster, no rows); the message says why."""
+
+    reason = "undefined"
 
 
 class StoreError(EvenhandError):

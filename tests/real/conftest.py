@@ -41,7 +41,7 @@ def local_server() -> Iterator[str]:
     if missing:
         pytest.skip(missing)
     port = free_port()
-    command = [EVENHAND, "serve-local", "--port", str(port), "--threads", "2"]
+    command = [EVENHAND, "serve-local", "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}/v1"
     try:

@@ -11,12 +11,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenhand.agents import FreeText
+from evenhand.agents import FreeText, Reply
 from evenhand.methods.stardtox import Harm, Quality
 from evenhand.models import Endpoint
 from evenhand.models.base import ModelRequest
 from evenhand.store import RunReader
-from tests.real.conftest import EVENHAND
+from real.conftest import EVENHAND
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -25,7 +25,7 @@ PEOPLE = (
     "teenager, taxi driver, scientist, secretary, farmer, immigrant, librarian, soldier, "
     "single mother, banker, wheelchair user, exchange student"
 ).split(", ")
-SETTINGS = ["--seed", "1", "--reply-tokens", "96", "--set", "max_iterations=1", "--in-flight", "4"]
+SETTINGS = ["--seed", "1", "--reply-tokens", "80", "--set", "max_iterations=1", "--in-flight", "4"]
 
 
 def _mitigate(prompts: Path, out: Path, *more: str) -> subprocess.Popen[str]:
@@ -60,7 +60,8 @@ def test_twenty_prompts_stopped_in_the_middle_resumed_and_replayed_give_equal_by
         assert first.poll() is None, first.communicate()
         time.sleep(0.2)
     first.send_signal(signal.SIGINT)
-    assert first.wait(300) == 130
+    first.communicate(timeout=300)
+    assert first.returncode == 130
     in_the_middle = RunReader(run).totals().items
     assert 6 <= in_the_middle < 20
 
@@ -77,7 +78,10 @@ def test_twenty_prompts_stopped_in_the_middle_resumed_and_replayed_give_equal_by
     said, problem = third.communicate(timeout=120)
     assert third.returncode == second.returncode, problem
     assert _export(run, tmp_path / "a.jsonl") == _export(tmp_path / "again", tmp_path / "b.jsonl")
-    live, replayed = RunReader(run).turns().collect(), RunReader(tmp_path / "again").turns().collect()
+    live, replayed = (
+        RunReader(run).turns().collect(),
+        RunReader(tmp_path / "again").turns().collect(),
+    )
     assert live.equals(replayed)
 
     _every_call_is_recorded_and_typed(RunReader(run))
@@ -88,11 +92,17 @@ def _every_call_is_recorded_and_typed(run: RunReader) -> None:
     recorded = dict(turns.group_by("position").len().iter_rows())
     for position, calls in results.select("position", "calls").iter_rows():
         assert recorded[position] == calls
-    readers = {"bias_evaluator": Harm, "performance_evaluator": Quality, "generator": FreeText}
+    readers: dict[str, type[Reply]] = {
+        "bias_evaluator": Harm,
+        "performance_evaluator": Quality,
+        "generator": FreeText,
+    }
     answered = results.filter(pl.col("status") == "answered")["position"].implode()
     typed = 0
     for role, texts, finish in (
-        turns.filter(pl.col("position").is_in(answered)).select("role", "texts", "finish").iter_rows()
+        turns.filter(pl.col("position").is_in(answered))
+        .select("role", "texts", "finish")
+        .iter_rows()
     ):
         if role != "generator" and finish[0] == "stop":
             readers[role].read(texts[0])  # held to the schema by the server: strict reading works
@@ -108,7 +118,9 @@ async def test_the_real_server_gives_schema_logprobs_and_samples(local_server: s
         assert len(reply.samples) == 2
         for sample in reply.samples:
             assert sample.logprobs is not None
-            assert all(token.logprob is not None and token.logprob <= 0 for token in sample.logprobs)
+            assert all(
+                token.logprob is not None and token.logprob <= 0 for token in sample.logprobs
+            )
         assert reply.usage is not None
         assert await model.list_models() == ("smollm2",)
     finally:

@@ -3,7 +3,8 @@
 from evenhand.domain import Usage
 from evenhand.errors import BudgetSpent
 
-_CHARACTERS_PER_TOKEN = 3.0  # ours: cautious for English before the endpoint's own count is known
+# Ours, before the endpoint's own count is known: cautious for English, right for most Chinese.
+_BYTES_PER_TOKEN = 3.0
 _TOKENS_PER_CALL = 24  # ours: a chat template around system and user message
 _SHORTEST_REPLY = 16  # ours: with room for fewer tokens than this a call is not worth its prompt
 
@@ -23,13 +24,13 @@ class Budget:
         self._max_calls = calls
         self._max_tokens = tokens
         self._spent = 0  # settled and reserved
-        self._per_character = 1 / _CHARACTERS_PER_TOKEN
+        self._per_byte = 1 / _BYTES_PER_TOKEN
 
-    def reserve(self, characters: int, max_tokens: int | None) -> tuple[int, int]:
+    def reserve(self, size: int, max_tokens: int | None) -> tuple[int, int]:
         """(tokens reserved, tokens the reply may have), or `BudgetSpent`."""
         if self.calls >= self._max_calls:
             raise BudgetSpent(f"the item's {self._max_calls} calls are used up")
-        prompt = self._estimate(characters)
+        prompt = self._estimate(size)
         room = self._max_tokens - self._spent - prompt
         if room < _SHORTEST_REPLY:
             raise BudgetSpent(
@@ -41,7 +42,7 @@ class Budget:
         self._spent += prompt + allowed
         return prompt + allowed, allowed
 
-    def settle(self, reserved: int, usage: Usage | None, characters: int) -> None:
+    def settle(self, reserved: int, usage: Usage | None, size: int) -> None:
         """Replace the reservation by what the endpoint counted. If it did not count, the
         reservation stands: unknown is never free."""
         if usage is None:
@@ -51,12 +52,12 @@ class Budget:
         if self.prompt_tokens is not None and self.completion_tokens is not None:
             self.prompt_tokens += usage.prompt_tokens
             self.completion_tokens += usage.completion_tokens
-        counted = (usage.prompt_tokens - _TOKENS_PER_CALL) / max(characters, 1)
-        self._per_character = max(self._per_character, counted)
+        counted = (usage.prompt_tokens - _TOKENS_PER_CALL) / max(size, 1)
+        self._per_byte = max(self._per_byte, counted)
 
     def spent(self) -> tuple[int, int | None, int | None]:
         """Calls, prompt tokens, completion tokens; None where an endpoint did not count."""
         return self.calls, self.prompt_tokens, self.completion_tokens
 
-    def _estimate(self, characters: int) -> int:
-        return int(characters * self._per_character) + _TOKENS_PER_CALL
+    def _estimate(self, size: int) -> int:
+        return int(size * self._per_byte) + _TOKENS_PER_CALL

@@ -117,7 +117,7 @@ class Conversation:
         model = self._cast.model_for(agent.role)
         request = self._request(agent, messages, model.name)
         index, self._turns = self._turns, self._turns + 1
-        words = sum(len(message.content) for message in messages)
+        words = sum(len(message.content.encode()) for message in messages)
         clock = asyncio.get_running_loop().time
         started_us, started = time.time_ns() // 1000, clock()
         try:

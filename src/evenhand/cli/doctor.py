@@ -62,7 +62,7 @@ def doctor(
     default = settings.default_model()
 
     async def examine() -> list[Finding]:
-        async with waiting(f"asking {default.base_url} …"):
+        async with waiting(f"asking {default.address} …"):
             return [*_installed(), *await _endpoint(default)]
 
     findings = asyncio.run(examine())
@@ -94,7 +94,7 @@ async def _endpoint(config: ModelConfig) -> list[Finding]:
     finally:
         await endpoint.close()
     names = ", ".join(models) if models else "keeps no list of models"
-    found = Finding("endpoint", True, f"{config.base_url}: {names}")
+    found = Finding("endpoint", True, f"{config.address}: {names}")
     try:
         name = pick(config, models)
     except UserError as error:
@@ -164,5 +164,5 @@ def _table(findings: list[Finding]) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for finding in findings:
         mark = Text("ok", style="green") if finding.good else Text("NO", style="bold red")
-        table.add_row(mark, finding.what, finding.said)
+        table.add_row(mark, finding.what, Text(finding.said))  # the server may say "[/]"
     return table

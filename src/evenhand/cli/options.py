@@ -52,12 +52,12 @@ def pick(config: ModelConfig, models: tuple[str, ...] | None) -> str:
         if models and len(models) == 1:
             return models[0]
         raise UserError(
-            f"say which model of {config.base_url} to use, with --model or EVENHAND_MODEL; "
+            f"say which model of {config.address} to use, with --model or EVENHAND_MODEL; "
             f"it has: {', '.join(models) if models else 'no list of them'}"
         )
     if models and config.model not in models:
         raise UserError(
-            f"{config.base_url} has no model {config.model!r}; it has: {', '.join(models)}"
+            f"{config.address} has no model {config.model!r}; it has: {', '.join(models)}"
         )
     return config.model
 

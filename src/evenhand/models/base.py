@@ -124,3 +124,11 @@ class Redactor:
         for secret in self.secrets:
             text = text.replace(secret, "[redacted]")
         return text
+
+    def body(self, data: bytes) -> bytes:
+        """An answer's body, which may become a stored reply. A short key ("none", "EMPTY") is a
+        word like any other and stays."""
+        for secret in self.secrets:
+            if len(secret) >= 16:
+                data = data.replace(secret.encode(), b"[redacted]")
+        return data

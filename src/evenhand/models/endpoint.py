@@ -9,7 +9,7 @@ import random
 import time
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import aiohttp
 
@@ -25,7 +25,9 @@ from evenhand.models.retry import (
     retry_after,
 )
 
-_MAX_BODY = 16 * 1024 * 1024
+_MAX_BODY = 1_300_000  # ours: the longest reply that is read, with each character escaped
+_MAX_LIST = 16 * 1024 * 1024  # ours: a gateway's list of models passes a megabyte
+_WITH_LOGPROBS = 8  # ours: times as much, for twenty alternatives to each of a thousand tokens
 _START = (
     "Start a local model with `evenhand serve-local`, or give --base-url the address of yours "
     "(it usually ends in /v1)"
@@ -188,23 +190,29 @@ class Endpoint:
         async with self._open().post(
             self._url + path, data=data, headers=self._headers, allow_redirects=False
         ) as response:
-            return response.status, response.headers, await _read_capped(response)
+            most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
+            body = self._redact.body(await _read_capped(response, most))
+            return response.status, response.headers, body
 
     async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
         """The models the endpoint says it has; None where it keeps no list. One try, so that a
         wrong address is known at once: `ModelBusy` if nothing answers, `ModelRefused` if it does
         not speak this API or wants another key."""
+        problem = ""
         try:
             async with asyncio.timeout(timeout):
                 async with self._open().get(
                     f"{self._url}/models", headers=self._headers, allow_redirects=False
                 ) as response:
-                    status, body = response.status, await _read_capped(response)
+                    status, body = response.status, await _read_capped(response, _MAX_LIST)
+        except wire.BadBody:
+            return None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            said = self._redact(str(error)) or f"no answer within {timeout:g} s"
-            raise ModelBusy(f"nothing answers at {self._url} ({said}). {_START}") from None
+            problem = self._redact(str(error))[:300] or f"no answer within {timeout:g} s"
+        if problem:  # raised out here: the client's own error holds the key among its headers
+            raise ModelBusy(f"nothing answers at {self._url} ({problem}). {_START}")
         if status == 200:
-            return wire.model_names(body)
+            return wire.model_names(self._redact.body(body))
         if status == 503:
             raise ModelBusy(f"{self._url} is still loading its model. Try again in a moment")
         if status in (401, 403):
@@ -242,18 +250,18 @@ class Endpoint:
         return self._session
 
 
-async def _read_capped(response: aiohttp.ClientResponse) -> bytes:
+async def _read_capped(response: aiohttp.ClientResponse, most: int) -> bytes:
     length = response.content_length
     packed = "content-encoding" in response.headers  # a megabyte can unpack to a gigabyte
-    if length is not None and length <= _MAX_BODY and not packed:
+    if length is not None and length <= most and not packed:
         return await response.read()
     chunks: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
-        if size > _MAX_BODY:
+        if size > most:
             response.close()
-            raise wire.BadBody(f"body is larger than {_MAX_BODY} bytes")
+            raise wire.BadBody(f"body is larger than {most} bytes")
         chunks.append(chunk)
     return b"".join(chunks)
 
@@ -270,16 +278,22 @@ def _advice(status: int) -> str:
             return "`evenhand doctor` shows what this endpoint supports."
 
 
+def _split(url: str) -> SplitResult | None:
+    """Apart from its caller, whose error would else hang on to one that quotes the URL."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.port != 0 else None  # reading the port is what checks it
+    except ValueError:
+        return None
+
+
 def _checked_url(base_url: str) -> str:
     """The URL without query and trailing slash. A password in it would end up in logs: refused."""
     example = "it should look like http://127.0.0.1:8080/v1"
-    try:
-        parts = urlsplit(base_url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        parts = host = port = None
-    if parts is None:  # raised out here, so that no error that quotes the URL hangs on to it
+    parts = _split(base_url)
+    if parts is None:
         raise UserError(f"the endpoint's URL cannot be read; {example}")
+    host, port = parts.hostname, parts.port
     if parts.username is not None or parts.password is not None:
         raise UserError("the endpoint's URL holds a user or password; use EVENHAND_API_KEY instead")
     if parts.scheme not in ("http", "https") or not host:

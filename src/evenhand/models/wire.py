@@ -189,7 +189,7 @@ def model_names(body: bytes) -> tuple[str, ...] | None:
     """The ids in a `/models` body; None if it is of another shape."""
     try:
         return tuple(str(entry["id"]) for entry in orjson.loads(body)["data"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
+    except (orjson.JSONDecodeError, KeyError, TypeError, RecursionError):
         return None
 
 

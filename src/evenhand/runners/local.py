@@ -4,7 +4,8 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -64,7 +65,7 @@ async def answer_all(
     items: Iterable[tuple[int, Item]],
     record: Callable[[Turn], None],
     stop: StopSignal,
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """Answer items, `plan.in_flight` at a time, and give each one's end as it comes.
 
     A slow reader holds the workers back: at most `_BACKLOG` events wait.
@@ -85,8 +86,10 @@ async def answer_all(
                 for _ in range(plan.in_flight):
                     group.create_task(work())
         finally:
-            await events.put(None)
+            if read_on:
+                await events.put(None)
 
+    read_on = True
     crew = asyncio.create_task(work_all())
     quitter = asyncio.create_task(_quit(stop, crew))
     try:
@@ -94,6 +97,7 @@ async def answer_all(
             yield event
         await _outcome(crew, stop)
     finally:
+        read_on = False  # nobody makes room in the queue any more
         quitter.cancel()
         crew.cancel()
         await asyncio.gather(quitter, crew, return_exceptions=True)
@@ -161,12 +165,13 @@ async def run(
         cast = plan.cast.through(lambda model: ReplayModel.before(model, writer.tape))
         plan = replace(plan, cast=cast)
         left = ((p, item) for p, item in enumerate(plan.source) if p not in writer.done)
-        async for event in answer_all(plan, left, writer.record_turn, stop):
-            writer.finish(event)
-            progress.count(event)
-            await writer.commit_if_full()
+        async with aclosing(answer_all(plan, left, writer.record_turn, stop)) as events:
+            async for event in events:
+                writer.finish(event)
+                progress.count(event)
+                await writer.commit_if_full()
     except StoreError:
-        writer.abandon()  # it could not write: the journal has what there is
+        await writer.abandon()  # it could not write: the journal has what there is
         raise
     except BaseException:
         await writer.close()

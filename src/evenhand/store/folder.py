@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,11 +41,11 @@ class Folder:
         never replaces, so of two writers of one name exactly one wins.
         """
         path = self.root / name
-        hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        hidden = _hidden(path)
         with _disk_errors(name):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                with open(hidden, "wb") as file:
+                with open(hidden, "xb") as file:
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
@@ -62,19 +63,28 @@ class Folder:
 
     def append(self, descriptor: int, data: bytes) -> None:
         with _disk_errors("journal"):
-            if os.write(descriptor, data) != len(data):
+            written = os.write(descriptor, data)
+            if written != len(data):  # half a line would spoil the one after it
+                os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
                 raise OSError(errno.ENOSPC, "short write")
 
     def remove(self, name: str) -> None:
         (self.root / name).unlink(missing_ok=True)
 
-    def lock(self) -> int:
-        """Hold the folder until the process ends; the kernel lets go even after kill -9."""
+    def lock(self, *, take_over: bool = False) -> int:
+        """Hold the folder until the process ends; the kernel lets go even after kill -9.
+
+        A take-over puts a lock of its own in the place of the one that is held.
+        """
+        place = self.root / "lock"
         with _disk_errors("lock"):
             self.root.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+            ours = _hidden(place) if take_over else place
+            descriptor = os.open(ours, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if take_over:
+                os.replace(ours, place)
         except BlockingIOError:
             holder = os.pread(descriptor, 100, 0).decode("utf-8", "replace").strip() or "a process"
             os.close(descriptor)
@@ -86,6 +96,11 @@ class Folder:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
         return descriptor
+
+
+def _hidden(path: Path) -> Path:
+    """A name that nobody else writes under; a process's number may be another's, in containers."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
 
 
 @contextlib.contextmanager

@@ -71,13 +71,17 @@ class Recovered:
         return self.turns.keys() | self._results.keys()
 
     @classmethod
-    def read(cls, folder: Folder) -> "Recovered":
+    def read(cls, folder: Folder, before: str = "journal/~") -> "Recovered":
+        """The journals older than the one named; a newer one is of a process that took over."""
         found = cls()
-        for name in folder.names(_FOLDER):
-            found.files.append(name)
-            for framed in folder.read(name).split(b"\n")[:-1]:
-                found._take(framed)
-            # After the last line break there is nothing, or the start of a line that never ended.
+        try:
+            for name in (name for name in folder.names(_FOLDER) if name < before):
+                found.files.append(name)
+                for framed in folder.read(name).split(b"\n")[:-1]:
+                    found._take(framed)
+                # After the last line break there is nothing, or a line that never ended.
+        except FileNotFoundError:  # whoever removed it has committed it or copied it: look again
+            return cls.read(folder, before)
         return found
 
     def _take(self, framed: bytes) -> None:

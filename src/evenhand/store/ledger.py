@@ -47,6 +47,7 @@ class Entry(BaseModel):
     slot: int
     token: int
     opened_by: str | None = None
+    run_sha256: str | None = None  # of run.json, in an opening entry
     part: Part | None = None
 
 
@@ -84,6 +85,11 @@ def entries(folder: Folder) -> Iterator[Entry]:
         entry = _decode(folder.read(name), name)
         if entry.slot != number or name != _name(number):
             raise CorruptRun(f"{folder.root}: ledger entry {number} is missing or out of place")
+        if entry.run_sha256 is not None and entry.run_sha256 != _run_sha256(folder):
+            raise CorruptRun(
+                f"{folder.root}/run.json is not the one that the run began with: restore it from "
+                "a copy, or run again into a new folder"
+            )
         yield entry
 
 
@@ -98,7 +104,10 @@ class LedgerWriter:
         self._folder = folder
         self._slot = next_slot
         self.token = next_slot
-        self._append(Entry(slot=next_slot, token=next_slot, opened_by=opened_by))
+        run_sha256 = _run_sha256(folder)
+        self._append(
+            Entry(slot=next_slot, token=next_slot, opened_by=opened_by, run_sha256=run_sha256)
+        )
 
     def commit(self, part: Part) -> None:
         self._append(Entry(slot=self._slot, token=self.token, part=part))
@@ -116,6 +125,10 @@ class LedgerWriter:
 
     def _fenced(self) -> Fenced:
         return Fenced(f"{self._folder.root} was taken over by another process; this one stops")
+
+
+def _run_sha256(folder: Folder) -> str:
+    return hashlib.sha256(folder.read("run.json")).hexdigest()
 
 
 def _name(slot: int) -> str:

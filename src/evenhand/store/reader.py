@@ -45,6 +45,7 @@ class RunReader:
         if not self._folder.exists("run.json"):
             raise UserError(f"{path} is not a run folder: it has no run.json")
         self.record = RunRecord.from_bytes(self._folder.read("run.json"), path)
+        next(ledger.entries(self._folder), None)  # the first one vouches for run.json
 
     def totals(self) -> Totals:
         failed: Counter[str] = Counter()

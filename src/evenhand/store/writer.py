@@ -1,6 +1,7 @@
 """Writes a run folder: opens or resumes it, records turns, commits parts."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from evenhand.domain import Event, Result, Turn
-from evenhand.errors import CorruptRun
+from evenhand.errors import CorruptRun, StoreError
 from evenhand.store import ledger, tables
 from evenhand.store.folder import Folder
 from evenhand.store.journal import Journal, JournalTape, Recovered
@@ -42,9 +43,9 @@ class RunWriter:
     earlier process left unfinished.
     """
 
-    def __init__(self, folder: Folder, record: RunRecord, *, take_over: bool = False) -> None:
+    def __init__(self, folder: Folder, record: RunRecord, lock: int) -> None:
         self._folder = folder
-        self._lock = None if take_over else folder.lock()
+        self._lock: int | None = lock
         self.record = _agreed_record(folder, record)
         self.done = ledger.Positions()
         self.committed = 0
@@ -60,15 +61,27 @@ class RunWriter:
         self._commit: asyncio.Task[None] | None = None
         self._fence_checked = time.monotonic()
         self._journal = Journal(folder, self._ledger.token)
-        self.tape = self._recover()
+        try:
+            self.tape = self._recover()
+        except StoreError:  # all that it holds is in the older ones too, which are still there
+            self._journal.close()
+            folder.remove(self._journal.name)
+            raise
 
     @classmethod
     def open(cls, path: Path, record: RunRecord, *, take_over: bool = False) -> "RunWriter":
-        return cls(Folder(path), record, take_over=take_over)
+        folder = Folder(path)
+        lock = folder.lock(take_over=take_over)
+        try:
+            return cls(folder, record, lock)
+        except BaseException:
+            os.close(lock)
+            raise
 
     # -- recording, in the event loop --------------------------------------------------------
 
     def record_turn(self, turn: Turn) -> None:
+        self._look_for_a_newer_writer()
         line = tables.encode(turn)
         self._journal.turn(line)
         self._open_turns.setdefault(turn.position, []).append(line)
@@ -83,37 +96,48 @@ class RunWriter:
 
     async def commit_if_full(self) -> None:
         """Start a commit when a part is full. Waits only if the one before is still under way."""
-        now = time.monotonic()
-        if now - self._fence_checked > _FENCE_CHECK_SECONDS:
-            self._fence_checked = now
-            self._ledger.refuse_if_fenced()
         if self._pending.full:
             await self._wait_for_commit()
             self._commit = asyncio.create_task(asyncio.to_thread(self._write_part, *self._swap()))
 
     async def close(self) -> None:
         """Commit what is finished. What is not stays in the journal for the next process."""
-        await self._wait_for_commit()
-        if self._pending.results:
-            await asyncio.to_thread(self._write_part, *self._swap())
-        self.abandon()
+        try:
+            await self._wait_for_commit()
+            if self._pending.results:
+                await asyncio.to_thread(self._write_part, *self._swap())
+        finally:
+            self._let_go()
 
-    def abandon(self) -> None:
-        """Let go of the folder without writing anything more."""
+    async def abandon(self) -> None:
+        """Let go of the folder without writing more than what is being committed just now."""
+        with contextlib.suppress(StoreError):
+            await self._wait_for_commit()
+        self._let_go()
+
+    def _let_go(self) -> None:
         self._journal.close()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
+    def _look_for_a_newer_writer(self) -> None:
+        """Now and then, so that a process that was stalled does not go on paying for calls."""
+        now = time.monotonic()
+        if now - self._fence_checked > _FENCE_CHECK_SECONDS:
+            self._fence_checked = now
+            self._ledger.refuse_if_fenced()
+
     async def _wait_for_commit(self) -> None:
         if self._commit is not None:
-            task, self._commit = self._commit, None
-            await task
+            await asyncio.shield(self._commit)  # a thread cannot be cancelled, only waited for
+            self._commit = None
 
     # -- committing, in a thread -------------------------------------------------------------
 
     def _swap(self) -> tuple[_Pending, list[str]]:
         """Set the finished items aside and go on in a new journal."""
+        self._ledger.refuse_if_fenced()
         pending, self._pending = self._pending, _Pending()
         carried = (line for lines in self._open_turns.values() for line in lines)
         return pending, [self._journal.rotate(carried)]
@@ -122,7 +146,11 @@ class RunWriter:
         name = f"part-{self._ledger.token:08d}-{self._parts:06d}.parquet"
         self._parts += 1
         turns_file, _ = self._write(f"turns/{name}", pending.turns, tables.TURNS)
-        results_file, results = self._write(f"results/{name}", pending.results, tables.RESULTS)
+        try:
+            results_file, results = self._write(f"results/{name}", pending.results, tables.RESULTS)
+        except StoreError:  # a full disk should not be fuller after each attempt
+            self._folder.remove(turns_file.name)
+            raise
         part = _part(results_file, turns_file, results)
         self._ledger.commit(part)
         self._count_in(part)
@@ -146,13 +174,13 @@ class RunWriter:
 
     def _recover(self) -> JournalTape:
         """Commit what an earlier process finished; keep the turns of what it did not finish."""
-        found = Recovered.read(self._folder)
-        found.files.remove(self._journal.name)
+        found = Recovered.read(self._folder, before=self._journal.name)
         finished = _Pending()
         unfinished: dict[int, dict[tuple[str, int], bytes]] = {}
         for position in sorted(found.positions()):
             turns = found.turns.get(position, {})
-            line = found.finished(position)
+            # Where a line was damaged, a turn may be missing that nothing else tells of.
+            line = found.finished(position) if not found.damaged else None
             if position in self.done:
                 continue
             if line is not None:
@@ -165,6 +193,7 @@ class RunWriter:
         if finished.results:
             self._write_part(finished, found.files)
         else:
+            self._ledger.refuse_if_fenced()
             for name in found.files:
                 self._folder.remove(name)
         return JournalTape(unfinished)

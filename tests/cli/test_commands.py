@@ -1,0 +1,126 @@
+"""What a person at the terminal sees, and what a program reads."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import BIN, Run, clean_environment
+from loopback.faulty import Capacity, Fixed
+from loopback.process import in_own_process
+
+
+def _prompts(folder: Path, count: int = 6) -> Path:
+    file = folder / "prompts.jsonl"
+    file.write_text(
+        "".join(
+            json.dumps({"id": f"p{n}", "prompt": f"Describe {n}."}) + "\n" for n in range(count)
+        )
+    )
+    return file
+
+
+def test_answer_prints_the_answer_and_nothing_else_on_stdout(evenhand: Run) -> None:
+    ran = evenhand("answer", "Describe a nurse.")
+    assert ran.returncode == 0
+    assert ran.stdout.startswith("A draft about the task")
+    assert len(ran.stdout.splitlines()) == 1
+
+
+def test_the_trace_shows_who_said_what_the_scores_why_it_stopped_and_the_cost(
+    evenhand: Run,
+) -> None:
+    shown = evenhand("answer", "Describe a nurse.", "--show-trace").stdout
+    for expected in ("1. generator", "2. bias_evaluator", "3. performance_evaluator"):
+        assert expected in shown
+    assert "harm  fluency  coherence  relevance" in shown
+    assert "stopped: accepted" in shown or "stopped: max_iterations" in shown
+    assert "calls," in shown
+    assert "tokens" in shown
+
+
+def test_answer_as_json_holds_every_turn(evenhand: Run) -> None:
+    ran = evenhand("answer", "Describe a nurse.", "--show-trace", "--json")
+    said = json.loads(ran.stdout)
+    assert said["text"] == said["drafts"][-1]["text"]
+    assert [turn["role"] for turn in said["turns"]][:1] == ["generator"]
+    assert all(turn["prompt_sha256"] for turn in said["turns"])
+
+
+def test_a_multiple_choice_answer_is_one_of_the_choices(evenhand: Run) -> None:
+    options = ["The old man", "The young man", "Not known"]
+    choices = [part for option in options for part in ("--choice", option)]
+    ran = evenhand("answer", "Who forgot?", "--context", "Two men met.", *choices, "--json")
+    said = json.loads(ran.stdout)
+    assert said["text"] == options[said["choice"]]
+
+
+def test_mitigate_shows_failures_first_and_replays_equal(evenhand: Run, tmp_path: Path) -> None:
+    _prompts(tmp_path)
+    first = evenhand("mitigate", "prompts.jsonl", "--out", "one", "--json")
+    assert first.returncode == 0, first.stderr
+    numbers = json.loads(first.stdout)
+    assert (numbers["planned"], numbers["answered"], numbers["coverage"]) == (6, 6, 1.0)
+    nowhere = "http://127.0.0.1:9/v1"
+    replayed = evenhand(
+        "mitigate", "prompts.jsonl", "--out", "two", "--replay", "one", "--base-url", nowhere
+    )
+    assert replayed.returncode == 0, replayed.stderr
+    for run, file in (("one", "a.jsonl"), ("two", "b.jsonl")):
+        assert evenhand("runs", "export", run, "--to", file).returncode == 0
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    assert "all intact" in evenhand("runs", "verify", "one").stdout
+    assert "1. generator" in evenhand("runs", "show", "one", "--item", "p3").stdout
+
+
+def test_a_second_run_of_the_same_command_has_nothing_left_to_do(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    _prompts(tmp_path)
+    command = ("mitigate", "prompts.jsonl", "--out", "run", "--json")
+    first, second = evenhand(*command), evenhand(*command)
+    assert json.loads(first.stdout) == json.loads(second.stdout)
+
+
+def test_coverage_below_the_floor_ends_with_code_2_and_says_so_first(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    _prompts(tmp_path)
+    refusing = Fixed(b'{"error": {"message": "not today"}}', status=403)
+    with in_own_process(refusing) as server:
+        ran = evenhand("mitigate", "prompts.jsonl", "--out", "run", "--base-url", server.url)
+    assert ran.returncode == 2
+    assert ran.stdout.splitlines()[0].startswith("Coverage 0.0% is below 95%")
+    assert ran.stdout.splitlines()[1].strip() == "6 failed: model_refused"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_cleanly_and_the_same_command_resumes(
+    evenhand: Run, tmp_path: Path, number: signal.Signals
+) -> None:
+    _prompts(tmp_path, 200)
+    with in_own_process(Capacity(limit=1000, latency=0.2)) as server:
+        command = ["mitigate", "prompts.jsonl", "--out", "run", "--in-flight", "10", "--json"]
+        process = subprocess.Popen(
+            [str(BIN / "evenhand"), *command],
+            cwd=tmp_path,
+            env={**clean_environment(), "EVENHAND_BASE_URL": server.url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while not any(b"R " in file.read_bytes() for file in tmp_path.glob("run/journal/*")):
+            time.sleep(0.05)
+        process.send_signal(number)
+        said, told = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "Run the same command again" in told
+        done = json.loads(said)
+        assert 0 < done["answered"] < 200
+        assert done["failed"] == 0
+        server.set("latency", 0.0)
+        resumed = evenhand(*command, EVENHAND_BASE_URL=server.url)
+    assert json.loads(resumed.stdout)["answered"] == 200

@@ -1,0 +1,82 @@
+"""What a run costs this process: memory, and time in which the event loop did nothing else."""
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import threading
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+_EVERY = 0.002  # seconds between looks: a 10 MB copy takes longer than this
+
+
+class PeakMemory:
+    """The highest resident size during a `with`, over what it was before.
+
+    The growth at the end alone would miss what was taken and given back.
+    """
+
+    def __init__(self) -> None:
+        self._process = psutil.Process()
+        self._over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        _give_back()
+        self._before = self._peak = self._process.memory_info().rss
+        self._watcher.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._watcher.join()
+
+    @property
+    def megabytes(self) -> float:
+        growth: int = self._peak - self._before
+        return growth / 2**20
+
+    def _watch(self) -> None:
+        while not self._over.wait(_EVERY):
+            self._peak = max(self._peak, self._process.memory_info().rss)
+
+
+def _give_back() -> None:
+    """Free memory that is kept for later would hide growth."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # glibc only
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+class LoopLag:
+    """The longest time for which the event loop was held up during an `async with`."""
+
+    seconds: float = 0.0
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.sleep(0.02)  # so that a hold-up just now is seen
+        self._task.cancel()
+
+    async def _watch(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            before = clock()
+            await asyncio.sleep(0.01)
+            self.seconds = max(self.seconds, clock() - before - 0.01)

@@ -1,0 +1,83 @@
+"""Items through the real kernel into a run folder, with the end of each item timed."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from evenhand.agents import Ask, Cast, Conversation, Limits
+from evenhand.domain import Answer, Item
+from evenhand.methods import StarDTox
+from evenhand.models import ChatModel
+from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.store import RunReader
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedStarDTox(StarDTox):
+    """StarDTox, with a note of how long after (before: < 0) its deadline each item ended."""
+
+    @cached_property
+    def overshoot(self) -> list[float]:
+        return []
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        assert isinstance(ask, Conversation)
+        try:
+            return await super().answer(item, ask)
+        finally:
+            self.overshoot.append(asyncio.get_running_loop().time() - ask.deadline)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A finished run, read back from its folder."""
+
+    path: Path
+    results: pl.DataFrame
+    turns: pl.DataFrame
+    overshoot: list[float]
+
+    @property
+    def answered(self) -> int:
+        return len(self.results.filter(pl.col("status") == "answered"))
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why items failed, in plan order."""
+        return self.results.filter(pl.col("status") == "failed")["reason"].to_list()
+
+
+def texts(count: int) -> list[Item]:
+    return [Item(id=f"item-{n:04d}", prompt=f"Describe neighbour {n:04d}.") for n in range(count)]
+
+
+async def run_items(
+    model: ChatModel,
+    items: Sequence[Item],
+    out: Path,
+    *,
+    limits: Limits | None = None,
+    in_flight: int = 64,
+    method: TimedStarDTox | None = None,
+) -> Ran:
+    """Run, close the model, and read the folder back with every checksum checked."""
+    method = method or TimedStarDTox()
+    plan = Plan(
+        method=method,
+        cast=Cast(model),
+        source=ItemList(items),
+        limits=limits or Limits(),
+        seed=7,
+        in_flight=in_flight,
+    )
+    try:
+        await run(plan, out, progress=Progress(), stop=StopSignal())
+    finally:
+        await model.close()
+    reader = RunReader(out)
+    reader.verify()
+    return Ran(out, reader.results().collect(), reader.turns().collect(), method.overshoot)

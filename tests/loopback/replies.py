@@ -1,0 +1,99 @@
+"""What the pretended model says.
+
+Everything is decided by the hash of the words asked, so a run can be repeated and a retried
+request gets the reply the first attempt would have had.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+# By the name of the schema; the second column tells the replies apart when a server was not given
+# a schema but words that describe one.
+_FIELDS = {
+    "harm": {"reason", "harm"},
+    "quality": {"reason", "fluency", "coherence", "relevance"},
+    "support": {"reason", "support"},
+    "choice": {"reason", "answer"},
+}
+
+
+def schema_name(body: Mapping[str, Any]) -> str | None:
+    """Which typed reply a request wants; None for plain words."""
+    form = body.get("response_format") or {}
+    if form.get("type") == "json_schema":
+        name: str = form["json_schema"]["name"]
+        return name
+    told = re.search(r"must follow this schema: (\{.*\})", body["messages"][-1]["content"])
+    if told is None:
+        return None
+    wanted = set(json.loads(told[1])["properties"])
+    return next(name for name, fields in _FIELDS.items() if fields == wanted)
+
+
+def said(body: Mapping[str, Any]) -> str:
+    """The model's words: about every second draft is objected to, so that revisions happen."""
+    chance = _chance(body)
+    match schema_name(body):
+        case "harm":
+            value = {
+                "reason": "a slur" if chance < 40 else "none",
+                "harm": 60 if chance < 40 else 3,
+            }
+        case "quality":
+            marks = {"fluency": 95, "coherence": 95, "relevance": 50 if chance < 10 else 95}
+            value = {"reason": "off the task" if chance < 10 else "none", **marks}
+        case "support":
+            value = {"reason": "the context", "support": 95 if chance < 60 else 20}
+        case "choice":
+            return json.dumps({"reason": "the context", "answer": "ABC"[chance % 3]})
+        case _:
+            return f"A draft about the task, number {chance}."
+    return json.dumps(value)
+
+
+def completion(
+    text: str, *, prompt_tokens: int, completion_tokens: int, model: str = "pretended"
+) -> dict[str, Any]:
+    """A chat completion as the wire format has it."""
+    return {
+        "id": "chatcmpl-0",
+        "object": "chat.completion",
+        "model": model,
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": text},
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
+        },
+    }
+
+
+def proper(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole good answer to a request."""
+    text = said(body)
+    return completion(text, prompt_tokens=prompt_tokens(body), completion_tokens=token_count(text))
+
+
+def token_count(text: str, bytes_per_token: int = 3) -> int:
+    """Three bytes of UTF-8 a token: cautious for English, one token per character for CJK."""
+    return -(-len(text.encode()) // bytes_per_token)
+
+
+def prompt_tokens(body: Mapping[str, Any], bytes_per_token: int = 3) -> int:
+    """The words, and 4 for a chat template around each message."""
+    contents = (message["content"] for message in body["messages"])
+    return sum(token_count(content, bytes_per_token) + 4 for content in contents)
+
+
+def _chance(body: Mapping[str, Any]) -> int:
+    words = json.dumps(body["messages"], sort_keys=True).encode()
+    return int.from_bytes(hashlib.sha256(words).digest()[:4], "big") % 100

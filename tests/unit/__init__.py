@@ -1,0 +1,1 @@
+"""Each room by itself, with numbers worked by hand."""
