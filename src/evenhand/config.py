@@ -28,6 +28,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from evenhand.agents import Cast, Limits
+from evenhand.benchmarks.bbq import BbqData
 from evenhand.errors import UserError
 from evenhand.methods import METHODS, Method
 from evenhand.models import Endpoint
@@ -106,6 +107,13 @@ def _read(path: Path | None) -> Config:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UserError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def bbq_data() -> BbqData:
+    """BBQ from the folder that EVENHAND_DATA names, or fetched once into the user's cache."""
+    local = os.environ.get("EVENHAND_DATA")
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return BbqData(local=Path(local) if local else None, cache=Path(base) / "evenhand")
 
 
 def endpoint(config: ModelConfig, model: str) -> Endpoint:

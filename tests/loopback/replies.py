@@ -16,7 +16,8 @@ _FIELDS = {
     "harm": {"reason", "harm"},
     "quality": {"reason", "fluency", "coherence", "relevance"},
     "support": {"reason", "support"},
-    "choice": {"reason", "answer"},
+    "choice": {"answer"},
+    "reasonedchoice": {"reasoning", "answer"},
 }
 
 
@@ -48,7 +49,9 @@ def said(body: Mapping[str, Any]) -> str:
         case "support":
             value = {"reason": "the context", "support": 95 if chance < 60 else 20}
         case "choice":
-            return json.dumps({"reason": "the context", "answer": "ABC"[chance % 3]})
+            return json.dumps({"answer": "ABC"[chance % 3]})
+        case "reasonedchoice":
+            return json.dumps({"reasoning": "the context", "answer": "ABC"[chance % 3]})
         case _:
             return f"A draft about the task, number {chance}."
     return json.dumps(value)

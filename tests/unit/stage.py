@@ -37,7 +37,7 @@ def quality(fluency: int, coherence: int, relevance: int, reason: str = "none") 
 
 
 def choice(letter: str) -> str:
-    return json.dumps({"reason": "so it says", "answer": letter})
+    return json.dumps({"answer": letter})
 
 
 def support(percent: int, reason: str = "it is stated") -> str:

@@ -101,7 +101,7 @@ def test_the_worst_text_of_the_largest_size_is_done_with_in_a_moment(text: str) 
     started = time.process_time()
     with contextlib.suppress(UnreadableReply):
         strict_json.parse(text)
-    assert time.process_time() - started < 0.5  # was 375 s for the third
+    assert time.process_time() - started < 0.5  # the third took 15 s at a fifth of its size
 
 
 @pytest.mark.parametrize(
@@ -147,13 +147,13 @@ def test_a_toxicity_outside_zero_to_one_is_refused(toxicity: str) -> None:
 
 @pytest.mark.parametrize(("answer", "index"), [("A", 0), ("B", 1), ("C", 2)])
 def test_a_letter_is_an_option(answer: str, index: int) -> None:
-    assert choice_of(3).read(f'{{"reason": "", "answer": "{answer}"}}').index == index
+    assert choice_of(3).read(f'{{"answer": "{answer}"}}').index == index
 
 
 @pytest.mark.parametrize("answer", ["D", "a", "A.", "AB", "", " A"])
 def test_a_letter_without_an_option_is_refused(answer: str) -> None:
     with pytest.raises(UnreadableReply, match="wrong_shape: answer"):
-        choice_of(3).read(f'{{"reason": "", "answer": "{answer}"}}')
+        choice_of(3).read(f'{{"answer": "{answer}"}}')
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Roles as declarations, and the conversation that asks, records and pays."""
 
-from evenhand.agents.agent import Agent, Choice, FreeText, Reply, choice_of
+from evenhand.agents.agent import Agent, Choice, Chosen, FreeText, ReasonedChoice, Reply, choice_of
 from evenhand.agents.conversation import Ask, Cast, Conversation, Limits, side_by_side
 
 __all__ = [
@@ -8,9 +8,11 @@ __all__ = [
     "Ask",
     "Cast",
     "Choice",
+    "Chosen",
     "Conversation",
     "FreeText",
     "Limits",
+    "ReasonedChoice",
     "Reply",
     "choice_of",
     "side_by_side",

@@ -6,7 +6,7 @@ reader of what comes back.
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
@@ -66,23 +66,36 @@ class FreeText(Reply):
             raise UnreadableReply("not_text", "a lone surrogate") from None
 
 
-class Choice(Reply):
-    """One of the lettered options of a question, with the reason said first."""
+class Chosen(Reply):
+    """One of the lettered options of a question."""
 
-    reason: str
-    answer: str
+    if TYPE_CHECKING:
+        answer: str  # declared by each kind, last: a model says the fields in their order
 
     @property
     def index(self) -> int:
         return LETTERS.index(self.answer)
 
 
+class Choice(Chosen):
+    """The letter alone."""
+
+    answer: str
+
+
+class ReasonedChoice(Chosen):
+    """The reasoning first, so that the letter can follow from it."""
+
+    reasoning: str
+    answer: str
+
+
 @cache
-def choice_of(options: int) -> type[Choice]:
+def choice_of(options: int, kind: type[Chosen] = Choice) -> type[Chosen]:
     """The reply type of a question with this many options: an answer outside them is unreadable."""
     letters = tuple(LETTERS[:options])
     answer: Any = (Literal[letters], ...)
-    return create_model("Choice", __base__=Choice, answer=answer)
+    return create_model(kind.__name__, __base__=kind, answer=answer)
 
 
 R_co = TypeVar("R_co", bound=Reply, covariant=True)

@@ -5,9 +5,10 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, TypeVarTuple
+from typing import Annotated, Any, Protocol, TypeVar, TypeVarTuple
 
 import orjson
+from pydantic import Field
 
 from evenhand.agents.agent import Agent, Reply
 from evenhand.agents.budget import Budget
@@ -60,10 +61,12 @@ class Cast:
 class Limits:
     """What one item may cost, and how long one reply may be."""
 
-    calls: int = 64
-    tokens: int = 100_000
-    reply_tokens: int = 1024  # a typed reply that is cut off here cannot be read: leave room
-    seconds: float = 600.0
+    calls: Annotated[int, Field(ge=1)] = 64
+    tokens: Annotated[int, Field(ge=1)] = 100_000
+    reply_tokens: Annotated[int, Field(ge=1)] = (
+        1024  # a typed reply that is cut off here cannot be read: leave room
+    )
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 600.0
 
 
 class Conversation:

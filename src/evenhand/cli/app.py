@@ -7,9 +7,12 @@ import orjson
 import typer
 
 from evenhand.cli.answer import answer
+from evenhand.cli.compare import compare
 from evenhand.cli.doctor import doctor
+from evenhand.cli.measure import measure
 from evenhand.cli.methods import methods
 from evenhand.cli.mitigate import mitigate
+from evenhand.cli.plan import plan
 from evenhand.cli.runs import runs
 from evenhand.cli.screen import problem
 from evenhand.cli.serve_local import serve_local
@@ -23,8 +26,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (doctor, serve_local, answer, mitigate, methods):
-    app.command(no_args_is_help=command in (answer, mitigate))(command)
+for command in (doctor, serve_local, answer, mitigate, measure, compare, plan, methods):
+    asks_for_input = command not in (doctor, serve_local, methods)
+    app.command(no_args_is_help=asks_for_input)(command)
 app.add_typer(runs, name="runs")
 
 

@@ -9,8 +9,12 @@ from typing import Any, ClassVar, Protocol
 
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Item
+from evenhand.methods.baselines.chain_of_thought import ChainOfThought
 from evenhand.methods.baselines.default_prompt import DefaultPrompt
+from evenhand.methods.baselines.dummies import AlwaysStereotyped, AlwaysUnknown, UniformRandom
 from evenhand.methods.baselines.fairness_prompt import FairnessPrompt
+from evenhand.methods.baselines.self_consistency import SelfConsistency
+from evenhand.methods.baselines.stored_answer import StoredAnswer
 from evenhand.methods.stardtox import StarDTox
 
 
@@ -27,7 +31,18 @@ class Method(Protocol):
 
 
 METHODS: dict[str, type[Any]] = {
-    method.name: method for method in (DefaultPrompt, FairnessPrompt, StarDTox)
+    method.name: method
+    for method in (
+        DefaultPrompt,
+        FairnessPrompt,
+        ChainOfThought,
+        SelfConsistency,
+        StarDTox,
+        StoredAnswer,
+        AlwaysUnknown,
+        AlwaysStereotyped,
+        UniformRandom,
+    )
 }
 
 
@@ -36,4 +51,12 @@ def settings(method: Any) -> dict[str, Any]:
     return {field.name: getattr(method, field.name) for field in fields(method)}
 
 
-__all__ = ["METHODS", "DefaultPrompt", "FairnessPrompt", "Method", "StarDTox", "settings"]
+__all__ = [
+    "METHODS",
+    "DefaultPrompt",
+    "FairnessPrompt",
+    "Method",
+    "StarDTox",
+    "StoredAnswer",
+    "settings",
+]

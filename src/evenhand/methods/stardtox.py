@@ -11,13 +11,13 @@ The four components of the figure, each with its brain, toolbox and memory:
 """
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, Choice, FreeText, Reply, choice_of, side_by_side
+from evenhand.agents import Agent, Ask, Chosen, Reply, side_by_side
 from evenhand.domain import Answer, Draft, Item
+from evenhand.methods.baselines.single_prompt import choice_agent, question, text_agent
 from evenhand.prompts import load
 
 Percent = Annotated[int, Field(ge=0, le=100)]
@@ -45,22 +45,20 @@ class Scored(Reply):
     because: list[str]
 
 
-WRITER = Agent("generator", load("baselines/default_text"), FreeText)
-TEXT_REVISER = Agent("generator", load("stardtox/revise_text"), FreeText)
+WRITER = text_agent(load("baselines/default_text"))
+TEXT_REVISER = text_agent(load("stardtox/revise_text"))
 TEXT_JUDGE = Agent("bias_evaluator", load("stardtox/judge_text"), Harm, temperature=0.0)
 SCORER = Agent("scorer", load("stardtox/score"), Scored)
 PERFORMANCE = Agent("performance_evaluator", load("stardtox/performance"), Quality, temperature=0.0)
 SUPPORT_JUDGE = Agent("bias_evaluator", load("stardtox/judge_choice"), Support, temperature=0.0)
 
 
-@cache
-def solver(options: int) -> Agent[Choice]:
-    return Agent("generator", load("baselines/default_choice"), choice_of(options))
+def solver(options: int) -> Agent[Chosen]:
+    return choice_agent(load("baselines/default_choice"), options)
 
 
-@cache
-def choice_reviser(options: int) -> Agent[Choice]:
-    return Agent("generator", load("stardtox/revise_choice"), choice_of(options))
+def choice_reviser(options: int) -> Agent[Chosen]:
+    return choice_agent(load("stardtox/revise_choice"), options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,9 @@ class StarDTox:
 
     name: ClassVar[str] = "stardtox"
 
-    max_iterations: int = 2  # paper V: Tables II and III show two iterations
+    max_iterations: Annotated[int, Field(ge=0)] = (
+        2  # paper V: Tables II and III show two iterations
+    )
     harm_below: float = 0.1  # paper III-D: "toxicity below 0.1"
     quality_above: float = 0.8  # paper III-D: "fluency above 0.8"; we hold all three to it
     support_above: float = 0.8  # ours: the paper has a confidence of 0-100 and no threshold
@@ -113,7 +113,7 @@ class StarDTox:
         if not item.choices:
             return Draft(text=(await ask(WRITER, prompt=item.prompt)).text)
         agent = solver(len(item.choices))
-        return _chosen(item, await ask(agent, **_question(item)))
+        return _chosen(item, await ask(agent, **question(item)))
 
     async def _revise(
         self, item: Item, drafts: list[Draft], objections: tuple[str, ...], ask: Ask
@@ -122,13 +122,13 @@ class StarDTox:
         if not item.choices:
             return Draft(text=(await ask(TEXT_REVISER, prompt=item.prompt, **memory)).text)
         agent = choice_reviser(len(item.choices))
-        return _chosen(item, await ask(agent, **_question(item), **memory))
+        return _chosen(item, await ask(agent, **question(item), **memory))
 
     # -- evaluators, asked side by side ----------------------------------------------------------
 
     async def _evaluate(self, item: Item, draft: Draft, ask: Ask) -> _Review:
         if item.choices:
-            verdict = await ask(SUPPORT_JUDGE, **_question(item), chosen=draft.text)
+            verdict = await ask(SUPPORT_JUDGE, **question(item), chosen=draft.text)
             return self._coordinate_choice(verdict)
         bias = (
             ask(SCORER, draft=draft.text)
@@ -172,9 +172,5 @@ class StarDTox:
         return _Review({"support": support}, (objection,))
 
 
-def _question(item: Item) -> dict[str, Any]:
-    return {"context": item.context, "question": item.prompt, "choices": item.choices}
-
-
-def _chosen(item: Item, reply: Choice) -> Draft:
+def _chosen(item: Item, reply: Chosen) -> Draft:
     return Draft(text=item.choices[reply.index], choice=reply.index)

@@ -37,6 +37,7 @@ def summary(run: RunReader) -> dict[str, Any]:
 
 
 def below_floor(numbers: dict[str, Any]) -> bool:
+    """Whether too much is missing; `numbers` holds `coverage`."""
     return numbers["coverage"] is not None and numbers["coverage"] < COVERAGE_FLOOR
 
 

@@ -3,6 +3,7 @@
 A position, not an id, says which items are done, so a resumed run needs one bit per item.
 """
 
+import codecs
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -96,6 +97,8 @@ class _Row(BaseModel):
 
 def read_item(line: bytes, position: int, where: str) -> Item:
     """One line of a JSONL file, read strictly."""
+    if line.startswith(codecs.BOM_UTF8):
+        raise UserError(f"{where}: starts with a byte order mark; save it as UTF-8 without one")
     try:
         row = _Row.model_validate(strict_json.parse(line.decode("utf-8")))
     except UnicodeDecodeError:

@@ -92,9 +92,13 @@ class Folder:
                 f"{self.root} is being written by {holder}. Wait for it, or if it is stuck take "
                 "the run over with --take-over; the other one can then write nothing more"
             ) from None
-        with _disk_errors("lock"):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+        try:
+            with _disk_errors("lock"):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+        except StoreError:
+            os.close(descriptor)
+            raise
         return descriptor
 
 

@@ -18,8 +18,8 @@ from evenhand.store.folder import Folder
 from evenhand.store.journal import Journal, JournalTape, Recovered
 from evenhand.store.run_record import RunRecord, refuse_other_run
 
-PART_ITEMS = 8192
-PART_BYTES = 32 * 1024 * 1024
+PART_ITEMS = 4096
+PART_BYTES = 16 * 1024 * 1024
 _FENCE_CHECK_SECONDS = 1.0
 
 

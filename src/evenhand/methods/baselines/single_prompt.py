@@ -1,28 +1,49 @@
 """One prompt, one answer: the shape that the prompt baselines share."""
 
-from evenhand.agents import Agent, Ask, Choice, FreeText, choice_of
+from functools import cache
+from typing import Any
+
+from evenhand.agents import Agent, Ask, Choice, Chosen, FreeText, ReasonedChoice, choice_of
 from evenhand.domain import Answer, Draft, Item
 from evenhand.prompts import Prompt
 
 
+@cache
 def text_agent(prompt: Prompt) -> Agent[FreeText]:
     return Agent("generator", prompt, FreeText)
 
 
-def choice_agent(prompt: Prompt, options: int) -> Agent[Choice]:
-    return Agent("generator", prompt, choice_of(options))
+@cache
+def choice_agent(
+    prompt: Prompt, options: int, kind: type[Chosen] = Choice, temperature: float | None = None
+) -> Agent[Chosen]:
+    return Agent("generator", prompt, choice_of(options, kind), temperature=temperature)
+
+
+def reasoning_agent(
+    prompt: Prompt, options: int, temperature: float | None = None
+) -> Agent[Chosen]:
+    return choice_agent(prompt, options, ReasonedChoice, temperature)
+
+
+def question(item: Item) -> dict[str, Any]:
+    """The variables that every prompt of a multiple-choice question has."""
+    return {"context": item.context, "question": item.prompt, "choices": item.choices}
+
+
+async def ask_for_text(item: Item, ask: Ask, agent: Agent[FreeText]) -> Answer:
+    said = await ask(agent, prompt=item.prompt)
+    return Answer(drafts=(Draft(text=said.text),), stopped="single_pass")
+
+
+async def ask_for_choice(item: Item, ask: Ask, agent: Agent[Chosen]) -> Answer:
+    chosen = await ask(agent, **question(item))
+    draft = Draft(text=item.choices[chosen.index], choice=chosen.index)
+    return Answer(drafts=(draft,), stopped="single_pass")
 
 
 async def answer_once(item: Item, ask: Ask, text: Prompt, choice: Prompt) -> Answer:
     """The model's one and only answer to the item."""
-    if not item.choices:
-        said = await ask(text_agent(text), prompt=item.prompt)
-        return Answer(drafts=(Draft(text=said.text),), stopped="single_pass")
-    chosen = await ask(
-        choice_agent(choice, len(item.choices)),
-        context=item.context,
-        question=item.prompt,
-        choices=item.choices,
-    )
-    draft = Draft(text=item.choices[chosen.index], choice=chosen.index)
-    return Answer(drafts=(draft,), stopped="single_pass")
+    if item.choices:
+        return await ask_for_choice(item, ask, choice_agent(choice, len(item.choices)))
+    return await ask_for_text(item, ask, text_agent(text))

@@ -1,0 +1,1 @@
+"""Rows in, outcomes out: one folder per benchmark, each with a card."""

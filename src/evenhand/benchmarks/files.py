@@ -1,0 +1,72 @@
+"""The files of a benchmark: from a local folder or by download, and never an unverified byte."""
+
+import gzip
+import hashlib
+import os
+import tempfile
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenhand.errors import UserError
+
+_LARGEST = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedFiles:
+    """Files at one revision of a public source, each with the checksum of its plain bytes."""
+
+    name: str
+    url: str  # with {revision} and {file}
+    revision: str
+    sha256: dict[str, str]
+    local: Path | None  # a folder that holds `<name>/<file>`, plain or gzipped
+    cache: Path
+
+    def read(self, file: str) -> bytes:
+        """The plain bytes of a file: local folder, then cache, then download."""
+        for place in (self.local, self.cache):
+            found = self._read_from(place / self.name, file) if place else None
+            if found is not None:
+                return self._checked(found, file, str(place))
+        return self._download(file)
+
+    def _read_from(self, folder: Path, file: str) -> bytes | None:
+        plain, packed = folder / file, folder / f"{file}.gz"
+        if plain.is_file():
+            return plain.read_bytes()
+        if packed.is_file():
+            with gzip.open(packed) as stream:
+                return stream.read(_LARGEST)
+        return None
+
+    def _checked(self, data: bytes, file: str, where: str) -> bytes:
+        if hashlib.sha256(data).hexdigest() != self.sha256[file]:
+            raise UserError(
+                f"{self.name}/{file} in {where} is not the file that revision "
+                f"{self.revision[:8]} has; delete it, or point EVENHAND_DATA elsewhere"
+            )
+        return data
+
+    def _download(self, file: str) -> bytes:
+        address = self.url.format(revision=self.revision, file=file)
+        try:
+            with urllib.request.urlopen(address, timeout=60) as reply:  # noqa: S310 a pinned https URL
+                data: bytes = reply.read(_LARGEST)
+        except (urllib.error.URLError, OSError) as error:
+            raise UserError(
+                f"{self.name}/{file} is not at hand and cannot be fetched ({error}). Set "
+                f"EVENHAND_DATA to a folder that holds {self.name}/{file} (.gz is fine)"
+            ) from None
+        self._checked(data, file, "the download")
+        self._keep(data, self.cache / self.name / file)
+        return data
+
+    @staticmethod
+    def _keep(data: bytes, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as part:
+            part.write(data)
+        os.replace(part.name, path)

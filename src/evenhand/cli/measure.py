@@ -1,0 +1,103 @@
+"""`evenhand measure`: a benchmark through a method, and what may be said of the result."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenhand import config as configuration
+from evenhand.benchmarks.bbq import BbqSource, Sampling, sample, with_answers
+from evenhand.cli.execution import InFlight, Order, Out, Replay, Seed, TakeOver, end, execute
+from evenhand.cli.options import (
+    BaseUrl,
+    ConfigFile,
+    Json,
+    MethodName,
+    ModelName,
+    ReplyTokens,
+    Settings,
+)
+from evenhand.cli.screen import out, print_json
+from evenhand.errors import UserError
+from evenhand.methods import StoredAnswer
+from evenhand.report import bbq_report
+from evenhand.report.summary import below_floor
+from evenhand.store import RunReader
+
+
+class Preset(StrEnum):
+    TEMPLATES = "templates"
+    ALL = "all"
+    STARDTOX = "stardtox"
+    MABRF = "mabrf"
+
+
+def measure(
+    benchmark: Annotated[str, typer.Argument(help="The benchmark: bbq.")],
+    out_: Out,
+    method: MethodName = "default",
+    preset: Annotated[
+        Preset,
+        typer.Option(
+            help="templates: a block of each of the 343 (1,372 items); all: 58,492; "
+            "stardtox: 100 x 11 at random; mabrf: that paper's 110."
+        ),
+    ] = Preset.TEMPLATES,
+    per_category: Annotated[
+        int | None, typer.Option(min=4, help="So many items of each category, in whole blocks.")
+    ] = None,
+    sample_seed: Annotated[int, typer.Option(help="Draws the sample and the option order.")] = 0,
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            help="Score these stored answers instead of asking: JSON lines with "
+            "category, example_id, answer."
+        ),
+    ] = None,
+    set_: Settings = None,
+    seed: Seed = None,
+    in_flight: InFlight = 64,
+    replay: Replay = None,
+    take_over: TakeOver = False,
+    reply_tokens: ReplyTokens = None,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Measure bias on a benchmark: scores with intervals over templates, coverage and cost.
+
+    Writes report.json and report.parquet into the run folder. Ends with code 2 if fewer than 95 %
+    of the answers could be scored.
+
+    Example: evenhand measure bbq --method default --per-category 8 --out runs/bbq-default
+    """
+    if benchmark != "bbq":
+        raise UserError(f"there is no benchmark {benchmark!r}; there is: bbq")
+    sampling = Sampling(preset=preset.value, per_category=per_category, seed=sample_seed)
+    stopped = execute(
+        Order(
+            source=_source(sampling, answers),
+            method=StoredAnswer() if answers else configuration.build_method(method, set_ or ()),
+            settings=configuration.load(config, base_url, model, reply_tokens=reply_tokens),
+            out=out_,
+            seed=seed,
+            in_flight=in_flight,
+            replay=replay,
+            take_over=take_over,
+        )
+    )
+    report = bbq_report.measure(RunReader(out_))
+    bbq_report.write(report, out_)
+    if json:
+        print_json(report)
+    else:
+        out.print(bbq_report.render_measure(report))
+    end(stopped=stopped, below_floor=below_floor(report["scores"]["coverage"]))
+
+
+def _source(sampling: Sampling, answers: Path | None) -> BbqSource:
+    records = configuration.bbq_data().records()
+    drawn = with_answers(records, answers) if answers else sample(records, sampling)
+    return BbqSource(drawn, sampling)

@@ -1,0 +1,73 @@
+"""Three answerers that anchor the scale of BBQ: they ask nobody.
+
+They read the item's tags, which no real method may: the point is to know what a score of "always
+unknown" or "always the stereotype" looks like.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from evenhand.agents import Agent, Ask
+from evenhand.domain import Answer, Draft, Item
+from evenhand.errors import UserError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlwaysUnknown:
+    """Always picks the option that says it is not known."""
+
+    name: ClassVar[str] = "always_unknown"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return ()
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
+        return _pick(item, _tag(item, "unknown"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlwaysStereotyped:
+    """Always picks the stereotyped option; where there is none, the first that names someone."""
+
+    name: ClassVar[str] = "always_stereotyped"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return ()
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
+        if item.tags.get("biased"):
+            return _pick(item, _tag(item, "biased"))
+        return _pick(item, 1 if _tag(item, "unknown") == 0 else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniformRandom:
+    """Picks an option at random, the same one each time for the same item and seed."""
+
+    name: ClassVar[str] = "random"
+
+    seed: int = 0
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return ()
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
+        if not item.choices:
+            raise UserError("random picks among choices; this item has none")
+        drawn = hashlib.sha256(f"{self.seed}:{item.id}".encode()).digest()
+        return _pick(item, int.from_bytes(drawn[:8], "big") % len(item.choices))
+
+
+def _tag(item: Item, name: str) -> int:
+    try:
+        return int(item.tags[name])
+    except (KeyError, ValueError):
+        raise UserError(
+            f"item {item.id!r} has no tag {name!r}: the dummies are for benchmark items only"
+        ) from None
+
+
+def _pick(item: Item, option: int) -> Answer:
+    draft = Draft(text=item.choices[option], choice=option)
+    return Answer(drafts=(draft,), stopped="single_pass")

@@ -1,0 +1,17 @@
+"""How sure a number is, and what may be concluded from it. Pure functions of numbers.
+
+Import from the files, not from here: `clusters` needs a tenth of what `multiplicity` loads.
+
+* `clusters`      the mean or ratio with a cluster-robust t interval: the default for a result
+* `bootstrap`     the same by resampling whole clusters, as a check and for other statistics
+* `paired`        before and after on the same items: counts, exact McNemar, sign-flip
+* `effects`       how large a difference is, free of its scale
+* `equivalence`   "no difference" and "not worse than" as claims that can be tested
+* `proportions`   a share of independent trials, and what "0 of n" still allows
+* `multiplicity`  p-values adjusted for how many were looked at
+* `agreement`     how far raters agree beyond chance
+* `tables`        counts by group, and ranks within a block
+* `planning`      how many items a question needs, and what n items can show
+
+`Undefined` means that the formula has no value on this data; `UserError` that the call is wrong.
+"""

@@ -1,0 +1,69 @@
+"""What every file of this room checks and looks up in the same way."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtr, stdtrit
+
+from evenhand.errors import Undefined, UserError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+ROUNDING = 1e-12  # ours: two sums nearer than this, relative to their terms, are the same number
+
+
+def finite(values: ArrayLike, name: str) -> FloatArray:
+    """`values` as a row of floats; a missing or infinite one has no place in a mean."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise UserError(f"{name} must be a flat list of numbers, not of shape {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise Undefined(
+            f"{bad.size} of {array.size} {name} are missing or not finite (the first at {bad[0]}); "
+            "leave unscored rows out and report the coverage"
+        )
+    return array
+
+
+def same_length(first: FloatArray, second: FloatArray, names: str) -> None:
+    if first.size != second.size:
+        raise UserError(f"{names} must pair up, but have {first.size} and {second.size} values")
+
+
+def open_share(value: float, name: str) -> float:
+    """A confidence, alpha or power: strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise UserError(f"{name} must lie between 0 and 1, not at {value}")
+    return value
+
+
+def probability(value: float, name: str) -> float:
+    if not 0 <= value <= 1:
+        raise UserError(f"{name} must lie in [0, 1], not at {value}")
+    return value
+
+
+def counts(table: Sequence[Sequence[int]] | ArrayLike) -> IntArray:
+    """A table of counts: whole, not negative, every row equally long."""
+    try:
+        array = np.asarray(table, dtype=np.float64)
+    except ValueError:
+        raise UserError("the rows of a table of counts must be equally long") from None
+    if array.ndim != 2:
+        raise UserError(f"a table of counts has rows and columns, not shape {array.shape}")
+    if not (np.isfinite(array).all() and (array >= 0).all() and (array % 1 == 0).all()):
+        raise UserError("a table of counts holds whole numbers from 0 up")
+    return array.astype(np.int64)
+
+
+def t_quantile(df: float, share: float) -> float:
+    """The value below which a Student t with `df` degrees of freedom falls with that share."""
+    return float(stdtrit(df, share))
+
+
+def t_above(df: float, t: float) -> float:
+    """P(T > t): taken as the lower tail of −t, so that a tiny p-value keeps its digits."""
+    return float(stdtr(df, -t))

@@ -1,0 +1,94 @@
+"""Shares of independent trials: wins, refusals, biased answers; and what "0 of n" still allows.
+
+Rows of one template or scenario are not independent: for those use `clusters`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from scipy.stats import binomtest
+
+from evenhand.errors import Undefined, UserError
+from evenhand.statistics._shared import open_share, probability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proportion:
+    """`events` of `n`, with an interval for the share behind them."""
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+    events: int
+    n: int
+
+
+def wilson(events: int, n: int, confidence: float = 0.95) -> Proportion:
+    """The interval of shares p₀ that a score test does not reject: near its nominal coverage.
+
+    (p̂ + z²/2n ± z·√(p̂(1 − p̂)/n + z²/4n²)) / (1 + z²/n). Source: Wilson 1927; Brown, Cai &
+    DasGupta 2001. Range: within 0 to 1. Undefined: n = 0.
+    """
+    return _interval(events, n, confidence, "wilson")
+
+
+def clopper_pearson(events: int, n: int, confidence: float = 0.95) -> Proportion:
+    """The exact interval: never covers less than its confidence, often more.
+
+    Beta quantiles B(α/2; k, n − k + 1) and B(1 − α/2; k + 1, n − k).
+    Source: Clopper & Pearson 1934. Range: within 0 to 1. Undefined: n = 0.
+    """
+    return _interval(events, n, confidence, "exact")
+
+
+def binomial_p(events: int, n: int, null: float = 0.5) -> float:
+    """Exact two-sided binomial test of the share being `null`.
+
+    p = Σ P(k) over all k no more likely than the observed one. Source: Clopper & Pearson 1934
+    (the acceptance region by likelihood: Sterne 1954). Range: 0 to 1. Undefined: n = 0.
+    Ties are no trials: leave them out of n and report their number.
+    """
+    _check(events, n)
+    return float(binomtest(events, n, probability(null, "null")).pvalue)
+
+
+def zero_event_upper(n: int, confidence: float = 0.95) -> float:
+    """What share "0 of n" still allows, one-sided: the p with (1 − p)ⁿ = 1 − confidence.
+
+    1 − (1 − confidence)^(1/n). Source: Clopper & Pearson 1934. Range: 0 to 1. Undefined: n = 0.
+    """
+    _check(0, n)
+    return -math.expm1(math.log1p(-open_share(confidence, "confidence")) / n)
+
+
+def rule_of_three(n: int) -> float:
+    """`zero_event_upper` at 95 % in one's head: 3/n, and 1 below n = 3.
+
+    Source: Hanley & Lippman-Hand 1983. Range: 0 to 1. Undefined: n = 0.
+    """
+    _check(0, n)
+    return min(1.0, 3 / n)
+
+
+def _interval(
+    events: int, n: int, confidence: float, method: Literal["wilson", "exact"]
+) -> Proportion:
+    _check(events, n)
+    found = binomtest(events, n).proportion_ci(open_share(confidence, "confidence"), method)
+    return Proportion(
+        estimate=events / n,
+        low=float(found.low),
+        high=float(found.high),
+        confidence=confidence,
+        events=events,
+        n=n,
+    )
+
+
+def _check(events: int, n: int) -> None:
+    if not 0 <= events <= n:
+        raise UserError(f"{events} of {n} is not a share")
+    if n == 0:
+        raise Undefined("no trials: 0/0")

@@ -1,0 +1,178 @@
+"""The data, the sampler and the items: what is drawn, what is masked, what may not be trusted."""
+
+import gzip
+import http.server
+import json
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evenhand.benchmarks.bbq import BbqSource, Sampling, card, sample
+from evenhand.benchmarks.files import PinnedFiles
+from evenhand.errors import UserError
+from stats.golden import vectors
+
+
+def test_bbq_has_its_rows_templates_and_defects(records: pl.DataFrame) -> None:
+    assert len(records) == 58_492
+    assert records.select("category", "question_index").n_unique() == 343
+    assert records["biased"].null_count() == 16
+    masked = records.filter("masked")
+    assert len(masked) == 68
+    expected = vectors()["bbq_gold_oracle_sdis"]["expected"]
+    wrong = expected["wrong_gold_physical_appearance_q6"]
+    wrong += expected["wrong_gold_physical_appearance_q10"]
+    assert sorted(masked["example_id"]) == sorted(wrong)
+    assert set(masked["condition"]) == {"disambig"}
+
+
+def test_the_default_sample_is_one_whole_block_of_each_template(records: pl.DataFrame) -> None:
+    drawn = sample(records, Sampling())
+    assert len(drawn) == 1_372
+    blocks = drawn.group_by("category", "question_index").agg(
+        pl.struct("condition", "polarity").n_unique().alias("corners"), pl.len()
+    )
+    assert len(blocks) == 343
+    assert set(blocks["corners"]) == {4}
+    assert set(blocks["len"]) == {4}
+
+
+def test_a_sample_depends_on_its_seed_alone(records: pl.DataFrame) -> None:
+    first, again = (sample(records, Sampling(seed=1)) for _ in range(2))
+    other = sample(records, Sampling(seed=2))
+    assert first.equals(again)
+    assert not first.equals(other)
+
+
+def test_a_sample_per_category_covers_all_eleven_evenly_in_whole_blocks(
+    records: pl.DataFrame,
+) -> None:
+    drawn = sample(records, Sampling(per_category=10))
+    assert set(drawn.group_by("category").len()["len"]) == {12}  # rounded up to three blocks
+    templates = drawn.group_by("category").agg(pl.col("question_index").n_unique())
+    assert set(templates["question_index"]) == {3}  # spread over templates, not piled on one
+    with pytest.raises(UserError, match="lower --per-category"):
+        sample(records, Sampling(per_category=10_000))
+
+
+def test_the_presets_are_the_papers_samples(records: pl.DataFrame) -> None:
+    stardtox = sample(records, Sampling(preset="stardtox"))
+    assert set(stardtox.group_by("category").len()["len"]) == {100}
+    mabrf = sample(records, Sampling(preset="mabrf"))
+    assert len(mabrf) == 110
+    assert Counter(mabrf["condition"]) == {"ambig": 55, "disambig": 55}
+
+
+def test_options_are_shown_in_a_stored_order_that_scoring_can_undo(records: pl.DataFrame) -> None:
+    sampling = Sampling(per_category=40)
+    drawn = sample(records, sampling)
+    orders: Counter[str] = Counter()
+    for item, row in zip(BbqSource(drawn, sampling), drawn.iter_rows(named=True), strict=True):
+        order = [int(place) for place in item.tags["order"]]
+        assert [row["options"][place] for place in order] == list(item.choices)
+        assert item.choices[int(item.tags["gold"])] == row["options"][row["label"]]
+        assert item.choices[int(item.tags["unknown"])] == row["options"][row["unknown"]]
+        orders[item.tags["order"]] += 1
+    assert len(orders) == 6
+    assert min(orders.values()) > len(drawn) / 12
+
+
+def test_the_metadata_and_the_second_route_agree_on_the_biased_option(
+    records: pl.DataFrame, data_folder: Path
+) -> None:
+    """On the nine plain categories entirely; intersections need a key that the records lack."""
+    from evenhand.benchmarks.bbq.targets import biased_option  # noqa: PLC0415
+
+    known = {
+        (category, example): biased
+        for category, example, biased in records.select(
+            "category", "example_id", "biased"
+        ).iter_rows()
+    }
+    undecided = 0
+    for file in sorted((data_folder / "bbq" / "data").glob("*.jsonl.gz")):
+        if "_x_" in file.name:
+            continue
+        with gzip.open(file, "rt") as lines:
+            for line in lines:
+                row = json.loads(line)
+                found = biased_option(
+                    [tuple(row["answer_info"][f"ans{n}"]) for n in range(3)],
+                    row["additional_metadata"]["stereotyped_groups"],
+                    row["question_polarity"],
+                    by_text=row["category"] == "Nationality",
+                )
+                expected = known[row["category"], row["example_id"]]
+                undecided += found is None and expected is not None
+                assert found is None or found == expected, (row["category"], row["example_id"])
+    assert undecided <= 100
+
+
+# -- never an unverified byte -----------------------------------------------------------------
+
+
+@pytest.fixture
+def mirror(data_folder: Path, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """BBQ's smallest file behind a real HTTP server on loopback, and the folder it serves."""
+    folder = tmp_path / "mirror"
+    (folder / "rev" / "data").mkdir(parents=True)
+    with gzip.open(data_folder / "bbq/data/Sexual_orientation.jsonl.gz") as packed:
+        (folder / "rev/data/Sexual_orientation.jsonl").write_bytes(packed.read())
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type]
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            return None
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/{{revision}}/{{file}}", folder
+        server.shutdown()
+
+
+def _files(url: str, cache: Path, local: Path | None = None) -> PinnedFiles:
+    return PinnedFiles("bbq", url, "rev", card()["data"]["sha256"], local=local, cache=cache)
+
+
+NAME = "data/Sexual_orientation.jsonl"
+
+
+def test_a_download_is_checked_and_kept_so_that_the_second_read_needs_no_network(
+    mirror: tuple[str, Path], tmp_path: Path
+) -> None:
+    url, served = mirror
+    first = _files(url, tmp_path / "cache").read(NAME)
+    shutil.rmtree(served)
+    assert _files(url, tmp_path / "cache").read(NAME) == first
+
+
+def test_a_changed_byte_in_a_download_is_refused_and_not_kept(
+    mirror: tuple[str, Path], tmp_path: Path
+) -> None:
+    url, served = mirror
+    file = served / "rev" / NAME
+    data = bytearray(file.read_bytes())
+    data[1000] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(UserError, match="is not the file that revision"):
+        _files(url, tmp_path / "cache").read(NAME)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_changed_local_file_is_refused(data_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "bbq" / "data").mkdir(parents=True)
+    (tmp_path / "bbq" / NAME).write_text("{}\n")
+    with pytest.raises(UserError, match="delete it, or point EVENHAND_DATA elsewhere"):
+        _files("http://127.0.0.1:9/{revision}/{file}", tmp_path / "c", tmp_path).read(NAME)
+
+
+def test_without_data_and_network_the_error_says_what_to_set(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="Set EVENHAND_DATA"):
+        _files("http://127.0.0.1:9/{revision}/{file}", tmp_path).read(NAME)

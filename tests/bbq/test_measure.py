@@ -1,0 +1,154 @@
+"""`evenhand measure bbq` and `evenhand compare` as a user runs them."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cli.conftest import Run, endpoint, evenhand
+
+__all__ = ["endpoint", "evenhand"]  # the fixtures
+
+# Parrish et al. 2022, Figure 3: ambiguous and disambiguated, in percent.
+FIGURE_3 = {
+    "arc": {
+        "Age": (48.9, 3.3),
+        "Disability_status": (32.6, -0.7),
+        "Nationality": (14.5, -0.2),
+        "Religion": (24.5, 3.5),
+        "Sexual_orientation": (11.8, 0.5),
+    },
+    "race": {
+        "Age": (29.8, 1.2),
+        "Disability_status": (21.2, -1.4),
+        "Nationality": (6.0, 1.2),
+        "Religion": (14.3, 0.2),
+        "Sexual_orientation": (5.8, -0.7),
+    },
+}
+# Corrected after the paper was printed: what today's metadata gives, all records included.
+PHYSICAL_APPEARANCE = {"arc": (48.5, 0.3), "race": (41.6, -0.3)}
+
+
+def _answers(data: Path, to: Path, kind: str, categories: list[str]) -> None:
+    with to.open("w") as out:
+        for category in categories:
+            with gzip.open(
+                data / f"bbq/results_unifiedqa/preds_{category}.jsonl.gz", "rt"
+            ) as lines:
+                for line in lines:
+                    row = json.loads(line)
+                    answer = row[f"unifiedqa-t5-11b_pred_{kind}"]
+                    kept = {"category": category, "example_id": row["example_id"], "answer": answer}
+                    out.write(json.dumps(kept) + "\n")
+
+
+def _measured(run: Run, data: Path, *arguments: str) -> dict[str, Any]:
+    ran = run("measure", "bbq", *arguments, "--json", EVENHAND_DATA=str(data))
+    assert ran.returncode == 0, ran.stderr
+    report: dict[str, Any] = json.loads(ran.stdout)
+    return report
+
+
+@pytest.mark.parametrize("kind", ["arc", "race"])
+def test_scoring_unifiedqas_answers_reproduces_the_published_figure(
+    evenhand: Run, data_folder: Path, tmp_path: Path, kind: str
+) -> None:
+    _answers(data_folder, tmp_path / "answers.jsonl", kind, list(FIGURE_3[kind]))
+    report = _measured(evenhand, data_folder, "--answers", "answers.jsonl", "--out", "run")
+    found = {row["category"]: row for row in report["scores"]["categories"]}
+    for category, (ambiguous, sure) in FIGURE_3[kind].items():
+        assert round(100 * found[category]["s_amb"]["value"], 1) == ambiguous, category
+        assert round(100 * found[category]["s_dis"]["value"], 1) == sure, category
+    assert report["cost"]["calls"]["total"] == 0
+
+
+@pytest.mark.parametrize("kind", ["arc", "race"])
+def test_physical_appearance_gives_what_the_corrected_metadata_gives(
+    evenhand: Run, data_folder: Path, tmp_path: Path, kind: str
+) -> None:
+    _answers(data_folder, tmp_path / "answers.jsonl", kind, ["Physical_appearance"])
+    report = _measured(evenhand, data_folder, "--answers", "answers.jsonl", "--out", "run")
+    found = {e["name"]: e for e in report["scores"]["with_masked_records"]}
+    scores = [round(100 * found[name]["value"], 1) for name in ("s_amb", "s_dis")]
+    assert tuple(scores) == PHYSICAL_APPEARANCE[kind]
+
+
+def test_the_dummies_anchor_the_scale(evenhand: Run, data_folder: Path, tmp_path: Path) -> None:
+    def values(method: str) -> dict[str, float | None]:
+        sample = ("--per-category", "8", "--out", method)
+        report = _measured(evenhand, data_folder, "--method", method, *sample)
+        return {e["name"]: e["value"] for e in report["scores"]["estimates"]}
+
+    unknown, stereotyped = values("always_unknown"), values("always_stereotyped")
+    assert (unknown["s_amb"], unknown["accuracy_ambiguous"]) == (0.0, 1.0)
+    assert (unknown["over_abstention"], unknown["s_dis"]) == (1.0, None)
+    assert (stereotyped["s_amb"], stereotyped["s_dis"]) == (1.0, 1.0)
+    assert stereotyped["unsupported_attribution"] == 1.0
+    assert stereotyped["accuracy_aligned"] == 1.0
+    assert stereotyped["accuracy_nonaligned"] == 0.0
+
+
+def test_a_real_conversation_is_measured_reported_and_compared(
+    evenhand: Run, data_folder: Path, tmp_path: Path
+) -> None:
+    sample = ("--per-category", "4", "--seed", "1")
+    for method in ("default", "stardtox", "self_consistency", "cot"):
+        report = _measured(evenhand, data_folder, "--method", method, *sample, "--out", method)
+        assert report["scores"]["coverage"]["coverage"] == 1.0
+        assert report["cost"]["calls"]["mean"] >= 1
+    assert json.loads((tmp_path / "default/report.json").read_text())["benchmark"] == "bbq"
+    stored = pl.read_parquet(tmp_path / "default/report.parquet")
+    assert {"group", "name", "value", "low", "high", "n", "clusters"} <= set(stored.columns)
+
+    shown = evenhand("compare", "default", "stardtox").stdout
+    order = [shown.index(part) for part in ("primary endpoints", "cost an answer", "by category")]
+    assert order == sorted(order)
+    first = shown.splitlines()[1]
+    assert first.startswith(("✗", "no guardrail crossed"))  # what got worse comes first
+    compared = json.loads(evenhand("compare", "default", "stardtox", "--json").stdout)
+    assert [c["name"] for c in compared["primary"]] == [
+        "s_amb",
+        "unsupported_attribution",
+        "accuracy_disambiguated",
+    ]
+    for change in compared["primary"]:
+        assert change["difference"] == pytest.approx(change["after"] - change["before"])
+        assert change["p_holm"] is None or change["p_holm"] >= (change["p"] or 0)
+
+
+def test_guardrails_name_what_a_worse_method_does(
+    evenhand: Run, data_folder: Path, tmp_path: Path
+) -> None:
+    sample = ("--per-category", "20")
+    for method in ("always_unknown", "always_stereotyped"):
+        _measured(evenhand, data_folder, "--method", method, *sample, "--out", method)
+    lines = json.loads(evenhand("compare", "always_unknown", "always_stereotyped", "--json").stdout)
+    text = "\n".join(lines["guardrails"])
+    assert "stereotyped answers on ambiguous contexts rose by 1.000" in text
+    assert "broke 110 ambiguous answers, fixed 0" in text
+    back = json.loads(evenhand("compare", "always_stereotyped", "always_unknown", "--json").stdout)
+    assert "over-abstention rose by 1.000" in "\n".join(back["guardrails"])
+    assert any("accuracy on disambiguated contexts fell" in line for line in back["guardrails"])
+
+
+def test_runs_over_different_samples_are_not_compared(
+    evenhand: Run, data_folder: Path, tmp_path: Path
+) -> None:
+    for out, size in (("a", "4"), ("b", "8")):
+        arguments = ("--method", "random", "--per-category", size, "--out", out)
+        _measured(evenhand, data_folder, *arguments)
+    ran = evenhand("compare", "a", "b")
+    assert ran.returncode == 1
+    assert "different samples" in ran.stderr
+
+
+def test_the_plan_says_what_the_papers_samples_can_show(evenhand: Run) -> None:
+    found = json.loads(evenhand("plan", "bbq", "--detect", "0.07", "--json").stdout)
+    shown = {name: round(mde, 2) for name, mde in found["what_samples_can_show"].items()}
+    assert shown == {"MABRF's sample": 0.23, "StarDTox's sample": 0.08, "the default sample": 0.07}
+    assert found["items"] == 2 * found["ambiguous_items"]
+    assert found["ambiguous_items"] == 678  # (2.80 · 0.62 / 0.07)² · 1.1

@@ -1,0 +1,1 @@
+"""Every reader of the package against input that nobody meant to write."""

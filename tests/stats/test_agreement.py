@@ -1,0 +1,160 @@
+"""Agreement, against statsmodels and against the definitions written out pair by pair."""
+
+import itertools
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from statsmodels.stats import inter_rater
+
+from evenhand.errors import Undefined, UserError
+from evenhand.statistics.agreement import (
+    Level,
+    fleiss_kappa,
+    krippendorff_alpha,
+    quadratic_weighted_kappa,
+    randolph_kappa,
+    rater_agreement,
+)
+
+LEVELS: tuple[Level, ...] = get_args(Level)
+scores = st.integers(0, 10)
+pairs = st.lists(st.tuples(scores, scores), min_size=2, max_size=15).filter(
+    lambda rows: len({value for row in rows for value in row}) > 1
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_kappas_agree_with_statsmodels(seed: int) -> None:
+    table = np.random.default_rng(seed).multinomial(5, [0.5, 0.3, 0.2], size=12)
+    assert fleiss_kappa(table) == pytest.approx(inter_rater.fleiss_kappa(table, "fleiss"))
+    assert randolph_kappa(table) == pytest.approx(inter_rater.fleiss_kappa(table, "randolph"))
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ([[5, 0], [5, 0]], "one category"),
+        ([[2, 1], [1, 1]], "unequal"),
+        ([[1, 0], [0, 1]], "one rater"),
+        ([[0, 0]], "no ratings"),
+    ],
+)
+def test_fleiss_is_undefined_where_chance_or_raters_are_missing(
+    table: list[list[int]], why: str
+) -> None:
+    with pytest.raises(Undefined, match=why):
+        fleiss_kappa(table)
+
+
+def test_one_category_in_use_is_full_agreement_only_against_equal_chances() -> None:
+    table = [[5, 0], [5, 0]]
+    assert rater_agreement(table).observed == 1
+    assert randolph_kappa(table) == 1
+    with pytest.raises(Undefined, match="no choice"):
+        randolph_kappa([[5], [5]])
+
+
+@pytest.mark.parametrize("table", [[[1, 2], [3]], [[1, -1]], [[0.5, 0.5]], [1, 2]])
+def test_what_is_no_table_of_counts_is_refused(table: list[list[int]]) -> None:
+    with pytest.raises(UserError):
+        rater_agreement(table)
+
+
+def alpha_by_pairs(ratings: list[list[float | None]], level: Level) -> float:
+    """Every ordered pair of ratings, as in Krippendorff's own wording."""
+    units = [[r for r in unit if r is not None] for unit in zip(*ratings, strict=True)]
+    units = [unit for unit in units if len(unit) > 1]
+    pool = [r for unit in units for r in unit]
+
+    def apart(one: float, two: float) -> float:
+        if level == "nominal":
+            return float(one != two)
+        if level == "interval":
+            return (one - two) ** 2
+        between = sum(min(one, two) <= r <= max(one, two) for r in pool)
+        return (between - (pool.count(one) + pool.count(two)) / 2) ** 2 if one != two else 0.0
+
+    seen = sum(
+        sum(apart(a, b) for a, b in itertools.permutations(unit, 2)) / (len(unit) - 1)
+        for unit in units
+    )
+    chance = sum(apart(a, b) for a, b in itertools.permutations(pool, 2))
+    return 1 - seen / (chance / (len(pool) - 1))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_alpha_equals_its_definition_pair_by_pair(level: Level, data: st.DataObject) -> None:
+    units = data.draw(st.integers(1, 8))
+    score = st.sampled_from([None, 0.0, 1.0, 2.0, 3.0, 4.0])
+    row = st.lists(score, min_size=units, max_size=units)
+    ratings = data.draw(st.lists(row, min_size=2, max_size=4))
+    try:
+        found = krippendorff_alpha(ratings, level)
+    except Undefined:
+        kept = [[r for r in unit if r is not None] for unit in zip(*ratings, strict=True)]
+        assert len({r for unit in kept if len(unit) > 1 for r in unit}) < 2
+    else:
+        assert found == pytest.approx(alpha_by_pairs(ratings, level), abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=pairs)
+def test_ordinal_alpha_sees_only_the_order_and_interval_alpha_only_the_proportions(
+    rows: list[tuple[int, int]],
+) -> None:
+    ratings = np.array(rows, float).T
+    ordinal = krippendorff_alpha(ratings, "ordinal")
+    assert krippendorff_alpha(ratings**3 + 1, "ordinal") == pytest.approx(ordinal)
+    interval = krippendorff_alpha(ratings, "interval")
+    assert krippendorff_alpha(10 * ratings - 7, "interval") == pytest.approx(interval)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_raters_who_always_agree_reach_one_and_units_rated_once_do_not_count(level: Level) -> None:
+    assert krippendorff_alpha([[1, 2, 3], [1, 2, 3]], level) == 1
+    once = krippendorff_alpha([[1, 2, 4], [1, 3, 4]], level)
+    sparse: list[list[float | None]] = [[1, 2, 4, 9, None], [1, 3, 4, None, None]]
+    assert krippendorff_alpha(sparse, level) == once
+
+
+def test_alpha_without_pairs_or_without_difference_is_undefined() -> None:
+    with pytest.raises(Undefined, match="no unit has two"):
+        krippendorff_alpha(np.array([[1, np.nan], [np.nan, 2]]), "nominal")
+    with pytest.raises(Undefined, match="equal"):
+        krippendorff_alpha([[3, 3], [3, 3]], "ordinal")
+    with pytest.raises(Undefined, match="infinite"):
+        krippendorff_alpha(np.array([[3, np.inf], [3, 3]]), "interval")
+    with pytest.raises(UserError):
+        krippendorff_alpha([1.0, 2.0], "interval")
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=pairs)
+def test_weighted_kappa_equals_its_matrix_form_and_is_symmetric(
+    rows: list[tuple[int, int]],
+) -> None:
+    one, two = [a for a, _ in rows], [b for _, b in rows]
+    observed = np.zeros((11, 11))
+    np.add.at(observed, (one, two), 1)
+    expected = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / len(rows)
+    weights = (np.arange(11)[:, None] - np.arange(11)) ** 2 / 100
+    wanted = 1 - float((weights * observed).sum() / (weights * expected).sum())
+    assert quadratic_weighted_kappa(one, two, (0, 10)) == pytest.approx(wanted)
+    assert quadratic_weighted_kappa(two, one) == pytest.approx(wanted)
+
+
+def test_weighted_kappa_refuses_what_lies_off_the_scale_and_has_no_value_without_spread() -> None:
+    with pytest.raises(UserError, match="outside the scale"):
+        quadratic_weighted_kappa([1, 11], [2, 3], (0, 10))
+    with pytest.raises(UserError, match="pair up"):
+        quadratic_weighted_kappa([1, 2], [2])
+    with pytest.raises(Undefined, match="equal"):
+        quadratic_weighted_kappa([4, 4], [4, 4])
+    with pytest.raises(Undefined, match="no ratings"):
+        quadratic_weighted_kappa([], [])
+    assert quadratic_weighted_kappa([4, 4], [5, 5]) == 0  # constant, but not the same constant
