@@ -6,6 +6,7 @@ from collections import deque
 
 _DECREASE = 0.7  # ours: shallower than TCP's half, so that the mean stays near the capacity
 _FLOOR = 1.0
+_NEAR, _CAREFUL = 0.1, 0.1  # ours: within 10 % of the last known edge, grow ten times slower
 
 
 class AdaptiveLimit:
@@ -22,6 +23,7 @@ class AdaptiveLimit:
         self._ceiling = float(ceiling)
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._searching = True
+        self._full_at = 0.0  # the limit at the last overload answer
         self._sent = 0  # calls sent so far
         self._cut_at = 0  # value of _sent at the last cut
 
@@ -61,6 +63,7 @@ class AdaptiveLimit:
         """`overloaded` is None where the answer says nothing about capacity (a refused key)."""
         self.in_flight -= 1
         if overloaded is True and ticket > self._cut_at:
+            self._full_at = self.limit
             self.limit = max(_FLOOR, self.limit * _DECREASE)
             self._cut_at = self._sent
             self._searching = False
@@ -72,6 +75,8 @@ class AdaptiveLimit:
         # Only a limit that is being used may grow: an idle one has shown nothing.
         if self.in_flight + 1 >= int(self.limit):
             step = 1.0 if self._searching else 1.0 / self.limit
+            if abs(self.limit - self._full_at) < _NEAR * self._full_at:
+                step *= _CAREFUL
             self.limit = min(self._ceiling, self.limit + step)
 
     def _wake(self) -> None:

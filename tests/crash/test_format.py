@@ -1,0 +1,68 @@
+"""What this version cannot read, it refuses by name."""
+
+import asyncio
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evenhand.errors import CorruptRun, UnknownFormat, UserError
+from evenhand.runners import Progress, StopSignal, run
+from evenhand.store import RunReader
+
+from . import worker
+from .checker import visible
+from .conftest import Runner, Unbroken
+from .worker import Job
+
+
+@pytest.fixture
+def copy(unbroken: Unbroken, tmp_path: Path) -> Path:
+    out = tmp_path / "run"
+    shutil.copytree(unbroken.job.out, out)
+    return out
+
+
+def test_a_run_of_a_later_format_is_refused_by_reader_and_runner(copy: Path, job: Job) -> None:
+    record = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps({**record, "format": 2}))
+    with pytest.raises(UnknownFormat, match=r"format 2.*use the evenhand version"):
+        RunReader(copy)
+    assert "format 2" in Runner(job).refused("UnknownFormat")
+
+
+@pytest.mark.parametrize("slot", [0, 2])
+def test_a_gap_in_the_ledger_is_a_corrupt_run_for_reader_and_runner(
+    slot: int, copy: Path, job: Job
+) -> None:
+    visible(copy / "ledger")[slot].unlink()
+    with pytest.raises(CorruptRun, match="missing or out of place"):
+        RunReader(copy).verify()
+    with pytest.raises(CorruptRun, match="missing or out of place"):
+        RunReader(copy).results()
+    assert "missing or out of place" in Runner(job).refused("CorruptRun")
+
+
+def test_a_folder_that_is_no_run_is_called_so(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no run\.json"):
+        RunReader(tmp_path)
+
+
+def test_a_run_of_another_plan_is_not_resumed_and_the_folder_is_let_go_again(
+    copy: Path, job: Job
+) -> None:
+    """All in one process, as in a notebook where the first attempt was a slip."""
+
+    async def attempt(calls: int) -> Progress:
+        progress, planned = Progress(), worker.plan(replace(job, calls=calls))
+        try:
+            await run(planned, copy, progress=progress, stop=StopSignal())
+        finally:
+            await planned.cast.close()
+        return progress
+
+    with pytest.raises(UserError, match="limits differ"):
+        asyncio.run(attempt(7))
+    assert asyncio.run(attempt(job.calls)).resumed == job.items

@@ -1,0 +1,134 @@
+"""A server that cannot be held to a schema is asked in a weaker form, and that is remembered."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.domain import Item
+from evenhand.errors import ModelRefused
+from evenhand.methods.stardtox import Harm
+from evenhand.models.base import ModelRequest
+from evenhand.models.wire import JsonForm
+from loopback import replies
+from loopback.http import Call, Line
+from loopback.kernel import run_items
+
+from .conftest import Connect, Serve
+
+
+def form_of(body: dict[str, Any]) -> str:
+    """In which form a request asks for JSON: by response_format, in words, or not at all."""
+    if "response_format" in body:
+        form: str = body["response_format"]["type"]
+        return form
+    return "plain" if replies.schema_name(body) is None else "words"
+
+
+@dataclass
+class Picky:
+    """Answers 400 to each form it does not know, in words like those of real servers."""
+
+    unknown: frozenset[str]
+    status: int = 400
+    latency: float = 0.0  # so that many are asked before the first is refused
+    asked: Counter[str] = field(default_factory=Counter)
+
+    async def __call__(self, call: Call, line: Line) -> str:
+        form = form_of(call.body)
+        self.asked[form] += 1
+        await asyncio.sleep(self.latency)
+        if form in self.unknown:
+            error = {"error": {"message": f"response_format type {form} is not supported"}}
+            await line.send_json(error, status=self.status)
+            return "refused"
+        await line.send_json(replies.proper(call.body))
+        return "good"
+
+
+@pytest.mark.parametrize("status", [400, 422, 500])
+@pytest.mark.parametrize(
+    ("unknown", "settled_on"),
+    [
+        pytest.param({"json_schema"}, JsonForm.OBJECT, id="json-object-is-known"),
+        pytest.param({"json_schema", "json_object"}, JsonForm.WORDS, id="words-only"),
+    ],
+)
+async def test_typed_replies_come_in_the_strongest_form_the_server_knows_and_it_is_remembered(
+    unknown: set[str],
+    settled_on: JsonForm,
+    status: int,
+    serve: Serve,
+    connect: Connect,
+    tmp_path: Path,
+) -> None:
+    picky = Picky(frozenset(unknown), status)
+    server = await serve(picky)
+    model = connect(server.url)
+    # One item at a time, and choices, whose calls come one after the other.
+    ran = await run_items(model, _questions(6), tmp_path / "run", in_flight=1)
+    assert ran.answered == 6
+    assert model.manner.form is settled_on
+    assert picky.asked["plain"] == 0
+    assert {form: picky.asked[form] for form in unknown} == dict.fromkeys(unknown, 1)
+    # The question was put badly, not answered badly: that is no attempt.
+    assert ran.turns["attempts"].to_list() == [1] * len(ran.turns)
+
+
+@pytest.mark.parametrize(
+    ("unknown", "settled_on"),
+    [
+        pytest.param({"json_schema"}, JsonForm.OBJECT, id="json-object-is-known"),
+        pytest.param({"json_schema", "json_object"}, JsonForm.WORDS, id="words-only"),
+    ],
+)
+async def test_calls_refused_side_by_side_step_down_once_and_not_once_each(
+    unknown: set[str], settled_on: JsonForm, serve: Serve, connect: Connect, tmp_path: Path
+) -> None:
+    picky = Picky(frozenset(unknown), latency=0.05)
+    server = await serve(picky)
+    model = connect(server.url)
+    ran = await run_items(model, _questions(16), tmp_path / "run", in_flight=16)
+    assert picky.asked["json_schema"] == 16
+    assert ran.reasons == []
+    assert ran.answered == 16
+    assert model.manner.form is settled_on
+
+
+async def test_a_refusal_that_is_not_about_the_form_is_final(
+    serve: Serve, connect: Connect
+) -> None:
+    async def refuse(call: Call, line: Line) -> str:
+        await line.send_json({"error": {"message": "the prompt is too long"}}, status=400)
+        return "refused"
+
+    server = await serve(refuse)
+    model = connect(server.url)
+    request = ModelRequest(messages=(), schema=Harm.wire_schema())
+    with pytest.raises(ModelRefused, match="too long"):
+        await model.complete(request)
+    assert server.counts.requests == 1
+    assert model.manner.form is JsonForm.SCHEMA
+
+
+async def test_a_server_that_refuses_every_form_ends_the_item_as_refused(
+    serve: Serve, connect: Connect, tmp_path: Path
+) -> None:
+    server = await serve(Picky(frozenset({"json_schema", "json_object", "words"})))
+    ran = await run_items(connect(server.url), _questions(2), tmp_path / "run", in_flight=1)
+    assert ran.reasons == ["model_refused"] * 2
+
+
+def _questions(count: int) -> list[Item]:
+    return [
+        Item(
+            id=f"question-{n}",
+            prompt=f"Who was late on day {n}?",
+            context="The nurse and the pilot met.",
+            choices=("The nurse", "The pilot", "It is not said"),
+        )
+        for n in range(count)
+    ]
