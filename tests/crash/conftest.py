@@ -160,8 +160,8 @@ class SmallDisk:
         return shutil.disk_usage(self.path).used
 
     def unmount(self) -> None:
-        while os.path.ismount(self.path):
-            subprocess.run(["umount", self.path], check=True)
+        while os.path.ismount(self.path):  # lazily: a test that failed may have left it open
+            subprocess.run(["umount", "--lazy", self.path], check=True)
 
 
 def _as_root(*command: str) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+import threading
+import time
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from evenhand.errors import DiskFull
 from evenhand.runners import Progress, StopSignal, run
 from evenhand.store import RunReader, RunWriter, writer
+from evenhand.store.folder import Folder
 
 from . import worker
 from .checker import Bill, check_whole, committed, visible
@@ -41,7 +44,9 @@ def stops_cleanly(job: Job, bill: Bill) -> str:
     if (out / "run.json").exists():
         assert len(RunReader(out).results().collect()) == len(found.results)
     for journal in visible(out / "journal"):
-        for line in journal.read_bytes().split(b"\n")[:-1]:
+        *lines, tail = journal.read_bytes().split(b"\n")
+        assert tail == b"", "half a line would spoil the one after it"
+        for line in lines:
             assert line[2:10] == b"%08x" % zlib.crc32(line[11:]), "a row was spoilt"
     bill.note_kill(out)
     place = message.removeprefix("no room to write ").split(".")[0].split("/")[0]
@@ -146,3 +151,58 @@ def test_a_run_can_go_on_in_the_process_that_met_the_full_disk(
     asyncio.run(attempts())
     assert len(fulls) >= 5
     check_whole(Path(job.out), job.items, unbroken.whole)
+
+
+async def test_a_run_whose_very_last_part_finds_no_room_lets_go_and_goes_on_in_the_same_process(
+    job: Job, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = Folder.create
+
+    def fill_first(self: Folder, name: str, data: bytes) -> None:
+        if name.startswith("results/"):
+            worker.fill(disk.path)
+        create(self, name, data)
+
+    disk.mount(16 * 1024 * PAGE)
+    few = replace(job, out=str(disk.path / "run"), items=20)
+    planned, out = worker.plan(few), Path(few.out)
+    monkeypatch.setattr(Folder, "create", fill_first)
+    with pytest.raises(DiskFull, match="no room to write results"):
+        await run(planned, out, progress=Progress(), stop=StopSignal())
+    monkeypatch.setattr(Folder, "create", create)
+    disk.enlarge()
+    await run(planned, out, progress=Progress(), stop=StopSignal())
+    await planned.cast.close()
+    check_whole(out, few.items)
+
+
+async def test_a_run_that_meets_a_full_disk_does_not_leave_a_thread_that_still_writes(
+    job: Job, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock is let go then, so the next runner would meet it."""
+    create, append, writing = Folder.create, Folder.append, threading.Event()
+
+    def slow(self: Folder, name: str, data: bytes) -> None:
+        if not name.startswith("turns/"):
+            return create(self, name, data)
+        writing.set()
+        time.sleep(1.0)
+        try:
+            return create(self, name, data)
+        finally:
+            writing.clear()
+
+    def fill_meanwhile(self: Folder, descriptor: int, data: bytes) -> None:
+        if writing.is_set():
+            worker.fill(disk.path)
+        append(self, descriptor, data)
+
+    disk.mount(512 * PAGE)
+    monkeypatch.setattr(writer, "PART_ITEMS", job.part_items)
+    monkeypatch.setattr(Folder, "create", slow)
+    monkeypatch.setattr(Folder, "append", fill_meanwhile)
+    planned = worker.plan(job)
+    with pytest.raises(DiskFull):
+        await run(planned, disk.path / "run", progress=Progress(), stop=StopSignal())
+    await planned.cast.close()
+    assert not writing.is_set()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .checker import Bill, check_whole, committed, started
+from .checker import Bill, check_whole, committed, started, visible
 from .conftest import FIGURES, Runner, Unbroken, until
 from .worker import REFUSED, Job, Point
 
@@ -67,18 +67,43 @@ def test_a_stalled_runner_that_wakes_in_its_recovery_leaves_the_journal_of_the_n
     bill.note_kill(Path(job.out))
     stalled = Runner(replace(job, log=str(wasted), points=(replace(point, do="stop"),)))
     stalled.until_stopped()
-    made = started(bill.log).total()
-    new = Runner(replace(job, seconds=0.5, take_over=True))
-    until(lambda: started(bill.log).total() >= made + 60, "the new runner did not get going")
+    new = Runner(replace(job, take_over=True, points=(Point(op="append", nth=45, do="stop"),)))
+    new.until_stopped()
+    before = visible(Path(job.out) / "journal")
     time.sleep(1.0)  # after a stall of a second it looks before it goes on
     stalled.signal(signal.SIGCONT)
     stalled.refused("Fenced")
+    assert visible(Path(job.out) / "journal") == before
     assert started(wasted).total() <= 2 * job.in_flight, "an item asks at most two side by side"
     assert new.killed()
     bill.note_kill(Path(job.out))
 
     Runner(job).finish()
     check_whole(Path(job.out), job.items, unbroken.whole)
+    bill.check(unbroken.calls)
+
+
+def test_a_runner_that_is_taken_over_at_full_speed_makes_no_file_more(
+    job: Job, unbroken: Unbroken
+) -> None:
+    """Within the second in which it does not look: neither a part nor a journal that a third
+    process would take for the newest."""
+    out, bill = Path(job.out), Bill(Path(job.log))
+    busy = Runner(replace(job, points=(Point(op="append", nth=100, do="stop"),)))
+    busy.until_stopped()
+    new = Runner(
+        replace(job, take_over=True, points=(Point(op="names", name="journal", do="stop"),))
+    )
+    new.until_stopped()
+    before = {path for path in out.rglob("*") if path.is_file()}
+    busy.signal(signal.SIGCONT)
+    busy.refused("Fenced")
+    assert {path for path in out.rglob("*") if path.is_file()} == before
+
+    assert new.killed()
+    bill.note_kill(out)
+    Runner(job).finish()
+    check_whole(out, job.items, unbroken.whole)
     bill.check(unbroken.calls)
 
 

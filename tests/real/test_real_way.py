@@ -25,7 +25,7 @@ PEOPLE = (
     "teenager, taxi driver, scientist, secretary, farmer, immigrant, librarian, soldier, "
     "single mother, banker, wheelchair user, exchange student"
 ).split(", ")
-SETTINGS = ["--seed", "1", "--reply-tokens", "80", "--set", "max_iterations=1", "--in-flight", "4"]
+SETTINGS = ["--seed", "1", "--reply-tokens", "128", "--set", "max_iterations=1", "--in-flight", "4"]
 
 
 def _mitigate(prompts: Path, out: Path, *more: str) -> subprocess.Popen[str]:

@@ -146,14 +146,16 @@ class Conversation:
             deadline=self.deadline,
             position=self._position,
         )
-        sha = request_sha256(model, orjson.dumps(messages), request.settings(), request.schema)
+        settings = orjson.dumps(request.settings())
+        sha = request_sha256(model, orjson.dumps(messages), settings, request.schema)
         occurrence = self._asked.get(sha, 0)
         self._asked[sha] = occurrence + 1
         seed = None
         if self._seed is not None:
             place = f"{self._seed}:{self._item_id}:{sha}:{occurrence}".encode()
             seed = int.from_bytes(hashlib.sha256(place).digest()[:4], "big") >> 1
-        return replace(request, sha256=sha, occurrence=occurrence, seed=seed)
+        request.sha256, request.occurrence, request.seed = sha, occurrence, seed
+        return request
 
     def _reserve(self, request: ModelRequest, words: int) -> tuple[ModelRequest, int]:
         reserved, max_tokens = self.budget.reserve(words, request.max_tokens)

@@ -43,6 +43,9 @@ class _Failure:
     overloaded: bool | None = None
 
 
+_NOT_TRIED = _Failure("not tried")
+
+
 class _AskOtherwise(Exception):
     """The endpoint does not take this way of asking; the next attempt uses another."""
 
@@ -98,10 +101,10 @@ class Endpoint:
         loop = asyncio.get_running_loop()
         started, clock = time.time_ns() // 1000, loop.time()
         deadline = request.deadline if request.deadline is not None else clock + 600.0
-        attempt, failure = 0, _Failure("not tried")
+        attempt, failure = 0, _NOT_TRIED
         while attempt < MAX_ATTEMPTS:
             try:
-                ticket = await self._place(deadline)
+                ticket = self.limit.acquire_now() or await self._place(deadline)
                 attempt += 1
                 outcome = await self._attempt(request, deadline, ticket)
             except TimeoutError:
@@ -133,9 +136,6 @@ class Endpoint:
         )
 
     async def _place(self, deadline: float) -> int:
-        ticket = self.limit.acquire_now()
-        if ticket is not None:
-            return ticket
         async with asyncio.timeout_at(deadline):
             return await self.limit.acquire()
 
@@ -188,7 +188,7 @@ class Endpoint:
         path = "/chat/completions" if request.prompt is None else "/completions"
         data = wire.encode(request, self._model, manner)
         async with self._open().post(
-            self._url + path, data=data, headers=self._headers, allow_redirects=False
+            self._url + path, data=data, allow_redirects=False
         ) as response:
             most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
             body = self._redact.body(await _read_capped(response, most))
@@ -202,7 +202,7 @@ class Endpoint:
         try:
             async with asyncio.timeout(timeout):
                 async with self._open().get(
-                    f"{self._url}/models", headers=self._headers, allow_redirects=False
+                    f"{self._url}/models", allow_redirects=False
                 ) as response:
                     status, body = response.status, await _read_capped(response, _MAX_LIST)
         except wire.BadBody:
@@ -243,6 +243,7 @@ class Endpoint:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
+                headers=self._headers,  # merged once here, and not at every call
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
                 cookie_jar=aiohttp.DummyCookieJar(),

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
@@ -69,9 +69,24 @@ class Prompt:
             missing = sorted(self.variables - variables.keys())
             unknown = sorted(variables.keys() - self.variables)
             raise UserError(f"prompt {self.label}: missing {missing}, not declared {unknown}")
-        system = self.system.render(variables).strip()
-        user = Message("user", self.user.render(variables).strip())
-        return (Message("system", system), user) if system else (user,)
+        system = self._fixed_system or Message("system", _words(self.system, variables))
+        user = Message("user", _words(self.user, variables))
+        return (system, user) if system.content else (user,)
+
+    @cached_property
+    def _fixed_system(self) -> Message | None:
+        """The system message where it is the same for every item, as it mostly is."""
+        try:
+            return Message("system", _words(self.system, {}))
+        except jinja2.UndefinedError:
+            return None
+
+
+def _words(template: jinja2.Template, variables: dict[str, Any]) -> str:
+    # What `template.render` does, less its copy of the globals (`range`, `lipsum`, …), which is
+    # most of its time: a card would have to declare them, so no prompt can use them.
+    context = template.new_context(variables, shared=True)
+    return "".join(template.root_render_func(context)).strip()
 
 
 @cache

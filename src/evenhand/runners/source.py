@@ -6,7 +6,6 @@ A position, not an id, says which items are done, so a resumed run needs one bit
 import codecs
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -40,7 +39,7 @@ class ItemList:
     def fingerprint(self) -> dict[str, Any]:
         digest = hashlib.sha256()
         for item in self._items:
-            digest.update(orjson.dumps(asdict(item), option=orjson.OPT_SORT_KEYS))
+            digest.update(orjson.dumps(item, option=orjson.OPT_SORT_KEYS))
         return {"kind": "list", "items": len(self._items), "sha256": digest.hexdigest()}
 
     def __len__(self) -> int:

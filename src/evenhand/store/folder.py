@@ -62,11 +62,13 @@ class Folder:
             return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def append(self, descriptor: int, data: bytes) -> None:
-        with _disk_errors("journal"):
+        try:
             written = os.write(descriptor, data)
             if written != len(data):  # half a line would spoil the one after it
                 os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
                 raise OSError(errno.ENOSPC, "short write")
+        except OSError as error:  # not `_disk_errors`: this runs once a turn
+            raise _told(error, "journal") from None
 
     def remove(self, name: str) -> None:
         (self.root / name).unlink(missing_ok=True)
@@ -114,12 +116,16 @@ def _disk_errors(name: str) -> Iterator[None]:
     except FileExistsError:
         raise
     except OSError as error:
-        if error.errno in _NO_ROOM:
-            raise DiskFull(
-                f"no room to write {name}. Nothing is lost: free some space and run the same "
-                "command again to resume"
-            ) from None
-        raise StoreError(f"cannot write {name}: {error.strerror or error}") from None
+        raise _told(error, name) from None
+
+
+def _told(error: OSError, name: str) -> StoreError:
+    if error.errno in _NO_ROOM:
+        return DiskFull(
+            f"no room to write {name}. Nothing is lost: free some space and run the same "
+            "command again to resume"
+        )
+    return StoreError(f"cannot write {name}: {error.strerror or error}")
 
 
 def _sync_folder(path: Path) -> None:

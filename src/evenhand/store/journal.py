@@ -107,6 +107,9 @@ class JournalTape:
     def __init__(self, turns: dict[int, dict[tuple[str, int], bytes]]) -> None:
         self._turns = turns
 
+    def __bool__(self) -> bool:
+        return bool(self._turns)
+
     def take(self, position: int, request: str, occurrence: int) -> Turn | None:
         line = self._turns.get(position, {}).pop((request, occurrence), None)
         return None if line is None else tables.turn_of(orjson.loads(line))
