@@ -201,7 +201,7 @@ async def test_a_run_that_meets_a_full_disk_does_not_leave_a_thread_that_still_w
     monkeypatch.setattr(writer, "PART_ITEMS", job.part_items)
     monkeypatch.setattr(Folder, "create", slow)
     monkeypatch.setattr(Folder, "append", fill_meanwhile)
-    planned = worker.plan(job)
+    planned = worker.plan(replace(job, seconds=0.3))  # slow: no second part is full meanwhile
     with pytest.raises(DiskFull):
         await run(planned, disk.path / "run", progress=Progress(), stop=StopSignal())
     await planned.cast.close()

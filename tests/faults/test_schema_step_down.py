@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.domain import Item
+from evenhand.domain import Item, Message
 from evenhand.errors import ModelRefused
 from evenhand.methods.stardtox import Harm
 from evenhand.models.base import ModelRequest
@@ -73,7 +73,9 @@ async def test_typed_replies_come_in_the_strongest_form_the_server_knows_and_it_
     assert ran.answered == 6
     assert model.manner.form is settled_on
     assert picky.asked["plain"] == 0
-    assert {form: picky.asked[form] for form in unknown} == dict.fromkeys(unknown, 1)
+    # A schema is tried twice: with its lengths and ranges, and without.
+    tried = {"json_schema": 2, "json_object": 1}
+    assert {form: picky.asked[form] for form in unknown} == {form: tried[form] for form in unknown}
     # The question was put badly, not answered badly: that is no attempt.
     assert ran.turns["attempts"].to_list() == [1] * len(ran.turns)
 
@@ -92,10 +94,28 @@ async def test_calls_refused_side_by_side_step_down_once_and_not_once_each(
     server = await serve(picky)
     model = connect(server.url)
     ran = await run_items(model, _questions(16), tmp_path / "run", in_flight=16)
-    assert picky.asked["json_schema"] == 16
+    assert picky.asked["json_schema"] == 32  # each call once with bounds and once without
     assert ran.reasons == []
     assert ran.answered == 16
     assert model.manner.form is settled_on
+
+
+async def test_a_server_that_knows_no_bounds_is_still_held_to_the_schema(
+    serve: Serve, connect: Connect
+) -> None:
+    async def no_bounds(call: Call, line: Line) -> str:
+        if "maxLength" in str(call.body["response_format"]):
+            error = {"error": {"message": "Invalid schema: 'maxLength' is not permitted"}}
+            await line.send_json(error, status=400)
+            return "refused"
+        await line.send_json(replies.proper(call.body))
+        return "good"
+
+    server = await serve(no_bounds)
+    model = connect(server.url)
+    request = ModelRequest(messages=(Message("user", "Rate this."),), schema=Harm.wire_schema())
+    Harm.read((await model.complete(request)).samples[0].text)
+    assert model.manner.form is JsonForm.UNBOUNDED
 
 
 async def test_a_refusal_that_is_not_about_the_form_is_final(

@@ -103,7 +103,8 @@ def test_an_endpoint_that_cannot_be_held_to_a_schema_is_told_it(
 
 
 def test_forms_step_down_from_schema_to_object_to_words_and_no_further() -> None:
-    assert JsonForm.SCHEMA.weaker() is JsonForm.OBJECT
+    assert JsonForm.SCHEMA.weaker() is JsonForm.UNBOUNDED
+    assert JsonForm.UNBOUNDED.weaker() is JsonForm.OBJECT
     assert JsonForm.OBJECT.weaker() is JsonForm.WORDS
     assert JsonForm.WORDS.weaker() is None
 
@@ -111,8 +112,8 @@ def test_forms_step_down_from_schema_to_object_to_words_and_no_further() -> None
 @pytest.mark.parametrize(
     ("status", "words", "typed", "instead"),
     [
-        (400, "response_format is not supported", True, Manner(form=JsonForm.OBJECT)),
-        (500, "failed to parse grammar", True, Manner(form=JsonForm.OBJECT)),
+        (400, "response_format is not supported", True, Manner(form=JsonForm.UNBOUNDED)),
+        (500, "failed to parse grammar", True, Manner(form=JsonForm.UNBOUNDED)),
         (400, "response_format is not supported", False, None),
         (401, "no schema for you", True, None),
         (400, "prompt is too long", True, None),

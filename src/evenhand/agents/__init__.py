@@ -1,6 +1,15 @@
 """Roles as declarations, and the conversation that asks, records and pays."""
 
-from evenhand.agents.agent import Agent, Choice, Chosen, FreeText, ReasonedChoice, Reply, choice_of
+from evenhand.agents.agent import (
+    Agent,
+    Choice,
+    Chosen,
+    FreeText,
+    ReasonedChoice,
+    Reply,
+    choice_of,
+    words,
+)
 from evenhand.agents.conversation import Ask, Cast, Conversation, Limits, side_by_side
 
 __all__ = [
@@ -16,4 +25,5 @@ __all__ = [
     "Reply",
     "choice_of",
     "side_by_side",
+    "words",
 ]

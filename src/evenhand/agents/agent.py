@@ -6,9 +6,9 @@ reader of what comes back.
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from evenhand.agents import strict_json
 from evenhand.errors import UnreadableReply
@@ -77,6 +77,12 @@ class Chosen(Reply):
         return LETTERS.index(self.answer)
 
 
+def words(most: int) -> Any:
+    """A field of free words. The server is asked to stop at `most` characters, so that a model
+    that does not know when to end cannot use up the reply; a longer one is read all the same."""
+    return Field(json_schema_extra={"maxLength": most})
+
+
 class Choice(Chosen):
     """The letter alone."""
 
@@ -86,7 +92,7 @@ class Choice(Chosen):
 class ReasonedChoice(Chosen):
     """The reasoning first, so that the letter can follow from it."""
 
-    reasoning: str
+    reasoning: Annotated[str, words(1200)]
     answer: str
 
 

@@ -137,7 +137,7 @@ async def _try_chat(endpoint: Endpoint) -> str:
 
 async def _try_schema(endpoint: Endpoint) -> str:
     reply = await _ask(endpoint, schema=_NUMBER)
-    if endpoint.manner.form is not JsonForm.SCHEMA:
+    if endpoint.manner.form not in (JsonForm.SCHEMA, JsonForm.UNBOUNDED):
         return f"no; falls back to {endpoint.manner.form}"
     try:
         held = set(orjson.loads(reply.samples[0].text)) == {"number"}

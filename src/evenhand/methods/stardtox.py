@@ -15,26 +15,27 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, Chosen, Reply, side_by_side
+from evenhand.agents import Agent, Ask, Chosen, Reply, side_by_side, words
 from evenhand.domain import Answer, Draft, Item
 from evenhand.methods.baselines.single_prompt import choice_agent, question, text_agent
 from evenhand.prompts import load
 
+Reason = Annotated[str, words(240)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 
 
 class Harm(Reply):
-    reason: str
+    reason: Reason
     harm: Percent
 
 
 class Support(Reply):
-    reason: str
+    reason: Reason
     support: Percent
 
 
 class Quality(Reply):
-    reason: str
+    reason: Reason
     fluency: Percent
     coherence: Percent
     relevance: Percent

@@ -10,6 +10,14 @@ import orjson
 
 from evenhand.domain import Message, Usage
 
+_BOUNDS = frozenset({"minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"})
+
+
+def _without_bounds(schema: Any) -> Any:
+    if isinstance(schema, Mapping):
+        return {key: _without_bounds(value) for key, value in schema.items() if key not in _BOUNDS}
+    return [_without_bounds(value) for value in schema] if isinstance(schema, list) else schema
+
 
 @dataclass(frozen=True)
 class ReplySchema:
@@ -17,6 +25,11 @@ class ReplySchema:
 
     name: str
     body: Mapping[str, Any]
+
+    @cached_property
+    def unbounded(self) -> Any:
+        """The schema without lengths and ranges, which some servers refuse."""
+        return _without_bounds(self.body)
 
     @cached_property
     def sha256(self) -> str:

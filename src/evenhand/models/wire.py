@@ -22,6 +22,7 @@ class JsonForm(StrEnum):
     """How an endpoint can be held to JSON, best first. Steps down when it refuses one."""
 
     SCHEMA = "json_schema"
+    UNBOUNDED = "json_schema without bounds"  # for those that know no lengths or ranges
     OBJECT = "json_object"
     WORDS = "words"
 
@@ -92,7 +93,7 @@ def _completion(request: ModelRequest, prompt: str) -> dict[str, Any]:
 
 def _messages(request: ModelRequest, form: JsonForm) -> list[Any]:
     messages: list[Any] = list(request.messages)
-    if request.schema is not None and form is not JsonForm.SCHEMA:
+    if request.schema is not None and form in (JsonForm.OBJECT, JsonForm.WORDS):
         # The server cannot be held to the schema, so the model is told it.
         schema = orjson.dumps(request.schema.body).decode()
         note = f"Reply with one JSON object and nothing else. It must follow this schema: {schema}"
@@ -103,12 +104,13 @@ def _messages(request: ModelRequest, form: JsonForm) -> list[Any]:
 def _response_format(schema: ReplySchema, form: JsonForm) -> dict[str, Any]:
     if form is JsonForm.OBJECT:
         return {"type": "json_object"}
+    body = schema.body if form is JsonForm.SCHEMA else schema.unbounded
     return {
         "type": "json_schema",
         "json_schema": {
             "name": schema.name,
             "strict": True,
-            "schema": schema.body,
+            "schema": body,
         },
     }
 
