@@ -196,7 +196,8 @@ def _categories(rows: list[dict[str, Any]], macro: dict[str, float | None]) -> T
 
 def _short(estimate: Estimate) -> str:
     if estimate.value is None:
-        return "undefined"
+        reason = estimate.undefined or ""
+        return "one template" if reason.startswith("one cluster") else "undefined"
     sign = "+" if estimate.name in SIGNED else ""
     if estimate.low == estimate.high:
         return f"{estimate.value:{sign}.2f} (no spread)"
