@@ -5,6 +5,10 @@ with the bytes that A sent, in the same order of dependence, the answers read an
 Rounds alternate (A B A B …) and the ratio is taken within a pair, so that a noisy machine hits both
 sides alike. With `--peers` the same calls also go through the openai SDK and Inspect AI, if they
 are installed.
+
+One process is one core, so a ratio means something else on each side of a line: an item keeps 1.5
+calls under way, and where in flight × 1.5 / latency is more than the kernel's calls/s at 0 ms, both
+sides wait for their own CPU and not for the endpoint. `--latency-ms` and `--in-flight` look there.
 """
 
 import argparse
@@ -46,7 +50,7 @@ class Setting:
     bar: float
 
 
-SETTINGS = (
+SETTINGS: tuple[Setting, ...] = (
     Setting("kernel_0ms", latency_ms=0, in_flight=64, items=3_000, bar=0.5),
     Setting("kernel_50ms", latency_ms=50, in_flight=500, items=4_000, bar=0.95),
 )
@@ -155,15 +159,14 @@ async def through_calls(items: list[Stages], in_flight: int, call: Call) -> int:
 async def through_aiohttp(items: list[Stages], url: str, in_flight: int) -> int:
     url += "/chat/completions"
     async with aiohttp.ClientSession(
+        headers=HEADERS,
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
         cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
 
         async def call(body: bytes) -> None:
-            async with session.post(
-                url, data=body, headers=HEADERS, allow_redirects=False
-            ) as response:
+            async with session.post(url, data=body, allow_redirects=False) as response:
                 await response.read()
 
         return await through_calls(items, in_flight, call)
@@ -332,9 +335,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="pairs per setting, at least 5")
     parser.add_argument("--peers", action="store_true", help="also openai SDK and Inspect AI")
+    parser.add_argument("--latency-ms", type=int, help="one setting of your own, with the next two")
+    parser.add_argument("--in-flight", type=int, default=64)
+    parser.add_argument("--items", type=int, default=3_000)
     chosen = parser.parse_args()
+    settings = SETTINGS
+    if chosen.latency_ms is not None:
+        name = f"kernel_{chosen.latency_ms}ms"
+        settings = (Setting(name, chosen.latency_ms, chosen.in_flight, chosen.items, bar=0.0),)
     with Upstream() as upstream:
-        ratios = {s.name: compare(s, upstream, chosen.rounds, chosen.peers) for s in SETTINGS}
+        ratios = {s.name: compare(s, upstream, chosen.rounds, chosen.peers) for s in settings}
     print("RESULT", *(f"{name}={ratio:.2f}" for name, ratio in ratios.items()))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from evenhand.domain import Message
-from evenhand.errors import ModelError
+from evenhand.errors import ModelError, UnreadableReply
 from evenhand.methods.stardtox import Harm, Quality
 from evenhand.models import Endpoint, ModelReply, ModelRequest
 from evenhand.models.limiter import AdaptiveLimit
@@ -50,11 +50,19 @@ class Check:
         return f"{reply.usage.prompt_tokens}+{reply.usage.completion_tokens} tokens"
 
     async def typed(self) -> str:
-        read = []
+        """A grammar allows blank lines without end, so a small model may not get to the end."""
+        read, said = 0, ""
         for reply_type in (Harm, Quality):
-            reply = await self._ask(replace(QUESTION, schema=reply_type.wire_schema()))
-            read.append(str(reply_type.read(reply.samples[0].text)))
-        return f"{self._model.manner.form}; " + "; ".join(read)
+            for seed in range(5):
+                asked = replace(QUESTION, schema=reply_type.wire_schema(), seed=seed)
+                reply = await self._ask(asked)
+                try:
+                    said = str(reply_type.read(reply.samples[0].text))
+                    read += 1
+                except UnreadableReply:
+                    assert reply.samples[0].finish == "length"  # cut off, not out of shape
+        assert read
+        return f"{self._model.manner.form}; {read} of 10 whole within 120 tokens; {said}"
 
     async def logprobs(self) -> str:
         reply = await self._ask(replace(QUESTION, logprobs=3, max_tokens=5))
@@ -99,7 +107,8 @@ class Check:
 
     async def in_flight(self) -> str:
         began = time.monotonic()
-        asks = (self._ask(replace(QUESTION, max_tokens=16, seed=n)) for n in range(200))
+        # Without a seed: vLLM's CPU build dies of a seeded request that it reads in two steps.
+        asks = (self._ask(replace(QUESTION, max_tokens=16, seed=None)) for _ in range(200))
         replies = await asyncio.gather(*asks)
         attempts = max(reply.attempts for reply in replies)
         assert all(reply.samples[0].text for reply in replies)

@@ -51,7 +51,9 @@ async def test_with_three_faults_in_ten_every_item_ends_and_at_most_five_in_a_th
         assert max(ran.overshoot) <= LATE
         # What is recorded of attempts is what the server counted, call by call.
         assert most == max(seen.attempts.values()) <= MAX_ATTEMPTS
-        assert ran.turns["attempts"].sum() == seen.requests
+        # No request that is not on record; an attempt that died on its way is on record alone.
+        unseen = ran.turns["attempts"].sum() - seen.requests
+        assert 0 <= unseen <= 0.005 * seen.requests
         _the_server_did_its_worst(seen.outcomes, seen.requests)
 
 
