@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test docs bench-kernel compat-vllm
+.PHONY: check lint types contracts test docs bench-kernel bench-ray bench-memory compat-vllm
 
 check: lint types contracts test docs
 
@@ -24,6 +24,12 @@ docs:
 # Long measurements: not part of `check`.
 bench-kernel:
 	$(PY) bench/kernel.py
+
+bench-ray:
+	$(PY) bench/ray.py
+
+bench-memory:
+	$(PY) bench/memory.py
 
 # A real vLLM server on the CPU, in an environment of its own (3.5 GB), asked through our door.
 compat-vllm:

@@ -16,6 +16,7 @@ import asyncio
 import gc
 import importlib.util
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -27,8 +28,11 @@ from unittest import mock
 
 import aiohttp
 import orjson
-from upstream import MODEL, ROUGH_ITEM, Upstream
 
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).parents[1])  # not this folder, whose ray.py would hide Ray
+
+from bench.upstream import MODEL, ROUGH_ITEM, Upstream
 from evenhand.agents import Cast
 from evenhand.methods import StarDTox
 from evenhand.models import Endpoint, wire

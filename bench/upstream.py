@@ -133,6 +133,10 @@ class Upstream:
         wait = f"/{latency_ms}ms" if latency_ms else ""
         return f"http://127.0.0.1:{self._port}{wait}/v1"
 
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
     def cpu_seconds(self) -> float:
         """CPU time it has used so far: near the wall time it would be what limits the clients."""
         times = self._process.cpu_times()

@@ -16,6 +16,13 @@ scorer = "wordlist"
 
 [limits]
 seconds = 600
+
+[prices]                                 # or a file of its own, by --prices FILE
+currency = "USD"
+
+[prices.models."a-larger-model"]
+per_million_prompt_tokens = 2.50
+per_million_completion_tokens = 10.00
 """
 
 import os
@@ -23,12 +30,13 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from evenhand.agents import Cast, Limits
 from evenhand.benchmarks.bbq import BbqData
+from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.methods import METHODS, Method
 from evenhand.models import Endpoint
@@ -40,6 +48,8 @@ DEFAULT_FILE = Path("evenhand.toml")
 SCORERS = {"wordlist": WordList}
 
 _Positive = Annotated[float, Field(gt=0)]
+_Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_File = TypeVar("_File", bound=BaseModel)
 
 
 class ModelConfig(BaseModel):
@@ -56,11 +66,28 @@ class ModelConfig(BaseModel):
         return self.base_url.partition("?")[0]
 
 
+class PriceConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    per_million_prompt_tokens: _Money
+    per_million_completion_tokens: _Money
+
+
+class PriceFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    currency: Annotated[str, Field(min_length=1, max_length=12)] = "USD"
+    models: dict[str, PriceConfig]
+
+    def prices(self) -> Prices:
+        listed = {name: Price(**price.model_dump()) for name, price in self.models.items()}
+        return Prices(listed, self.currency)
+
+
 class Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     models: dict[str, ModelConfig] = {}
     cast: dict[str, str] = {}  # role -> a name in models, or a scorer's name
     limits: Limits = Limits()
+    prices: PriceFile | None = None
 
     def default_model(self) -> ModelConfig:
         return self.models.get("default", ModelConfig())
@@ -72,9 +99,10 @@ def load(
     model: str | None,
     *,
     reply_tokens: int | None = None,
+    prices: Path | None = None,
 ) -> Config:
     """The config file, overruled by the environment, overruled by what was said on the spot."""
-    config = _read(path)
+    config = _read_config(path)
     default = config.default_model()
     changes = {
         "base_url": base_url or os.environ.get("EVENHAND_BASE_URL"),
@@ -83,7 +111,11 @@ def load(
     default = default.model_copy(update={k: v for k, v in changes.items() if v})
     limits = replace(config.limits, reply_tokens=reply_tokens or config.limits.reply_tokens)
     config = config.model_copy(
-        update={"models": {**config.models, "default": default}, "limits": limits}
+        update={
+            "models": {**config.models, "default": default},
+            "limits": limits,
+            "prices": _read(prices, PriceFile, "price") if prices else config.prices,
+        }
     )
     for role, name in config.cast.items():
         if name not in config.models and name not in SCORERS:
@@ -92,21 +124,34 @@ def load(
     return config
 
 
-def _read(path: Path | None) -> Config:
+def _read_config(path: Path | None) -> Config:
     if path is None and not DEFAULT_FILE.exists():
         return Config()
-    path = path or DEFAULT_FILE
+    return _read(path or DEFAULT_FILE, Config, "config")
+
+
+def _read(path: Path, form: type[_File], kind: str) -> _File:
     try:
-        return Config.model_validate(tomllib.loads(path.read_text("utf-8")))
+        return form.model_validate(tomllib.loads(path.read_text("utf-8")))
     except FileNotFoundError:
-        raise UserError(f"there is no config file {path}") from None
+        raise UserError(f"there is no {kind} file {path}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path} is not valid TOML: {error}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise UserError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise UserError(_misplaced(path, first["loc"], first["msg"])) from None
+
+
+def _misplaced(path: Path, place: tuple[int | str, ...], problem: str) -> str:
+    said = f"{path}: {'.'.join(map(str, place))}: {problem}"
+    if "per_million" in str(place[-1]) or place[:1] in (("prices",), ("currency",)):
+        said += (
+            '. A price is a table [models."NAME"] with per_million_prompt_tokens and '
+            "per_million_completion_tokens; quote a name that has a dot in it"
+        )
+    return said
 
 
 def bbq_data() -> BbqData:
@@ -114,6 +159,12 @@ def bbq_data() -> BbqData:
     local = os.environ.get("EVENHAND_DATA")
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return BbqData(local=Path(local) if local else None, cache=Path(base) / "evenhand")
+
+
+def ray_cluster() -> str | None:
+    """The cluster that RAY_ADDRESS names, as it does within a Ray job; None: start one here."""
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else Ray warns at every start
+    return os.environ.get("RAY_ADDRESS")
 
 
 def endpoint(config: ModelConfig, model: str) -> Endpoint:

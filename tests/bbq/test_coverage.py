@@ -2,8 +2,8 @@
 
 import polars as pl
 import pytest
-from coverage_of_intervals import simulate, template_sizes
 
+from bench.coverage_of_intervals import simulate, template_sizes
 from evenhand.benchmarks.bbq import Sampling, sample
 
 

@@ -72,7 +72,8 @@ def test_options_are_shown_in_a_stored_order_that_scoring_can_undo(records: pl.D
     sampling = Sampling(per_category=40)
     drawn = sample(records, sampling)
     orders: Counter[str] = Counter()
-    for item, row in zip(BbqSource(drawn, sampling), drawn.iter_rows(named=True), strict=True):
+    shown = BbqSource(drawn, sampling).read(0, len(drawn))
+    for item, row in zip(shown, drawn.iter_rows(named=True), strict=True):
         order = [int(place) for place in item.tags["order"]]
         assert [row["options"][place] for place in order] == list(item.choices)
         assert item.choices[int(item.tags["gold"])] == row["options"][row["label"]]

@@ -15,8 +15,12 @@ COMMANDS = (
     ["serve-local"],
     ["answer"],
     ["mitigate"],
+    ["measure"],
+    ["compare"],
+    ["plan"],
     ["methods"],
     ["runs", "show"],
+    ["runs", "status"],
     ["runs", "export"],
     ["runs", "verify"],
 )

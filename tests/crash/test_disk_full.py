@@ -12,8 +12,8 @@ import pytest
 
 from evenhand.errors import DiskFull
 from evenhand.runners import Progress, StopSignal, run
-from evenhand.store import RunReader, RunWriter, writer
-from evenhand.store.folder import Folder
+from evenhand.store import RunReader, RunWriter, parts
+from evenhand.store.folder import LocalAppender, LocalFolder
 
 from . import worker
 from .checker import Bill, check_whole, committed, visible
@@ -127,7 +127,7 @@ def test_a_run_can_go_on_in_the_process_that_met_the_full_disk(
     job: Job, unbroken: Unbroken, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in a notebook. The lock must have been let go, also where opening the run failed."""
-    monkeypatch.setattr(writer, "PART_ITEMS", job.part_items)
+    monkeypatch.setattr(parts, "PART_ITEMS", job.part_items)
     disk.mount(PAGE)
     job = replace(job, out=str(disk.path / "run"), in_flight=5)
     worker.fill(disk.path)
@@ -156,9 +156,9 @@ def test_a_run_can_go_on_in_the_process_that_met_the_full_disk(
 async def test_a_run_whose_very_last_part_finds_no_room_lets_go_and_goes_on_in_the_same_process(
     job: Job, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create = Folder.create
+    create = LocalFolder.create
 
-    def fill_first(self: Folder, name: str, data: bytes) -> None:
+    def fill_first(self: LocalFolder, name: str, data: bytes) -> None:
         if name.startswith("results/"):
             worker.fill(disk.path)
         create(self, name, data)
@@ -166,10 +166,10 @@ async def test_a_run_whose_very_last_part_finds_no_room_lets_go_and_goes_on_in_t
     disk.mount(16 * 1024 * PAGE)
     few = replace(job, out=str(disk.path / "run"), items=20)
     planned, out = worker.plan(few), Path(few.out)
-    monkeypatch.setattr(Folder, "create", fill_first)
+    monkeypatch.setattr(LocalFolder, "create", fill_first)
     with pytest.raises(DiskFull, match="no room to write results"):
         await run(planned, out, progress=Progress(), stop=StopSignal())
-    monkeypatch.setattr(Folder, "create", create)
+    monkeypatch.setattr(LocalFolder, "create", create)
     disk.enlarge()
     await run(planned, out, progress=Progress(), stop=StopSignal())
     await planned.cast.close()
@@ -180,9 +180,9 @@ async def test_a_run_that_meets_a_full_disk_does_not_leave_a_thread_that_still_w
     job: Job, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lock is let go then, so the next runner would meet it."""
-    create, append, writing = Folder.create, Folder.append, threading.Event()
+    create, append, writing = LocalFolder.create, LocalAppender.write, threading.Event()
 
-    def slow(self: Folder, name: str, data: bytes) -> None:
+    def slow(self: LocalFolder, name: str, data: bytes) -> None:
         if not name.startswith("turns/"):
             return create(self, name, data)
         writing.set()
@@ -192,15 +192,15 @@ async def test_a_run_that_meets_a_full_disk_does_not_leave_a_thread_that_still_w
         finally:
             writing.clear()
 
-    def fill_meanwhile(self: Folder, descriptor: int, data: bytes) -> None:
+    def fill_meanwhile(self: LocalAppender, data: bytes) -> None:
         if writing.is_set():
             worker.fill(disk.path)
-        append(self, descriptor, data)
+        append(self, data)
 
     disk.mount(512 * PAGE)
-    monkeypatch.setattr(writer, "PART_ITEMS", job.part_items)
-    monkeypatch.setattr(Folder, "create", slow)
-    monkeypatch.setattr(Folder, "append", fill_meanwhile)
+    monkeypatch.setattr(parts, "PART_ITEMS", job.part_items)
+    monkeypatch.setattr(LocalFolder, "create", slow)
+    monkeypatch.setattr(LocalAppender, "write", fill_meanwhile)
     planned = worker.plan(replace(job, seconds=0.3))  # slow: no second part is full meanwhile
     with pytest.raises(DiskFull):
         await run(planned, disk.path / "run", progress=Progress(), stop=StopSignal())

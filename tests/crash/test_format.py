@@ -25,12 +25,15 @@ def copy(unbroken: Unbroken, tmp_path: Path) -> Path:
     return out
 
 
-def test_a_run_of_a_later_format_is_refused_by_reader_and_runner(copy: Path, job: Job) -> None:
+@pytest.mark.parametrize("other", [1, 3])
+def test_a_run_of_an_earlier_or_a_later_format_is_refused_by_reader_and_runner(
+    other: int, copy: Path, job: Job
+) -> None:
     record = json.loads((copy / "run.json").read_text())
-    (copy / "run.json").write_text(json.dumps({**record, "format": 2}))
-    with pytest.raises(UnknownFormat, match=r"format 2.*use the evenhand version"):
+    (copy / "run.json").write_text(json.dumps({**record, "format": other}))
+    with pytest.raises(UnknownFormat, match=rf"format {other}.*use the evenhand version"):
         RunReader(copy)
-    assert "format 2" in Runner(job).refused("UnknownFormat")
+    assert f"format {other}" in Runner(job).refused("UnknownFormat")
 
 
 @pytest.mark.parametrize("slot", [0, 2])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evenhand.runners import Progress, StopSignal, run
-from evenhand.store import writer
-from evenhand.store.folder import Folder
+from evenhand.store import parts
+from evenhand.store.folder import LocalFolder
 
 from . import worker
 from .checker import Bill, check_whole, committed, ended, started
@@ -74,16 +74,16 @@ async def test_a_run_cancelled_while_a_part_is_being_written_waits_for_it_and_ca
     job: Job, unbroken: Unbroken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As by a time-out around it. A thread cannot be cancelled: two would write the ledger."""
-    create, writing = Folder.create, threading.Event()
+    create, writing = LocalFolder.create, threading.Event()
 
-    def slow(self: Folder, name: str, data: bytes) -> None:
+    def slow(self: LocalFolder, name: str, data: bytes) -> None:
         if name.startswith("turns/"):
             writing.set()
             time.sleep(0.4)
         create(self, name, data)
 
-    monkeypatch.setattr(Folder, "create", slow)
-    monkeypatch.setattr(writer, "PART_ITEMS", job.part_items)
+    monkeypatch.setattr(LocalFolder, "create", slow)
+    monkeypatch.setattr(parts, "PART_ITEMS", job.part_items)
     planned, out = worker.plan(job), Path(job.out)
     running = asyncio.create_task(run(planned, out, progress=Progress(), stop=StopSignal()))
     await asyncio.to_thread(writing.wait)

@@ -1,8 +1,9 @@
 """A runner in a process of its own, made to die, stall or meet a full disk at a named moment.
 
-`python worker.py job.json`, or `main(job)` in a forked process. The store is not hooked: `Folder`
-is wrapped from outside. Every call to the model leaves a line at its start and at its end in a log
-that the runner knows nothing of, so that what was paid for can be counted independently.
+`python worker.py job.json`, or `main(job)` in a forked process. The store is not hooked:
+`LocalFolder` is wrapped from outside. Every call to the model leaves a line at its start and at
+its end in a log that the runner knows nothing of, so that what was paid for can be counted
+independently.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from evenhand.errors import EvenhandError, ModelError, ModelRefused
 from evenhand.methods import StarDTox
 from evenhand.models import Endpoint, ModelReply, ModelRequest, ScriptedModel
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
-from evenhand.store import folder, writer
+from evenhand.store import folder, parts
 
 REFUSED = 3  # exit code: an error that evenhand raised on purpose
 BROKEN = 1  # exit code: any other
@@ -39,7 +40,7 @@ BROKEN = 1  # exit code: any other
 class Point:
     """The `nth` time that `op` is done to a name with this beginning: `do` it before or after."""
 
-    op: str  # a method of Folder, or "link": inside `create`, when the name has just appeared
+    op: str  # of a folder; "append" to a journal; "link": in `create`, when the name has appeared
     name: str = ""
     when: str = "before"
     nth: int = 1
@@ -178,17 +179,9 @@ def fill(place: Path) -> None:
 def plant(job: Job) -> None:
     """Wrap what touches the disk, so that the job's moments come."""
     around = functools.partial(_around, [_Moment(point, job, os.getpid()) for point in job.points])
-    for op in ("create", "append", "remove", "names", "lock"):
-        whole = getattr(folder.Folder, op)
-
-        def wrapped(
-            self: folder.Folder, *args: Any, op: str = op, whole: Any = whole, **named: Any
-        ) -> Any:
-            name = args[0] if args and isinstance(args[0], str) else ""
-            half = functools.partial(_half_an_append, *args)
-            return around(op, name, functools.partial(whole, self, *args, **named), half)
-
-        setattr(folder.Folder, op, wrapped)
+    for op in ("create", "remove", "names", "lock"):
+        _wrap(folder.LocalFolder, op, op, around)
+    _wrap(folder.LocalAppender, "write", "append", around)
 
     link = os.link
 
@@ -197,6 +190,17 @@ def plant(job: Job) -> None:
         around("link", name, lambda: link(hidden, path), lambda: None)
 
     os.link = linked  # type: ignore[assignment]
+
+
+def _wrap(kind: type, method: str, op: str, around: Callable[..., Any]) -> None:
+    whole = getattr(kind, method)
+
+    def wrapped(self: Any, *args: Any, **named: Any) -> Any:
+        name = args[0] if args and isinstance(args[0], str) else ""
+        half = functools.partial(_half_an_append, self, *args)
+        return around(op, name, functools.partial(whole, self, *args, **named), half)
+
+    setattr(kind, method, wrapped)
 
 
 def _around(
@@ -217,8 +221,8 @@ def _around(
                 moment.strike(half)
 
 
-def _half_an_append(descriptor: int, data: bytes) -> None:
-    os.write(descriptor, data[: len(data) // 2])
+def _half_an_append(file: folder.LocalAppender, data: bytes) -> None:
+    os.write(file._descriptor, data[: len(data) // 2])
 
 
 # -- the process ---------------------------------------------------------------------------------
@@ -230,7 +234,7 @@ async def work(job: Job) -> Progress:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     try:
-        await run(planned, Path(job.out), progress=progress, stop=stop, take_over=job.take_over)
+        await run(planned, job.out, progress=progress, stop=stop, take_over=job.take_over)
     finally:
         await planned.cast.close()
     return progress
@@ -240,13 +244,13 @@ def main(job: Job) -> None:
     """Run the job; leave how it ended in `<log>.<pid>.end` and in the exit code."""
     own = f"{job.log}.{os.getpid()}"
     os.dup2(os.open(f"{own}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-    writer.PART_ITEMS = job.part_items
+    parts.PART_ITEMS = job.part_items
     plant(job)
     if job.pid:
         os.getpid = lambda: job.pid
     code, end = 0, {}
     try:
-        end = asdict(asyncio.run(work(job)))
+        end = asyncio.run(work(job)).snapshot()
     except EvenhandError as error:
         code, end = REFUSED, {"error": type(error).__name__, "message": str(error)}
     except BaseException as error:

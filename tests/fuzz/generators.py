@@ -137,7 +137,7 @@ def run_record(decide: Decisions) -> bytes:
         f'{{"name":{scalar(decide)}}}' if decide.one_in(4) else '{"name":"x","settings":{"a":1}}'
     )
     fields = {
-        "format": ("1",),
+        "format": ("2",),
         "method": (thing,),
         "prompts": ('{"a@1":"00"}', "{}"),
         "cast": ('{"default":{"kind":"scripted","model":"m"}}',),
@@ -148,11 +148,12 @@ def run_record(decide: Decisions) -> bytes:
         "versions": ('{"python":"3.11"}',),
     }
     odd = (
-        "2",
-        "1.0",
+        "1",
+        "3",
+        "2.0",
         "true",
-        '"1"',
-        "[[1]]",
+        '"2"',
+        "[[2]]",
         '"5"',
         "5.0",
         '{"python":3.11}',

@@ -7,7 +7,6 @@ show that it saw both.
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from evenhand.agents import FreeText, ReasonedChoice, Reply, choice_of, strict_json
@@ -168,7 +167,7 @@ def prompt_file(text: str) -> bool:
 
 
 def run_record(data: bytes) -> bool:
-    where = Path("runs/x")
+    where = "runs/x"
     return _both(
         lambda: shapes.run_record(data),
         lambda: RunRecord.from_bytes(data, where).model_dump(),

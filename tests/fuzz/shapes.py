@@ -215,7 +215,7 @@ def run_record(data: bytes) -> dict[str, Any]:
         raise Refused("not UTF-8") from None
     objects = {"method", "prompts", "cast", "source", "limits", "versions"}
     need(isinstance(raw, dict) and raw.keys() == {*objects, "format", "seed", "created"})
-    need(type(raw["format"]) is int and raw["format"] == 1)
+    need(type(raw["format"]) is int and raw["format"] == 2)
     need(all(isinstance(raw[name], dict) for name in objects))
     need(all(isinstance(said, str) for said in (*raw["prompts"].values(), raw["created"])))
     need(all(isinstance(said, str) for said in raw["versions"].values()))

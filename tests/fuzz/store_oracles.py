@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import CorruptRun
-from evenhand.store.folder import Folder
+from evenhand.store.folder import LocalFolder
 from evenhand.store.journal import Recovered
 from evenhand.store.ledger import entries
 
@@ -16,7 +16,7 @@ LEDGER_FILE = "ledger/00000000.json"
 JOURNAL_FILE = "journal/00000000-000000.log"
 
 
-class InMemory(Folder):
+class InMemory(LocalFolder):
     """A run folder of one file."""
 
     def __init__(self, name: str, data: bytes) -> None:
@@ -45,7 +45,7 @@ def ledger_entry(data: bytes) -> bool:
 
 def journal(data: bytes) -> Recovered:
     """Whole lines with the right sum, a known kind and the fields a row needs; nothing else."""
-    found = Recovered.read(InMemory(JOURNAL_FILE, data))
+    found = Recovered.read(InMemory(JOURNAL_FILE, data), lambda _: True)
     turns: dict[Any, dict[Any, bytes]] = {}
     results: dict[Any, tuple[int, bytes]] = {}
     damaged = 0
@@ -58,9 +58,11 @@ def journal(data: bytes) -> Recovered:
         else:
             damaged += 1
     assert (found.turns, found.damaged) == (turns, damaged)
-    finished = {p: row for p, (calls, row) in results.items() if len(turns.get(p, {})) >= calls}
-    read = {p: done for p in found.positions() if (done := found.finished(p)) is not None}
-    assert read == finished
+    whole = {p for p, (calls, _) in results.items() if len(turns.get(p, {})) >= calls}
+    finished, unfinished = found.sorted_out(lambda _: True)
+    ended = {results[p][1] for p in whole} if not damaged else set()
+    assert set(finished.results) == ended
+    assert unfinished.keys() == turns.keys() - (whole if not damaged else set())
     return found
 
 

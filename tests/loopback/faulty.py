@@ -83,6 +83,7 @@ class LoopbackServer:
         self.keep = False
         self.lists_models = True  # False: GET /v1/models misbehaves like the rest
         self._connections: set[asyncio.Task[Any]] = set()
+        self.most_connections = 0  # open at once, whether anything was asked on them or not
 
     @property
     def url(self) -> str:
@@ -109,6 +110,7 @@ class LoopbackServer:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        self.most_connections = max(self.most_connections, len(self._connections))
         line = Line(reader, writer)
         try:
             while line.open and (call := await read_call(reader)) is not None:

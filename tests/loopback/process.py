@@ -21,6 +21,7 @@ class Reading:
     clock: float
     busy_seconds: float
     outcomes: dict[str, int]
+    most_connections: int  # open at once, ever
 
 
 class RemoteServer:
@@ -74,7 +75,8 @@ async def _serve(pipe: Connection, behaviour: Behaviour, lists_models: bool) -> 
             if wish is not None:
                 setattr(behaviour, *wish)
             busy = server.counts.busy_until_now()
-            pipe.send(Reading(loop.time(), busy, dict(server.counts.outcomes)))
+            outcomes = dict(server.counts.outcomes)
+            pipe.send(Reading(loop.time(), busy, outcomes, server.most_connections))
 
         loop.add_reader(pipe.fileno(), obey)
         pipe.send(server.port)

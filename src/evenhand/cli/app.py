@@ -1,5 +1,5 @@
 """The `evenhand` command and how it ends: 0 done, 1 an error said in words, 2 done but coverage
-below the floor, 130 stopped by a signal and resumable."""
+below the floor, 3 stopped at a cap, 130 stopped by a signal and resumable."""
 
 import sys
 

@@ -1,6 +1,5 @@
 """`evenhand compare`: two runs over the same items, side by side."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,8 +11,8 @@ from evenhand.store import RunReader
 
 
 def compare(
-    before: Annotated[Path, typer.Argument(metavar="RUN_A", help="The run to compare with.")],
-    after: Annotated[Path, typer.Argument(metavar="RUN_B", help="The run that is judged.")],
+    before: Annotated[str, typer.Argument(metavar="RUN_A", help="The run to compare with.")],
+    after: Annotated[str, typer.Argument(metavar="RUN_B", help="The run that is judged.")],
     json: Json = False,
 ) -> None:
     """Compare two runs on the items they share: regressions first, then the primary endpoints.

@@ -8,7 +8,24 @@ import typer
 
 from evenhand import config as configuration
 from evenhand.benchmarks.bbq import BbqSource, Sampling, sample, with_answers
-from evenhand.cli.execution import InFlight, Order, Out, Replay, Seed, TakeOver, end, execute
+from evenhand.cli.execution import (
+    Actors,
+    DryRun,
+    Engine,
+    EngineName,
+    InFlight,
+    MaxCalls,
+    MaxCost,
+    Order,
+    Out,
+    PriceFile,
+    Replay,
+    Seed,
+    TakeOver,
+    end,
+    execute,
+)
+from evenhand.cli.forecast import show_forecast
 from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,
@@ -21,7 +38,7 @@ from evenhand.cli.options import (
 from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
 from evenhand.methods import StoredAnswer
-from evenhand.report import bbq_report
+from evenhand.report import bbq_report, cost
 from evenhand.report.summary import below_floor
 from evenhand.store import RunReader
 
@@ -55,9 +72,15 @@ def measure(
             "category, example_id, answer."
         ),
     ] = None,
+    dry_run: DryRun = False,
+    prices: PriceFile = None,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
     set_: Settings = None,
     seed: Seed = None,
     in_flight: InFlight = 64,
+    engine: EngineName = Engine.LOCAL,
+    actors: Actors = None,
     replay: Replay = None,
     take_over: TakeOver = False,
     reply_tokens: ReplyTokens = None,
@@ -69,32 +92,43 @@ def measure(
     """Measure bias on a benchmark: scores with intervals over templates, coverage and cost.
 
     Writes report.json and report.parquet into the run folder. Ends with code 2 if fewer than 95 %
-    of the answers could be scored.
+    of the answers could be scored, with 3 at a cap.
 
     Example: evenhand measure bbq --method default --per-category 8 --out runs/bbq-default
     """
     if benchmark != "bbq":
         raise UserError(f"there is no benchmark {benchmark!r}; there is: bbq")
     sampling = Sampling(preset=preset.value, per_category=per_category, seed=sample_seed)
-    stopped = execute(
-        Order(
-            source=_source(sampling, answers),
-            method=StoredAnswer() if answers else configuration.build_method(method, set_ or ()),
-            settings=configuration.load(config, base_url, model, reply_tokens=reply_tokens),
-            out=out_,
-            seed=seed,
-            in_flight=in_flight,
-            replay=replay,
-            take_over=take_over,
-        )
+    order = Order(
+        source=_source(sampling, answers),
+        method=StoredAnswer() if answers else configuration.build_method(method, set_ or ()),
+        settings=configuration.load(
+            config, base_url, model, reply_tokens=reply_tokens, prices=prices
+        ),
+        out=out_,
+        seed=seed,
+        in_flight=in_flight,
+        replay=replay,
+        take_over=take_over,
+        engine=engine,
+        actors=actors,
+        max_cost=max_cost,
+        max_calls=max_calls,
+        dry_run=dry_run,
     )
-    report = bbq_report.measure(RunReader(out_))
+    ended = execute(order)
+    if ended.pilot is not None:
+        show_forecast(order, ended, json=json)
+        return
+    run = RunReader(out_)
+    report = {**bbq_report.measure(run), "money": cost.spent(run, order.prices)}
     bbq_report.write(report, out_)
     if json:
         print_json(report)
     else:
         out.print(bbq_report.render_measure(report))
-    end(stopped=stopped, below_floor=below_floor(report["scores"]["coverage"]))
+        out.print(cost.render_spent(report["money"]))
+    end(ended, below_floor=below_floor(report["scores"]["coverage"]))
 
 
 def _source(sampling: Sampling, answers: Path | None) -> BbqSource:

@@ -1,23 +1,30 @@
 """`evenhand runs …`: look at run folders."""
 
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import orjson
 import polars as pl
 import typer
+from rich.text import Text
 
 from evenhand.cli.options import Json
-from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.screen import err, out, print_json, status_view
 from evenhand.domain import Draft
 from evenhand.errors import UserError
+from evenhand.report.cost import duration
 from evenhand.report.summary import render, summary
 from evenhand.report.timeline import timeline
+from evenhand.runners.progress import STATUS_FILE
 from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
 from evenhand.store.tables import turn_of
 
-runs = typer.Typer(help="Look at run folders: show, export, verify.", no_args_is_help=True)
+runs = typer.Typer(help="Look at run folders: show, status, export, verify.", no_args_is_help=True)
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")]
+_STALE_SECONDS = 60.0  # ours: it is rewritten every 2 s
 
 
 @runs.command()
@@ -60,6 +67,39 @@ def show(
 
 
 @runs.command()
+def status(run: RunFolder, json: Json = False) -> None:
+    """How far a run is that goes on elsewhere, and whether its process still lives.
+
+    Example: evenhand runs status runs/first
+    """
+    seen = _status(run)
+    if json:
+        print_json(seen)
+        return
+    if seen["stale"]:
+        since = duration(seen["seconds_since_update"])
+        gone = (
+            f"not updated for {since}, the process may be gone; the command that began it resumes"
+        )
+        out.print(Text(gone, style="bold red"))
+    out.print(Text(f"{seen['state']} · {seen['writer']} · {seen['updated']}", style="dim"))
+    out.print(status_view(seen))
+
+
+def _status(run: str) -> dict[str, Any]:
+    try:
+        seen: dict[str, Any] = orjson.loads(open_folder(run).read(STATUS_FILE))
+    except FileNotFoundError:
+        raise UserError(
+            f"{run} has no {STATUS_FILE}: nothing ran there yet, or an older evenhand did; "
+            f"`evenhand runs show {run}` shows what is committed"
+        ) from None
+    age = (datetime.now(UTC) - datetime.fromisoformat(seen["updated"])).total_seconds()
+    stale = seen["state"] == "running" and age > _STALE_SECONDS
+    return {**seen, "seconds_since_update": age, "stale": stale}
+
+
+@runs.command()
 def export(
     run: RunFolder,
     to: Annotated[Path, typer.Option(help="The file to write: .jsonl or .parquet.")],
@@ -86,6 +126,6 @@ def verify(run: RunFolder, json: Json = False) -> None:
     """
     parts = RunReader(run).verify()
     if json:
-        print_json({"run": str(run), "parts": parts, "intact": True})
+        print_json({"run": run, "parts": parts, "intact": True})
     else:
         out.print(f"{run}: {parts} parts, all intact")

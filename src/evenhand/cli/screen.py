@@ -3,17 +3,18 @@
 import asyncio
 import contextlib
 import sys
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
-from evenhand.runners import Progress as RunProgress
+from evenhand.report.cost import duration, money
+from evenhand.runners import Progress
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -44,7 +45,7 @@ async def waiting(what: str) -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def run_progress(progress: RunProgress) -> AsyncIterator[None]:
+async def run_progress(progress: Progress) -> AsyncIterator[None]:
     """A bar that follows a run's counters; a plain line every few seconds without a terminal."""
     show = _bar if err.is_terminal else _lines
     task = asyncio.create_task(show(progress))
@@ -56,40 +57,81 @@ async def run_progress(progress: RunProgress) -> AsyncIterator[None]:
             await task
 
 
-async def _bar(progress: RunProgress) -> None:
-    bar = Progress(
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[facts]}"),
-        console=err,
-    )
-    task = bar.add_task("", total=None, facts="")
-    with Live(bar, console=err, refresh_per_second=5):
+async def _bar(progress: Progress) -> None:
+    with Live(console=err, auto_refresh=False) as live:
         try:
             while True:
-                _update(bar, task, progress)
-                await asyncio.sleep(0.2)
+                live.update(status_view(progress.snapshot()), refresh=True)
+                await asyncio.sleep(0.5)
         finally:
-            _update(bar, task, progress)
+            live.update(status_view(progress.snapshot()), refresh=True)
 
 
-def _update(bar: Progress, task: Any, progress: RunProgress) -> None:
-    done = progress.resumed + progress.answered + progress.failed
-    bar.update(task, total=progress.planned or None, completed=done, facts=_facts(progress))
-
-
-async def _lines(progress: RunProgress) -> None:
-    started = time.monotonic()
+async def _lines(progress: Progress) -> None:
     while True:
         await asyncio.sleep(_PLAIN_LINE_SECONDS)
-        done = progress.resumed + progress.answered + progress.failed
-        spent = time.monotonic() - started
-        err.print(f"{done} of {progress.planned} items, {spent:.0f} s, {_facts(progress)}")
+        err.print(status_line(progress.snapshot()), soft_wrap=True)
 
 
-def _facts(progress: RunProgress) -> str:
-    facts = [f"{progress.changed} changed", f"{progress.calls} calls", f"{progress.tokens} tokens"]
-    if progress.failed:
-        facts.insert(0, f"{progress.failed} FAILED")
-    return ", ".join(facts)
+def status_view(seen: dict[str, Any]) -> RenderableType:
+    """Failures first, then how far it is, then how it goes: three lines of at most 100 columns."""
+    bar = Table.grid(padding=(0, 1))
+    bar.add_column(no_wrap=True)
+    bar.add_column(ratio=1)
+    bar.add_column(no_wrap=True)
+    bar.expand = True
+    filled = ProgressBar(total=seen["planned"] or None, completed=seen["done"], width=None)
+    bar.add_row(_how_far(seen), filled, _when_done(seen))
+    facts = Text(" · ").join(map(Text, _facts(seen)))
+    if seen["failed"]:
+        facts = Text(f"{seen['failed']:,} FAILED", style="bold red").append(" · ").append(facts)
+    places = [Text(line, style="dim") for line in _endpoints(seen)]
+    return Group(bar, facts, *places)
+
+
+def status_line(seen: dict[str, Any]) -> str:
+    """The same in one line, for a log."""
+    failed = [f"{seen['failed']:,} FAILED"] if seen["failed"] else []
+    said = [_how_far(seen), *failed, _when_done(seen), *_facts(seen), *_endpoints(seen)]
+    return ", ".join(said)
+
+
+def _how_far(seen: dict[str, Any]) -> str:
+    if not seen["planned"]:
+        return "starting"
+    return f"{seen['done']:,} of {seen['planned']:,} items"
+
+
+def _when_done(seen: dict[str, Any]) -> str:
+    share = f"{seen['done'] / seen['planned']:.1%}" if seen["planned"] else "0.0%"
+    if seen["state"] != "running" or seen["done"] >= seen["planned"] > 0:
+        return f"{share} in {duration(seen['seconds'])}"
+    eta = seen["eta_seconds"]
+    return f"{share}, {'?' if eta is None else duration(eta)} left"
+
+
+def _facts(seen: dict[str, Any]) -> list[str]:
+    facts = [
+        f"{seen['in_flight']:,} in flight",
+        f"{seen['calls_per_second']:,.1f} calls/s",
+        f"{_short(seen['calls'])} calls",
+        f"{_short(seen['tokens'])} tokens",
+    ]
+    if seen["cost"] is not None:
+        facts.append(money(seen["cost"], seen["currency"]))
+    return [*facts, f"{_short(seen['changed'])} changed"]
+
+
+def _short(count: int) -> str:
+    """12,345 · 1.23 M · 1.23 G: a job of days counts in billions."""
+    for unit, size in ((" G", 10**9), (" M", 10**6)):
+        if count >= size:
+            return f"{count / size:.2f}{unit}"
+    return f"{count:,}"
+
+
+def _endpoints(seen: dict[str, Any]) -> list[str]:
+    return [
+        f"{name}: {place['in_flight']} of {place['limit']} calls at once"
+        for name, place in seen["endpoints"].items()
+    ]

@@ -63,6 +63,9 @@ class Result:
     choice: int | None
     stopped: str | None
     changed: bool | None
+    answer_before: str | None  # the first draft, or the stored answer if the method began with it
+    scores_before: tuple[NamedScore, ...]  # of `answer_before`; empty if nobody judged it
+    scores_after: tuple[NamedScore, ...]  # of `text` itself, never of a draft before it
     drafts: tuple[DraftRow, ...]
     calls: int
     prompt_tokens: int | None  # None: the endpoint did not say
@@ -73,6 +76,7 @@ class Result:
     @classmethod
     def of(cls, event: Event) -> "Result":
         answer = event.answer if isinstance(event, Answered) else None
+        drafts = _draft_rows(answer) if answer else ()
         return cls(
             position=event.position,
             item_id=event.item.id,
@@ -83,7 +87,10 @@ class Result:
             choice=answer.choice if answer else None,
             stopped=answer.stopped if answer else None,
             changed=answer.changed if answer else None,
-            drafts=_draft_rows(answer) if answer else (),
+            answer_before=drafts[0].text if drafts else None,
+            scores_before=drafts[0].scores if drafts else (),
+            scores_after=drafts[-1].scores if drafts else (),
+            drafts=drafts,
             calls=event.calls,
             prompt_tokens=event.prompt_tokens,
             completion_tokens=event.completion_tokens,

@@ -16,7 +16,7 @@ import aiohttp
 from evenhand.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
 from evenhand.models import wire
 from evenhand.models.base import ModelReply, ModelRequest, Redactor
-from evenhand.models.limiter import AdaptiveLimit
+from evenhand.models.limiter import AdaptiveLimit, Gate
 from evenhand.models.retry import (
     MAX_ATTEMPTS,
     OVERLOAD_STATUSES,
@@ -67,7 +67,7 @@ class Endpoint:
         api_key: str | None = None,
         attempt_timeout: float = 120.0,
         max_wait: float = 60.0,
-        limit: AdaptiveLimit | None = None,
+        limit: Gate | None = None,
     ) -> None:
         self._url = _checked_url(base_url)
         self._model = model
@@ -79,7 +79,7 @@ class Endpoint:
         self._redact = Redactor((api_key,) if api_key else ())
         self._attempt_timeout = attempt_timeout
         self._max_wait = max_wait
-        self.limit = limit or AdaptiveLimit()
+        self.limit: Gate = limit or AdaptiveLimit()  # a cluster puts one in that all share
         self.manner = wire.Manner()
         self._session: aiohttp.ClientSession | None = None
         self._rng = random.Random()  # jitter only: nothing that is recorded depends on it
@@ -87,6 +87,11 @@ class Endpoint:
     @property
     def name(self) -> str:
         return self._model
+
+    @property
+    def place(self) -> str:
+        """What a limit belongs to: a gateway's models have each a capacity of their own."""
+        return f"{self._url} {self._model}"
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "endpoint", "url": self._url, "model": self._model}
@@ -104,7 +109,9 @@ class Endpoint:
         attempt, failure = 0, _NOT_TRIED
         while attempt < MAX_ATTEMPTS:
             try:
-                ticket = self.limit.acquire_now() or await self._place(deadline)
+                ticket = self.limit.acquire_now()
+                if ticket is None:
+                    ticket = await self._place(deadline)
                 attempt += 1
                 outcome = await self._attempt(request, deadline, ticket)
             except TimeoutError:

@@ -1,5 +1,9 @@
 """How many calls an endpoint gets at once, found by trying (additive increase, multiplicative
-decrease, as TCP does it)."""
+decrease, as TCP does it).
+
+`Law` decides the number, `Gate` keeps to one. Here both sit together; on a cluster one law serves
+the gates of all processes.
+"""
 
 import asyncio
 from collections import deque
@@ -9,23 +13,36 @@ _FLOOR = 1.0
 _NEAR, _CAREFUL = 0.1, 0.1  # ours: within 10 % of the last known edge, grow ten times slower
 
 
-class AdaptiveLimit:
-    """A semaphore whose size follows the endpoint's capacity.
-
-    It doubles every round trip until the first overload answer, then grows by one per round trip
-    and shrinks by 30 % on overload, at most once per round trip: the answers to calls that were
-    sent before a cut say nothing new.
-    """
+class Law:
+    """It doubles every round trip until the first overload answer, then grows by one per round
+    trip and shrinks by 30 % on overload."""
 
     def __init__(self, start: int = 16, ceiling: int = 1024) -> None:
         self.limit = float(min(start, ceiling))
-        self.in_flight = 0
         self._ceiling = float(ceiling)
-        self._waiting: deque[asyncio.Future[None]] = deque()
         self._searching = True
         self._full_at = 0.0  # the limit at the last overload answer
-        self._sent = 0  # calls sent so far
-        self._cut_at = 0  # value of _sent at the last cut
+
+    def grow(self) -> None:
+        """One more good answer, while the limit was in full use."""
+        step = 1.0 if self._searching else 1.0 / self.limit
+        if abs(self.limit - self._full_at) < _NEAR * self._full_at:
+            step *= _CAREFUL
+        self.limit = min(self._ceiling, self.limit + step)
+
+    def cut(self) -> None:
+        self._full_at = self.limit
+        self.limit = max(_FLOOR, self.limit * _DECREASE)
+        self._searching = False
+
+
+class Gate:
+    """A semaphore whose size may change while it is in use."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
     def waiting(self) -> int:
@@ -33,11 +50,10 @@ class AdaptiveLimit:
 
     def acquire_now(self) -> int | None:
         """A place if one is free, without waiting. The ticket is what `release` wants back."""
-        if self._waiting or self.in_flight >= int(self.limit):
+        if self._waiting or self.in_flight >= self.size:
             return None
         self.in_flight += 1
-        self._sent += 1
-        return self._sent
+        return self._ticket()
 
     async def acquire(self) -> int:
         """Wait for a place, first come first served."""
@@ -45,8 +61,24 @@ class AdaptiveLimit:
         if ticket is not None:
             return ticket
         await self._queue()
-        self._sent += 1
-        return self._sent
+        return self._ticket()
+
+    def release(self, ticket: int, *, overloaded: bool | None) -> None:
+        """`overloaded` is None where the answer says nothing about capacity (a refused key)."""
+        self.in_flight -= 1
+        self._learn(ticket, overloaded)
+        self._wake()
+
+    def resize(self, size: int) -> None:
+        self.size = size
+        self._wake()
+
+    def _ticket(self) -> int:
+        """What tells calls sent before a cut from those sent after it."""
+        raise NotImplementedError
+
+    def _learn(self, ticket: int, overloaded: bool | None) -> None:
+        raise NotImplementedError
 
     async def _queue(self) -> None:
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -59,29 +91,39 @@ class AdaptiveLimit:
                 self._wake()
             raise
 
-    def release(self, ticket: int, *, overloaded: bool | None) -> None:
-        """`overloaded` is None where the answer says nothing about capacity (a refused key)."""
-        self.in_flight -= 1
-        if overloaded is True and ticket > self._cut_at:
-            self._full_at = self.limit
-            self.limit = max(_FLOOR, self.limit * _DECREASE)
-            self._cut_at = self._sent
-            self._searching = False
-        elif overloaded is False:
-            self._grow()
-        self._wake()
-
-    def _grow(self) -> None:
-        # Only a limit that is being used may grow: an idle one has shown nothing.
-        if self.in_flight + 1 >= int(self.limit):
-            step = 1.0 if self._searching else 1.0 / self.limit
-            if abs(self.limit - self._full_at) < _NEAR * self._full_at:
-                step *= _CAREFUL
-            self.limit = min(self._ceiling, self.limit + step)
-
     def _wake(self) -> None:
-        while self._waiting and self.in_flight < int(self.limit):
+        while self._waiting and self.in_flight < self.size:
             place = self._waiting.popleft()
             if not place.done():
                 self.in_flight += 1
                 place.set_result(None)
+
+
+class AdaptiveLimit(Gate):
+    """The gate and the law of one process. It cuts at most once per round trip: the answers to
+    calls that were sent before a cut say nothing new."""
+
+    def __init__(self, start: int = 16, ceiling: int = 1024) -> None:
+        self._law = Law(start, ceiling)
+        super().__init__(int(self._law.limit))
+        self._sent = 0  # calls sent so far
+        self._cut_at = 0  # value of _sent at the last cut
+
+    @property
+    def limit(self) -> float:
+        return self._law.limit
+
+    def _ticket(self) -> int:
+        self._sent += 1
+        return self._sent
+
+    def _learn(self, ticket: int, overloaded: bool | None) -> None:
+        if overloaded is True and ticket > self._cut_at:
+            self._law.cut()
+            self._cut_at = self._sent
+        # Only a limit that is being used may grow: an idle one has shown nothing.
+        elif overloaded is False and self.in_flight + 1 >= self.size:
+            self._law.grow()
+        else:
+            return
+        self.size = int(self._law.limit)

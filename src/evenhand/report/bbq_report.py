@@ -1,6 +1,7 @@
 """The report of one BBQ run: coverage first, then the endpoints, cost, categories, and what other
 tools would have printed."""
 
+import io
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from evenhand.report import bbq
 from evenhand.report.bbq import Estimate
 from evenhand.report.summary import COVERAGE_FLOOR, below_floor
 from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
 
 # A run's rows without its texts: all that scoring and costing need.
 SCORED_COLUMNS = (
@@ -87,10 +89,11 @@ def _spread(column: pl.Series) -> dict[str, float | None]:
     }
 
 
-def write(report: dict[str, Any], folder: Path) -> None:
+def write(report: dict[str, Any], location: str | Path) -> None:
     """`report.json`, and the estimates as rows of `report.parquet`."""
+    folder = open_folder(location)
     data = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-    (folder / "report.json").write_bytes(data)
+    folder.replace("report.json", data)
     scores = report["scores"]
     rows = [{"group": "all", **asdict(e)} for e in scores["estimates"]]
     rows += [{"group": "with masked records", **asdict(e)} for e in scores["with_masked_records"]]
@@ -98,9 +101,9 @@ def write(report: dict[str, Any], folder: Path) -> None:
         found = [value for value in category.values() if isinstance(value, Estimate)]
         rows += [{"group": category["category"], **asdict(e)} for e in found]
     schema = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "undefined": pl.String}
-    pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None).write_parquet(
-        folder / "report.parquet"
-    )
+    table = io.BytesIO()
+    pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None).write_parquet(table)
+    folder.replace("report.parquet", table.getvalue())
 
 
 def render_measure(report: dict[str, Any]) -> RenderableType:

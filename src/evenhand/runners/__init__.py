@@ -1,7 +1,9 @@
 """Items × method → events. The kernel is `local.py`; every other runner spreads it."""
 
-from evenhand.runners.local import Progress, StopSignal, answer_all, run
+from evenhand.runners.local import StopSignal, answer_all, run
 from evenhand.runners.plan import Plan
+from evenhand.runners.progress import Progress
+from evenhand.runners.purse import Purse
 from evenhand.runners.replay import replay_of
 from evenhand.runners.source import ItemList, JsonlFile, Source
 
@@ -10,6 +12,7 @@ __all__ = [
     "JsonlFile",
     "Plan",
     "Progress",
+    "Purse",
     "Source",
     "StopSignal",
     "answer_all",

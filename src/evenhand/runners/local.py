@@ -6,17 +6,22 @@
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from evenhand.agents import Conversation
+from evenhand.agents import Cast, Conversation
 from evenhand.domain import Answered, Event, Failed, Item, Turn
 from evenhand.errors import DeadlinePassed, EvenhandError, ModelError, StoreError, UnreadableReply
 from evenhand.models.replay import ReplayModel
 from evenhand.runners.plan import Plan
+from evenhand.runners.progress import Progress, local_gauges, status_file
+from evenhand.runners.purse import Purse
+from evenhand.runners.source import Source, read_gaps
 from evenhand.store import RunWriter
+from evenhand.store.journal import JournalTape
+from evenhand.store.ledger import Positions, ranges
 
 _BACKLOG = 256  # events that may wait for the store before the workers have to
 
@@ -34,32 +39,12 @@ class StopSignal:
             self._hard.set()
         self.soft = True
 
+    @property
+    def level(self) -> int:
+        return self.soft + self._hard.is_set()
+
     async def wait_hard(self) -> None:
         await self._hard.wait()
-
-
-@dataclass(slots=True)
-class Progress:
-    """Counters a display may look at while a run goes on."""
-
-    planned: int = 0
-    resumed: int = 0  # items that an earlier process had finished
-    answered: int = 0
-    failed: int = 0
-    changed: int = 0
-    calls: int = 0
-    tokens: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)
-
-    def count(self, event: Event) -> None:
-        self.calls += event.calls
-        self.tokens += (event.prompt_tokens or 0) + (event.completion_tokens or 0)
-        if isinstance(event, Answered):
-            self.answered += 1
-            self.changed += event.answer.changed
-        else:
-            self.failed += 1
-            self.reasons[event.reason] = self.reasons.get(event.reason, 0) + 1
 
 
 async def answer_all(
@@ -67,20 +52,25 @@ async def answer_all(
     items: Iterable[tuple[int, Item]],
     record: Callable[[Turn], None],
     stop: StopSignal,
+    places: asyncio.Semaphore | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Answer items, `plan.in_flight` at a time, and give each one's end as it comes.
 
-    A slow reader holds the workers back: at most `_BACKLOG` events wait.
+    A slow reader holds the workers back: at most `_BACKLOG` events wait. `places` is for those who
+    run several streams at once and want `in_flight` items over all of them.
     """
     waiting: Iterator[tuple[int, Item]] = iter(items)
     events: asyncio.Queue[Event | None] = asyncio.Queue(_BACKLOG)
+    places = places or asyncio.Semaphore(plan.in_flight)
 
     async def work() -> None:
-        while not stop.soft:
-            following = next(waiting, None)
-            if following is None:
-                return
-            await events.put(await answer_one(plan, *following, record))
+        while True:
+            async with places:
+                following = None if stop.soft else next(waiting, None)
+                if following is None:
+                    return
+                event = await answer_one(plan, *following, record)
+            await events.put(event)
 
     async def work_all() -> None:
         try:
@@ -125,6 +115,8 @@ async def answer_one(
     plan: Plan, position: int, item: Item, record: Callable[[Turn], None]
 ) -> Event:
     """One item from start to end. What goes wrong with it is its end, not the run's."""
+    if not item.prompt:  # one bad row of a table is no reason to stop a job of hours
+        return Failed(position, item, "empty_prompt", "there is nothing to answer", 0, 0, 0)
     talk = Conversation(
         plan.cast,
         record,
@@ -152,19 +144,22 @@ def _reason(error: EvenhandError) -> str:
 
 async def run(
     plan: Plan,
-    out: Path,
+    out: str | Path,
     *,
     progress: Progress,
     stop: StopSignal,
     take_over: bool = False,
+    purse: Purse | None = None,
+    only: Collection[int] | None = None,
 ) -> None:
-    """Run a plan into a folder, from where an earlier process left it."""
-    with _rare_collections():
-        await _run(plan, out, progress, stop, take_over)
+    """Run a plan into a folder, from where an earlier process left it: all of it, or `only` some
+    positions. A `purse` stops it before it spends more than it may."""
+    with rare_collections():
+        await _run(plan, out, progress, stop, take_over, purse, only)
 
 
 @contextlib.contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """Python looks for garbage cycles after every 700 new objects. A call makes hundreds of objects
     and hardly a cycle, so that looking is a tenth of the time; here it looks less often."""
     before = gc.get_threshold()
@@ -176,18 +171,25 @@ def _rare_collections() -> Iterator[None]:
 
 
 async def _run(
-    plan: Plan, out: Path, progress: Progress, stop: StopSignal, take_over: bool
+    plan: Plan,
+    out: str | Path,
+    progress: Progress,
+    stop: StopSignal,
+    take_over: bool,
+    purse: Purse | None,
+    only: Collection[int] | None,
 ) -> None:
-    record = plan.record()
-    writer = RunWriter.open(out, record, take_over=take_over)
+    writer = RunWriter.open(out, plan.record(), take_over=take_over)
     try:
         progress.planned = len(plan.source)
         progress.resumed = writer.committed
-        if writer.tape:
-            cast = plan.cast.through(lambda model: ReplayModel.before(model, writer.tape))
-            plan = replace(plan, cast=cast)
-        left = ((p, item) for p, item in enumerate(plan.source) if p not in writer.done)
-        async with aclosing(answer_all(plan, left, writer.record_turn, stop)) as events:
+        progress.look = local_gauges(plan.cast, purse)
+        plan = replace(plan, cast=_guarded(plan.cast, purse, stop, writer.tape))
+        left = progress.starting(_left(plan.source, writer.done, only))
+        async with (
+            status_file(writer.folder, progress),
+            aclosing(answer_all(plan, left, writer.record_turn, stop)) as events,
+        ):
             async for event in events:
                 writer.finish(event)
                 progress.count(event)
@@ -199,3 +201,23 @@ async def _run(
         await writer.close()
         raise
     await writer.close()
+
+
+def _guarded(cast: Cast, purse: Purse | None, stop: StopSignal, tape: JournalTape) -> Cast:
+    """What is on the tape is paid for; what is not goes through the purse."""
+    if purse is not None:
+
+        def stop_now() -> None:
+            stop()
+            stop()
+
+        purse.on_exhausted = stop_now
+        cast = cast.through(purse.guard)
+    return cast.through(lambda model: ReplayModel.before(model, tape)) if tape else cast
+
+
+def _left(
+    source: Source, done: Positions, only: Collection[int] | None
+) -> Iterator[tuple[int, Item]]:
+    for start, stop in source.chunks() if only is None else ranges(only):
+        yield from read_gaps(source, list(done.missing(start, stop)))

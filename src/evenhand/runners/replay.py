@@ -12,7 +12,7 @@ def replay_of(run: str | Path) -> Cast:
 
     >>> await mitigate(items, model=replay_of("runs/first"), out="runs/again")
     """
-    reader = RunReader(Path(run))
+    reader = RunReader(run)
     tape = RunTape(reader)
     played = {role: ReplayModel(tape, said) for role, said in reader.record.cast.items()}
     return Cast(played.pop("default"), played)

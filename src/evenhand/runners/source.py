@@ -6,6 +6,7 @@ A position, not an id, says which items are done, so a resumed run needs one bit
 import codecs
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -25,9 +26,33 @@ class Source(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __iter__(self) -> Iterator[Item]:
-        """The items in order; the first one has position 0."""
+    def chunks(self) -> list[tuple[int, int]]:
+        """Half-open ranges of positions, in order, each of which is read best in one go."""
         ...
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        """The items of these positions in order; the first one of all has position 0."""
+        ...
+
+
+_CHUNK = 65_536  # items: large enough to read at full speed, small enough to spread over a cluster
+
+
+def even_chunks(items: int) -> list[tuple[int, int]]:
+    return [(start, min(start + _CHUNK, items)) for start in range(0, items, _CHUNK)]
+
+
+def read_gaps(source: Source, gaps: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Item]]:
+    """The items of some ranges, with their positions, read in one go from the first to the last:
+    a row group of a table cannot be entered in its middle, so each entry costs a whole one."""
+    waiting = iter(gaps)
+    start, stop = next(waiting, (0, 0))
+    following = enumerate(source.read(start, gaps[-1][1]) if gaps else (), start=start)
+    for position, item in following:
+        if position >= stop:
+            start, stop = next(waiting)
+        if position >= start:
+            yield position, item
 
 
 class ItemList:
@@ -45,8 +70,11 @@ class ItemList:
     def __len__(self) -> int:
         return len(self._items)
 
-    def __iter__(self) -> Iterator[Item]:
-        return iter(self._items)
+    def chunks(self) -> list[tuple[int, int]]:
+        return even_chunks(len(self._items))
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        return iter(self._items[start:stop])
 
 
 class JsonlFile:
@@ -60,28 +88,61 @@ class JsonlFile:
             )
 
     def fingerprint(self) -> dict[str, Any]:
-        sha256, items = self._scan
-        return {"kind": "jsonl", "name": self._path.name, "items": items, "sha256": sha256}
+        scan = self._scan
+        return {
+            "kind": "jsonl",
+            "name": self._path.name,
+            "items": scan.items,
+            "sha256": scan.sha256,
+        }
 
     def __len__(self) -> int:
-        return self._scan[1]
+        return self._scan.items
 
-    def __iter__(self) -> Iterator[Item]:
-        position = 0
+    def chunks(self) -> list[tuple[int, int]]:
+        return even_chunks(len(self))
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        if start >= min(stop, len(self)):
+            return
+        mark = start // _MARK_EVERY
+        position = mark * _MARK_EVERY
+        offset, first_line = self._scan.marks[mark]
         with self._path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+            file.seek(offset)
+            for number, line in enumerate(file, start=first_line):
+                if position >= stop:
+                    return
                 if line.strip():
-                    yield read_item(line, position, f"{self._path} line {number}")
+                    if position >= start:
+                        yield read_item(line, position, f"{self._path} line {number}")
                     position += 1
 
     @cached_property
-    def _scan(self) -> tuple[str, int]:
-        digest, items = hashlib.sha256(), 0
+    def _scan(self) -> "_Scan":
+        digest, items, offset = hashlib.sha256(), 0, 0
+        marks: list[tuple[int, int]] = []
         with self._path.open("rb") as file:
-            for line in file:
+            for number, line in enumerate(file, start=1):
                 digest.update(line)
-                items += bool(line.strip())
-        return digest.hexdigest(), items
+                if line.strip():
+                    if items % _MARK_EVERY == 0:
+                        marks.append((offset, number))
+                    items += 1
+                offset += len(line)
+        return _Scan(digest.hexdigest(), items, marks)
+
+
+_MARK_EVERY = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """One look through a file: where every 1,024th item begins, so that reading can start there."""
+
+    sha256: str
+    items: int
+    marks: list[tuple[int, int]]  # byte offset and line number
 
 
 class _Row(BaseModel):

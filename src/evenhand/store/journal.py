@@ -5,15 +5,16 @@ paid for survives the death of the process; a torn or damaged line is noticed an
 what it held is asked again.
 """
 
-import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import orjson
 
 from evenhand.domain import Turn
 from evenhand.store import tables
-from evenhand.store.folder import Folder
+from evenhand.store.folder import Appender, Folder
+from evenhand.store.parts import Pending
 
 _FOLDER = "journal"
 _TURN, _RESULT = b"T", b"R"
@@ -22,89 +23,118 @@ _TURN, _RESULT = b"T", b"R"
 class Journal:
     """The file a writer appends to. `rotate` starts the next one."""
 
-    def __init__(self, folder: Folder, token: int) -> None:
+    def __init__(self, folder: Folder, stem: str) -> None:
         self._folder = folder
-        self._token = token
+        self._stem = stem
         self._count = 0
+        self._old: list[Appender] = []
         self._open()
 
     def turn(self, line: bytes) -> None:
-        self._folder.append(self._file, _framed(_TURN, line))
+        self._file.write(_framed(_TURN, line))
 
     def result(self, line: bytes) -> None:
-        self._folder.append(self._file, _framed(_RESULT, line))
+        self._file.write(_framed(_RESULT, line))
 
     def rotate(self, carried: Iterable[bytes]) -> str:
         """Go on in a new file that begins with these turns; gives the name of the old one."""
-        old_file, old_name = self._file, self.name
+        old_name, old_file = self.name, self._file
         self._count += 1
         self._open()
+        self._old.append(old_file)
         kept = b"".join(_framed(_TURN, line) for line in carried)
         if kept:
-            self._folder.append(self._file, kept)
-        os.close(old_file)
+            self._file.write(kept)
         return old_name
 
+    def flush(self) -> None:
+        """All of it is safe; to be called before a file is removed whose turns were carried over.
+        May take a while, so not in the event loop."""
+        self._file.flush()
+        while self._old:
+            self._old.pop().close()
+
     def close(self) -> None:
-        os.close(self._file)
+        for file in (*self._old, self._file):
+            file.close()
 
     def _open(self) -> None:
-        self.name = f"{_FOLDER}/{self._token:08d}-{self._count:06d}.log"
-        self._file = self._folder.append_to(self.name)
+        name = f"{_FOLDER}/{self._stem}-{self._count:06d}.log"
+        self._file = self._folder.appender(name)
+        self.name = name
+
+
+Turns = dict[int, dict[tuple[str, int], bytes]]  # position -> (request, occurrence) -> line
 
 
 class Recovered:
-    """What journals of an earlier process hold, by item."""
+    """What journals of earlier processes hold, by item.
+
+    A result rests on the turns of its own journal: a writer carries over or plays again whatever
+    it goes on from. So journals of two that did the same item, because one was thought dead and
+    was not, never mix.
+    """
 
     def __init__(self) -> None:
         self.files: list[str] = []
-        self.turns: dict[int, dict[tuple[str, int], bytes]] = {}
-        self._results: dict[int, tuple[int, bytes]] = {}
+        self.turns: Turns = {}  # of all journals; of one key the last
         self.damaged = 0
-
-    def finished(self, position: int) -> bytes | None:
-        """The item's result, if all the turns it rests on are here too."""
-        calls, line = self._results.get(position, (0, None))
-        return line if len(self.turns.get(position, ())) >= calls else None
-
-    def positions(self) -> set[int]:
-        return self.turns.keys() | self._results.keys()
+        self._finished: dict[int, tuple[bytes, list[bytes]]] = {}
 
     @classmethod
-    def read(cls, folder: Folder, before: str = "journal/~") -> "Recovered":
-        """The journals older than the one named; a newer one is of a process that took over."""
+    def read(cls, folder: Folder, wanted: Callable[[str], bool]) -> "Recovered":
+        """The journals with a wanted name."""
         found = cls()
         try:
-            for name in (name for name in folder.names(_FOLDER) if name < before):
+            for name in filter(wanted, folder.names(_FOLDER)):
                 found.files.append(name)
-                for framed in folder.read(name).split(b"\n")[:-1]:
-                    found._take(framed)
-                # After the last line break there is nothing, or a line that never ended.
+                found._take(folder.read(name))
         except FileNotFoundError:  # whoever removed it has committed it or copied it: look again
-            return cls.read(folder, before)
+            return cls.read(folder, wanted)
         return found
 
-    def _take(self, framed: bytes) -> None:
-        kind, check, line = framed[:1], framed[2:10], framed[11:]
-        if check != b"%08x" % zlib.crc32(line) or kind not in (_TURN, _RESULT):
-            self.damaged += 1
-            return
-        try:
-            row = orjson.loads(line)
-            if kind == _RESULT:
-                self._results[row["position"]] = row["calls"], line
-            else:
-                # A turn carried over from an older journal replaces itself.
-                key = row["request"], row["occurrence"]
-                self.turns.setdefault(row["position"], {})[key] = line
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            self.damaged += 1
+    def sorted_out(self, wanted: Callable[[int], bool]) -> tuple[Pending, Turns]:
+        """Of the wanted positions: items that were finished, and the turns of those that were
+        not."""
+        finished = Pending()
+        for position in sorted(filter(wanted, self._finished)):
+            finished.add(*self._finished[position])
+        return finished, {
+            position: turns
+            for position, turns in sorted(self.turns.items())
+            if wanted(position) and position not in self._finished
+        }
+
+    def _take(self, data: bytes) -> None:
+        """One journal. Where a line is damaged, a turn may be missing that nothing else tells of,
+        so that no item counts as finished."""
+        turns: Turns = {}
+        results: dict[int, tuple[int, bytes]] = {}
+        damaged = 0
+        # After the last line break there is nothing, or a line that never ended.
+        for framed in data.split(b"\n")[:-1]:
+            try:
+                kind, row, line = _unframed(framed)
+                if kind == _RESULT:
+                    results[row["position"]] = row["calls"], line
+                else:
+                    key = row["request"], row["occurrence"]
+                    turns.setdefault(row["position"], {})[key] = line
+            except (ValueError, KeyError, TypeError):
+                damaged += 1
+        for position, (calls, line) in results.items():
+            own = turns.get(position, {})
+            if len(own) >= calls and not damaged:
+                self._finished[position] = line, list(own.values())
+        for position, own in turns.items():
+            self.turns.setdefault(position, {}).update(own)
+        self.damaged += damaged
 
 
 class JournalTape:
     """The paid-for turns of unfinished items, handed out once each on resume."""
 
-    def __init__(self, turns: dict[int, dict[tuple[str, int], bytes]]) -> None:
+    def __init__(self, turns: Turns) -> None:
         self._turns = turns
 
     def __bool__(self) -> bool:
@@ -117,3 +147,11 @@ class JournalTape:
 
 def _framed(kind: bytes, line: bytes) -> bytes:
     return b"%b %08x %b\n" % (kind, zlib.crc32(line), line)
+
+
+def _unframed(framed: bytes) -> tuple[bytes, dict[str, Any], bytes]:
+    """Kind, row and line; `ValueError` if it is not what was written."""
+    kind, check, line = framed[:1], framed[2:10], framed[11:]
+    if check != b"%08x" % zlib.crc32(line) or kind not in (_TURN, _RESULT):
+        raise ValueError("damaged")
+    return kind, orjson.loads(line), line

@@ -6,6 +6,7 @@ is the check. The number of a writer's opening entry is its fencing token.
 """
 
 import hashlib
+import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from evenhand.errors import CorruptRun, Fenced
 from evenhand.store.folder import Folder
 
 _FOLDER = "ledger"
+_STRIDE = 512  # bytes
 
 
 class File(BaseModel):
@@ -64,8 +66,44 @@ class Positions:
     def add_range(self, start: int, stop: int) -> None:
         if stop > len(self._bits) * 8:
             self._bits.extend(bytes(stop // 8 + 1 - len(self._bits)))
-        for position in range(start, stop):
+        first, last = -(-start // 8) * 8, stop // 8 * 8  # whole bytes at once, edges bit by bit
+        if first < last:
+            self._bits[first >> 3 : last >> 3] = b"\xff" * ((last - first) >> 3)
+        for position in (*range(start, min(first, stop)), *range(max(last, start), stop)):
             self._bits[position >> 3] |= 1 << (position & 7)
+
+    def overlaps(self, start: int, stop: int) -> bool:
+        return self._first(start, stop, present=True) < stop
+
+    def missing(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The half-open ranges of positions from start to stop that are not in the set."""
+        while start < stop:
+            start = self._first(start, stop, present=False)
+            end = self._first(start, stop, present=True)
+            if start < end:
+                yield start, end
+            start = end
+
+    def _first(self, position: int, stop: int, *, present: bool) -> int:
+        """The first position that is in the set, or is not; `stop` if there is none."""
+        passed = 0x00 if present else 0xFF  # a byte of this holds nothing that is looked for
+        end = min(stop, len(self._bits) * 8)
+        while position < end:
+            if position & 7 == 0 and self._bits[position >> 3] == passed:
+                position = self._past(position >> 3, end >> 3, passed) * 8
+            elif (position in self) == present:
+                return position
+            else:
+                position += 1
+        return min(position, stop) if not present else stop
+
+    def _past(self, byte: int, end: int, passed: int) -> int:
+        """A later byte, with nothing but `passed` before it: in strides while all agree."""
+        byte += 1
+        stride = bytes([passed]) * _STRIDE
+        while byte < end and self._bits.startswith(stride, byte):
+            byte += _STRIDE
+        return byte
 
 
 def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
@@ -103,6 +141,7 @@ class LedgerWriter:
     def __init__(self, folder: Folder, next_slot: int, opened_by: str) -> None:
         self._folder = folder
         self._slot = next_slot
+        self._appending = threading.Lock()
         self.token = next_slot
         run_sha256 = _run_sha256(folder)
         self._append(
@@ -113,15 +152,22 @@ class LedgerWriter:
         self._append(Entry(slot=self._slot, token=self.token, part=part))
 
     def refuse_if_fenced(self) -> None:
-        if self._folder.exists(_name(self._slot)):
-            raise self._fenced()
+        """Not while another thread appends: that one looks itself, and its own new entry must not
+        be taken for a stranger's."""
+        if self._appending.acquire(blocking=False):
+            try:
+                if self._folder.exists(_name(self._slot)):
+                    raise self._fenced()
+            finally:
+                self._appending.release()
 
     def _append(self, entry: Entry) -> None:
-        try:
-            self._folder.create(_name(entry.slot), _encode(entry))
-        except FileExistsError:
-            raise self._fenced() from None
-        self._slot += 1
+        with self._appending:
+            try:
+                self._folder.create(_name(entry.slot), _encode(entry))
+            except FileExistsError:
+                raise self._fenced() from None
+            self._slot += 1
 
     def _fenced(self) -> Fenced:
         return Fenced(f"{self._folder.root} was taken over by another process; this one stops")

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+from polars.io.plugins import register_io_source
 
 from evenhand.domain import Turn
 from evenhand.errors import CorruptRun, UserError
 from evenhand.store import ledger, tables
-from evenhand.store.folder import Folder
+from evenhand.store.folder import LocalFolder, open_folder
 from evenhand.store.run_record import RunRecord
 
 
@@ -39,12 +41,12 @@ class RunReader:
     >>> run.results().filter(pl.col("changed")).collect()
     """
 
-    def __init__(self, path: Path) -> None:
-        self._folder = Folder(path)
-        self.path = path
+    def __init__(self, location: str | Path) -> None:
+        self._folder = open_folder(location)
+        self.path = location
         if not self._folder.exists("run.json"):
-            raise UserError(f"{path} is not a run folder: it has no run.json")
-        self.record = RunRecord.from_bytes(self._folder.read("run.json"), path)
+            raise UserError(f"{location} is not a run folder: it has no run.json")
+        self.record = RunRecord.from_bytes(self._folder.read("run.json"), self._folder.root)
         next(ledger.entries(self._folder), None)  # the first one vouches for run.json
 
     def totals(self) -> Totals:
@@ -87,26 +89,45 @@ class RunReader:
         try:
             data = self._folder.read(file.name)
         except FileNotFoundError:
-            raise CorruptRun(f"{self.path / file.name} is missing") from None
+            raise CorruptRun(f"{self._folder.root}/{file.name} is missing") from None
         if hashlib.sha256(data).hexdigest() != file.sha256:
             raise CorruptRun(
-                f"{self.path / file.name} does not match its checksum: restore it from a copy, "
-                "or run again into a new folder"
+                f"{self._folder.root}/{file.name} does not match its checksum: restore it from a "
+                "copy, or run again into a new folder"
             )
         return data
 
     def _scan(self, kind: str) -> pl.LazyFrame:
-        files = []
-        for part in ledger.parts(self._folder):
-            file = part.results if kind == "results" else part.turns
-            self.read_checked(file)
-            files.append(self.path / file.name)
-        if not files:
-            schema = tables.RESULTS if kind == "results" else tables.TURNS
-            empty = pl.from_arrow(schema.empty_table())
-            assert isinstance(empty, pl.DataFrame)
-            return empty.lazy()
-        return pl.scan_parquet(files)
+        parts = ledger.parts(self._folder)
+        files = [part.results if kind == "results" else part.turns for part in parts]
+        if isinstance(self._folder, LocalFolder) and files:
+            for file in files:
+                self.read_checked(file)
+            return pl.scan_parquet([f"{self._folder.root}/{file.name}" for file in files])
+        return self._checked_scan(files, tables.RESULTS if kind == "results" else tables.TURNS)
+
+    def _checked_scan(self, files: list[ledger.File], schema: pa.Schema) -> pl.LazyFrame:
+        """One part at a time, fetched when the frame is collected: it is a download, so that each
+        is checked and read in one go. Bytes that do not match raise then."""
+        empty = pl.from_arrow(schema.empty_table())
+        assert isinstance(empty, pl.DataFrame)
+
+        def parts(
+            columns: list[str] | None,
+            predicate: pl.Expr | None,
+            n_rows: int | None,
+            _batch_size: int | None,
+        ) -> Iterator[pl.DataFrame]:
+            for file in files:
+                data = self.read_checked(file)
+                rows = pl.read_parquet(data, columns=columns, n_rows=n_rows)
+                if n_rows is not None:
+                    n_rows -= len(rows)
+                yield rows if predicate is None else rows.filter(predicate)
+                if n_rows == 0:
+                    return
+
+        return register_io_source(parts, schema=empty.schema)
 
 
 class RunTape:

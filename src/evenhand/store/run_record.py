@@ -3,7 +3,6 @@
 import platform
 import time
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -11,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evenhand.errors import CorruptRun, UnknownFormat, UserError
 
-FORMAT = 1
+FORMAT = 2  # 2: results with answer_before, scores_before and scores_after
 
 
 class RunRecord(BaseModel):
@@ -39,7 +38,7 @@ class RunRecord(BaseModel):
         return orjson.dumps(self.model_dump(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
 
     @classmethod
-    def from_bytes(cls, data: bytes, where: Path) -> "RunRecord":
+    def from_bytes(cls, data: bytes, where: str) -> "RunRecord":
         try:
             raw = orjson.loads(data)
             version = raw["format"]
@@ -68,7 +67,7 @@ def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def refuse_other_run(planned: RunRecord, found: RunRecord, where: Path) -> None:
+def refuse_other_run(planned: RunRecord, found: RunRecord, where: str) -> None:
     """A folder is resumed only by the plan that made it."""
     different = planned.differences(found)
     if different:

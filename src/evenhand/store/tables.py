@@ -57,6 +57,9 @@ RESULTS = pa.schema(
         ("choice", _COUNT),
         ("stopped", _TEXT),
         ("changed", pa.bool_()),
+        ("answer_before", _TEXT),
+        ("scores_before", _NAMED_SCORES),
+        ("scores_after", _NAMED_SCORES),
         (
             "drafts",
             pa.list_(pa.struct([("text", _TEXT), ("choice", _COUNT), ("scores", _NAMED_SCORES)])),

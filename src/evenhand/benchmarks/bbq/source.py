@@ -40,8 +40,11 @@ class BbqSource:
     def __len__(self) -> int:
         return len(self._drawn)
 
-    def __iter__(self) -> Iterator[Item]:
-        for row in self._drawn.iter_rows(named=True):
+    def chunks(self) -> list[tuple[int, int]]:
+        return [(0, len(self._drawn))]
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
             yield _item(row, self._sampling.seed)
 
 

@@ -1,0 +1,43 @@
+"""What a dry run shows at its end: the forecast, and the command that goes on from it."""
+
+import math
+import shlex
+import sys
+from typing import Any
+
+from evenhand.cli.execution import Ended, Order, end
+from evenhand.cli.screen import out, print_json
+from evenhand.errors import UserError
+from evenhand.report.cost import forecast, render_forecast
+from evenhand.store import RunReader
+
+
+def show_forecast(order: Order, ended: Ended, *, json: bool) -> None:
+    """Print it, and leave with the code of a run that was stopped or capped."""
+    try:
+        found = forecast(RunReader(order.out), ended.pilot or (), order.prices)
+    except UserError:
+        end(ended, below_floor=False)  # if it was stopped, that is why
+        raise
+    found |= {"in_flight": order.in_flight, "limits": ended.limits}
+    found["next"] = _next_command(order, found)
+    if json:
+        print_json(found)
+    else:
+        out.print(render_forecast(found))
+    end(ended, below_floor=False)
+
+
+def _next_command(order: Order, found: dict[str, Any]) -> str:
+    """What was typed, without the dry run; with a cap where there is a price and none was set."""
+    typed = [word for word in sys.argv[1:] if word != "--dry-run"]
+    most = found["totals"].get("cost", {}).get("high")
+    if most and order.max_cost is None:
+        typed += ["--max-cost", f"{two_digits_up(most):g}"]
+    return shlex.join(["evenhand", *typed])
+
+
+def two_digits_up(amount: float) -> float:
+    """Rounded up: a cap below the forecast's upper end would stop the run for nothing."""
+    unit = 10.0 ** (math.floor(math.log10(amount)) - 1)
+    return math.ceil(amount / unit) * unit

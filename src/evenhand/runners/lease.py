@@ -1,0 +1,134 @@
+"""One cap on spending for many workers: each may spend what was leased to it and no more.
+
+A lease only ever shrinks by the worker's own promise, so that the leases never add up to more than
+the cap, whatever is on its way between worker and desk. What was leased to a worker that died
+counts as spent until the run is resumed and looks at what was recorded.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evenhand.domain.prices import Prices
+from evenhand.runners.purse import MAX_CALLS, MAX_COST, Purse
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    calls: float = float("inf")
+    cost: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """A worker's report: what it has used up, what it promises not to exceed, what it wants."""
+
+    used: Caps
+    promised: Caps
+    wanted: Caps
+    in_flight: int
+    waiting: int
+    first: float = 0.0  # the most that the first of those who wait can cost
+
+
+class LeasedPurse(Purse):
+    """The worker's side. Calls that do not fit the lease wait for a larger one."""
+
+    patience = float("inf")  # it may come at any time
+
+    def __init__(self, prices: Prices | None, hurry: Callable[[], None]) -> None:
+        super().__init__(max_calls=0, max_cost=0.0 if prices else None, prices=prices)
+        self._hurry = hurry
+        self._just_told = False  # that there is no more for now: asking again at once is no use
+
+    def report(self) -> Spending:
+        used = Caps(self.calls, self.cost + self._reserved)
+        more = Caps(
+            len(self._waiting) + self._in_flight,
+            sum(place.most for place in self._waiting) + self._reserved,
+        )
+        # What does not help the first who waits may help another worker: all of it goes back.
+        keep = Caps(0, 0.0) if self._waiting else more
+        self.max_calls = min(self.max_calls or 0, int(used.calls + keep.calls))
+        if self.max_cost is not None:
+            self.max_cost = min(self.max_cost, used.cost + keep.cost)
+        promised = Caps(self.max_calls, self.max_cost or 0.0)
+        first = self._waiting[0].most if self._waiting else 0.0
+        return Spending(used, promised, more, self._in_flight, len(self._waiting), first)
+
+    def obey(self, lease: Caps) -> None:
+        self.max_calls = int(lease.calls)
+        if self.max_cost is not None:
+            self.max_cost = lease.cost
+        self._just_told = True
+        self._serve_waiting()
+        self._just_told = False
+
+    def _run_dry(self, obstacle: str) -> None:  # noqa: ARG002
+        if not self._just_told:
+            self._hurry()
+
+
+class Treasury:
+    """The desk's side: the caps of the run and who may spend how much of them."""
+
+    def __init__(self, caps: Caps, spent: Caps) -> None:
+        self._caps = caps
+        self._spent = spent  # before this job
+        self._leases: dict[str, Caps] = {}
+        self._reports: dict[str, Spending] = {}
+        self._refused: set[str] = set()  # since anybody could last go on
+        self.exhausted: str | None = None
+
+    def lease(self, worker: str, report: Spending) -> Caps:
+        self._reports[worker] = report
+        came_back = self._leases.get(worker, report.promised) != report.promised
+        self._leases[worker] = report.promised
+        lease = Caps(self._most("calls", report), self._most("cost", report))
+        obstacle = _obstacle(report, lease)
+        if obstacle is not None:  # half of what it needs is no use to it
+            lease = report.promised
+        if came_back or lease != report.promised:
+            self._refused.clear()
+        self._leases[worker] = lease
+        if obstacle is not None:
+            self._refused.add(worker)
+            self._look_if_dry(obstacle)
+        return lease
+
+    def forget(self, worker: str) -> None:
+        """It was not heard of for a while. Its lease stays counted; it may be spending it."""
+        self._reports.pop(worker, None)
+
+    @property
+    def spent(self) -> Caps:
+        """What was used up, before this job and in it; by those who are gone, all they might."""
+        reports = self._reports
+        used = [reports[w].used if w in reports else lease for w, lease in self._leases.items()]
+        return Caps(
+            self._spent.calls + sum(caps.calls for caps in used),
+            self._spent.cost + sum(caps.cost for caps in used),
+        )
+
+    def _most(self, what: str, report: Spending) -> float:
+        """What the worker's lease can be, beside those of the others."""
+        leased = sum(getattr(lease, what) for lease in self._leases.values())
+        available: float = getattr(self._caps, what) - getattr(self._spent, what) - leased
+        promised: float = getattr(report.promised, what)
+        wanted: float = getattr(report.used, what) + getattr(report.wanted, what)
+        return max(promised, min(wanted, promised + max(0.0, available)))
+
+    def _look_if_dry(self, obstacle: str) -> None:
+        """Nothing is in flight and all who wait were refused: that stays so."""
+        for worker, report in self._reports.items():
+            if report.in_flight or (report.waiting and worker not in self._refused):
+                return
+        self.exhausted = self.exhausted or obstacle
+
+
+def _obstacle(report: Spending, lease: Caps) -> str | None:
+    """The option that keeps the first who waits from going on."""
+    if report.waiting and lease.calls - report.used.calls < 1:
+        return MAX_CALLS
+    if report.waiting and report.used.cost + report.first > lease.cost:
+        return MAX_COST
+    return None

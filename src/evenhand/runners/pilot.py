@@ -1,0 +1,41 @@
+"""A pilot: a few items, spread evenly over the source, answered into the real run's folder.
+
+The run itself finds them done, so what the pilot spent is never spent again.
+"""
+
+from evenhand.runners.local import StopSignal, run
+from evenhand.runners.plan import Plan
+from evenhand.runners.progress import Progress
+from evenhand.runners.purse import Purse
+
+PILOT_ITEMS = 50  # ours: a mean with a spread of 50 % is known to 14 %
+
+
+def pilot_positions(items: int, size: int = PILOT_ITEMS) -> tuple[int, ...]:
+    """The middle of each of `size` equal stretches; all, where there are no more than that."""
+    if items <= size:
+        return tuple(range(items))
+    return tuple((2 * stretch + 1) * items // (2 * size) for stretch in range(size))
+
+
+async def run_pilot(
+    plan: Plan,
+    out: str,
+    *,
+    progress: Progress,
+    stop: StopSignal,
+    take_over: bool = False,
+    purse: Purse | None = None,
+) -> tuple[int, ...]:
+    """Answer the pilot's items; gives their positions."""
+    positions = pilot_positions(len(plan.source))
+    await run(
+        plan,
+        out,
+        progress=progress,
+        stop=stop,
+        take_over=take_over,
+        purse=purse,
+        only=frozenset(positions),
+    )
+    return positions

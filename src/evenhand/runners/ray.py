@@ -1,0 +1,345 @@
+"""The kernel, spread: the same run on a Ray cluster.
+
+Ray Data streams the items, packed in shares, to a pool of actors, holds them back when the actors
+are busy, and gives a lost actor's shares to another. Each actor runs the kernel of `local.py` over
+its shares and writes their part files; this process, which sees no row, enters them in the ledger.
+"""
+
+import asyncio
+import contextlib
+import logging
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import ray
+from ray.data.block import BlockMetadata
+from ray.data.datasource import Datasource, ReadTask
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from evenhand import errors
+from evenhand.errors import EvenhandError, StoreError
+from evenhand.runners.desk import Desk, Orders, Overview, Report
+from evenhand.runners.lease import Caps, Treasury
+from evenhand.runners.local import StopSignal
+from evenhand.runners.plan import Plan
+from evenhand.runners.progress import Progress, status_file
+from evenhand.runners.purse import Purse
+from evenhand.runners.ray_worker import Tariff, Worker
+from evenhand.runners.source import ItemList, Source, read_gaps
+from evenhand.store.ledger import Positions
+from evenhand.store.opened import OpenedRun
+from evenhand.store.share import Receipt, adopt_journals, commit, remove_journals
+
+_SHARE_ITEMS = 1024
+_SHARE_BYTES = 2 * 1024 * 1024
+_SMALLEST_SHARE = 16
+_SHARES_EACH = 8  # ours: a small job is cut so that each actor gets at least so many, to even out
+_POLL_SECONDS = 0.5
+_IDLE_SECONDS = 2.0
+_ROUNDS = 3  # ours: how often shares that Ray gave up on are tried again from the beginning
+
+# An actor has a core to itself, nearly: what is left is for the tasks that read the items.
+_ACTOR_CPUS, _READ_CPUS = 0.9, 0.1
+_ACTORS_PER_READER = 16  # ours: a reader gives 200,000 items a second, an actor takes 700 at most
+
+
+async def run_on_ray(
+    plan: Plan,
+    out: str | Path,
+    *,
+    progress: Progress,
+    stop: StopSignal,
+    actors: int | None = None,
+    take_over: bool = False,
+    purse: Purse | None = None,
+    address: str | None = None,
+) -> None:
+    """Run a plan into a folder with a cluster's cores, from where an earlier process left it.
+
+    `plan.in_flight` is the number of items at work in each actor. `address` is a running cluster's;
+    without one, a cluster of this machine's cores is started.
+    """
+    with contextlib.redirect_stdout(sys.stderr):  # Ray talks there, where our own output belongs
+        async with _cluster(address):
+            run = await asyncio.to_thread(OpenedRun.open, out, plan.record(), take_over=take_over)
+            try:
+                await _run(plan, run, progress, stop, purse, actors or _cores())
+            finally:
+                run.release()
+
+
+async def _run(
+    plan: Plan,
+    run: OpenedRun,
+    progress: Progress,
+    stop: StopSignal,
+    purse: Purse | None,
+    actors: int,
+) -> None:
+    progress.planned, progress.resumed = len(plan.source), run.committed
+    await asyncio.to_thread(adopt_journals, run)
+    async with status_file(run.folder, progress):
+        for _ in range(_ROUNDS):
+            job = _Job(plan, run, progress, stop, purse, actors)
+            await job.drive()
+            if stop.soft or not job.left:
+                break
+        else:
+            raise StoreError(
+                f"{job.left} items are still missing after {_ROUNDS} rounds: look into Ray's "
+                "logs why its workers die, then run the same command again to go on"
+            )
+        if not job.left:
+            await asyncio.to_thread(remove_journals, run)
+
+
+@contextlib.asynccontextmanager
+async def _cluster(address: str | None) -> AsyncIterator[None]:
+    """Join a cluster, or start one, and leave it again; a cluster joined before is left alone."""
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    if ray.is_initialized():
+        yield
+        return
+    join = partial(ray.init, log_to_driver=False, logging_level=logging.ERROR)
+    if address:
+        await asyncio.to_thread(join, address=address)
+    else:  # it listens to nobody but this machine, and has no dashboard that tells others of it
+        own = {"address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+        await asyncio.to_thread(join, **own)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(ray.shutdown)
+
+
+def _cores() -> int:
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
+
+
+class _Shares(Datasource):
+    """The items that are left, as rows of one share each, read where Ray has a core to spare."""
+
+    def __init__(self, source: Source, done: Positions, share_items: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._share_items = share_items
+        self._source = ray.put(source)
+        chunks = ((start, stop, list(done.missing(start, stop))) for start, stop in source.chunks())
+        self._gaps = [gaps for _, _, gaps in chunks if gaps]
+
+    def __len__(self) -> int:
+        return len(self._gaps)
+
+    def estimate_inmemory_data_size(self) -> int | None:
+        return None
+
+    def get_read_tasks(
+        self,
+        parallelism: int,  # noqa: ARG002
+        per_task_row_limit: int | None = None,
+        data_context: Any = None,  # noqa: ARG002
+    ) -> list[ReadTask]:
+        source = self._source
+        return [
+            ReadTask(
+                partial(_read, source, gaps, self._share_items),
+                BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None),
+                per_task_row_limit=per_task_row_limit,
+            )
+            for gaps in self._gaps
+        ]
+
+
+def _read(source: Any, gaps: list[tuple[int, int]], share_items: int) -> Iterator[pa.Table]:
+    share: list[bytes] = []
+    first = last = size = 0
+    for position, item in read_gaps(ray.get(source), gaps):
+        if share and (len(share) >= share_items or size >= _SHARE_BYTES):
+            yield _packed(first, last + 1, share)
+            share, size = [], 0
+        if not share:
+            first = position
+        last = position
+        share.append(orjson.dumps((position, item)))
+        size += len(share[-1])
+    if share:
+        yield _packed(first, last + 1, share)
+
+
+def _packed(first: int, stop: int, lines: list[bytes]) -> pa.Table:
+    return pa.table(
+        {"first": [first], "stop": [stop], "items": pa.array([b"\n".join(lines)], pa.binary())}
+    )
+
+
+class _Job:
+    """One pass of Ray Data over what is left."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        run: OpenedRun,
+        progress: Progress,
+        stop: StopSignal,
+        purse: Purse | None,
+        actors: int,
+    ) -> None:
+        self._plan = plan
+        self._run = run
+        self._progress = progress
+        self._stop = stop
+        self._purse = purse
+        self._actors = actors
+        self._committed = replace(progress)  # its counters, without what is at work
+        self._enough = threading.Event()
+        self._told = 0
+        self._idle = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._plan.source) - self._run.committed
+
+    async def drive(self) -> None:
+        if not self.left:
+            return
+        desk = _open_desk(self._purse)
+        taking = asyncio.create_task(asyncio.to_thread(self._take_receipts, desk))
+        try:
+            while not taking.done():
+                await asyncio.wait({taking}, timeout=_POLL_SECONDS)
+                await self._look(desk)
+            await taking
+        finally:
+            self._enough.set()
+            desk.stop.remote(2)
+            with contextlib.suppress(Exception):
+                await self._look(desk)
+            with contextlib.suppress(Exception):
+                await taking
+            ray.kill(desk)
+            self._show({})
+
+    async def _look(self, desk: Any) -> None:
+        """Show what the workers are doing, pass on a word to stop, notice a newer writer."""
+        overview: Overview = await desk.overview.remote()
+        self._show(overview.counts)
+        self._progress.endpoints = overview.endpoints
+        if self._purse is not None:
+            self._watch_spending(self._purse, overview)
+        if self._stop.level > self._told:
+            self._told = self._stop.level
+            await desk.stop.remote(self._told)
+        elif self._told:
+            self._idle = 0 if overview.open_shares else self._idle + 1
+            if self._idle * _POLL_SECONDS >= _IDLE_SECONDS:
+                self._enough.set()
+        await asyncio.to_thread(self._run.refuse_if_fenced)
+
+    def _watch_spending(self, purse: Purse, overview: Overview) -> None:
+        if overview.spent is not None:  # the next round, if there is one, goes on from here
+            purse.calls, purse.cost = int(overview.spent.calls), overview.spent.cost
+        if purse.prices is not None:
+            self._progress.cost, self._progress.currency = purse.cost, purse.prices.currency
+        if overview.exhausted and purse.exhausted is None:
+            purse.exhausted = overview.exhausted
+            self._stop()
+            self._stop()
+
+    def _show(self, at_work: dict[str, int]) -> None:
+        for name in ("answered", "failed", "changed", "calls", "tokens"):
+            setattr(self._progress, name, getattr(self._committed, name) + at_work.get(name, 0))
+        self._progress.in_flight = at_work.get("in_flight", 0)
+        self._progress.reasons = dict(self._committed.reasons)
+
+    # -- in a thread of its own: Ray Data's iterators block ------------------------------------
+
+    def _take_receipts(self, desk: Any) -> None:
+        for batch in self._dataset(desk).iter_batches(
+            batch_size=None, batch_format="pyarrow", prefetch_batches=0
+        ):
+            for receipt in batch.column("receipt").to_pylist():
+                self._enter(orjson.loads(receipt))
+            if self._enough.is_set():
+                return
+
+    def _dataset(self, desk: Any) -> Any:
+        context = ray.data.DataContext.get_current().copy()
+        context.enable_progress_bars = False
+        context.target_max_block_size = 1  # one share a block: a block is what an actor gets
+        even = self.left // (self._actors * _SHARES_EACH)
+        share_items = max(_SMALLEST_SHARE, min(_SHARE_ITEMS, even))
+        # So many open at once that the items in flight can be had, and a straggler spared.
+        open_shares = -(-self._plan.in_flight // share_items) + 2
+        shares = _Shares(self._plan.source, self._run.done, share_items)
+        with ray.data.DataContext.current(context):
+            return ray.data.read_datasource(
+                shares,
+                override_num_blocks=len(shares),
+                num_cpus=_READ_CPUS,
+                concurrency=-(-self._actors // _ACTORS_PER_READER),
+            ).map_batches(
+                Worker,
+                fn_constructor_args=(
+                    replace(self._plan, source=ItemList([])),
+                    self._run.folder,
+                    self._run.token,
+                    _DeskLine(desk),
+                    Tariff(self._purse.prices) if self._purse else None,
+                ),
+                batch_size=None,
+                batch_format="pyarrow",
+                num_cpus=_ACTOR_CPUS,
+                compute=ray.data.ActorPoolStrategy(
+                    size=self._actors,
+                    max_concurrent_calls_per_actor=open_shares,
+                    max_tasks_in_flight_per_actor=open_shares + 1,
+                    enable_true_multi_threading=True,
+                ),
+            )
+
+    def _enter(self, handed_in: dict[str, Any]) -> None:
+        if "error" in handed_in:
+            kind = getattr(errors, handed_in["error"], EvenhandError)
+            raise kind(handed_in["message"])
+        receipt = Receipt.model_validate(handed_in)
+        part = receipt.part
+        if commit(self._run, receipt) and part is not None:
+            count = self._committed
+            count.answered += part.answered
+            count.failed += sum(part.failed.values())
+            count.changed += part.changed
+            count.calls += part.calls
+            count.tokens += part.prompt_tokens + part.completion_tokens
+            for reason, items in part.failed.items():
+                count.reasons[reason] = count.reasons.get(reason, 0) + items
+
+
+def _open_desk(purse: Purse | None) -> Any:
+    """Beside this process, so that it lives as long as the job does."""
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    treasury = None
+    if purse is not None:
+        unlimited = float("inf")
+        caps = Caps(
+            unlimited if purse.max_calls is None else purse.max_calls,
+            unlimited if purse.max_cost is None else purse.max_cost,
+        )
+        treasury = Treasury(caps, Caps(purse.calls, purse.cost))
+    return ray.remote(Desk).options(num_cpus=0, scheduling_strategy=here).remote(treasury)
+
+
+class _DeskLine:
+    """How a worker reaches the desk."""
+
+    def __init__(self, desk: Any) -> None:
+        self._desk = desk
+
+    async def __call__(self, report: Report) -> Orders:
+        orders: Orders = await self._desk.sync.remote(report)
+        return orders

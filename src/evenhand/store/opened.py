@@ -1,0 +1,72 @@
+"""The right to write a run folder: its lock, its record, its ledger, and what is committed."""
+
+import os
+import secrets
+from pathlib import Path
+
+from evenhand.store import ledger
+from evenhand.store.folder import Folder, Lock, open_folder
+from evenhand.store.run_record import RunRecord, refuse_other_run
+
+
+class OpenedRun:
+    """Held by one process at a time. `token` tells its files from those of its predecessors."""
+
+    def __init__(self, folder: Folder, record: RunRecord, lock: Lock) -> None:
+        self.folder = folder
+        self._lock = lock
+        self.record = _agreed_record(folder, record)
+        self.done = ledger.Positions()
+        self.committed = 0
+        slots = 0
+        for entry in ledger.entries(folder):
+            slots += 1
+            if entry.part is not None:
+                self._count_in(entry.part)
+        # The random word tells two processes of one number apart, as containers have them.
+        opened_by = f"process {os.getpid()} ({secrets.token_hex(8)})"
+        self._ledger = ledger.LedgerWriter(folder, slots, opened_by)
+        self.token = self._ledger.token
+
+    @classmethod
+    def open(
+        cls, location: str | Path, record: RunRecord, *, take_over: bool = False
+    ) -> "OpenedRun":
+        folder = open_folder(location)
+        lock = folder.lock(take_over=take_over)
+        try:
+            return cls(folder, record, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    def commit(self, part: ledger.Part) -> bool:
+        """Enter a part. False, and nothing is entered, if one of its items is in already: two
+        workers may have done the same share, and the first one counts."""
+        if any(self.done.overlaps(start, stop) for start, stop in part.positions):
+            return False
+        self._ledger.commit(part)
+        self._count_in(part)
+        return True
+
+    def refuse_if_fenced(self) -> None:
+        self._ledger.refuse_if_fenced()
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def _count_in(self, part: ledger.Part) -> None:
+        for start, stop in part.positions:
+            self.done.add_range(start, stop)
+            self.committed += stop - start
+
+
+def _agreed_record(folder: Folder, planned: RunRecord) -> RunRecord:
+    """Write `run.json`, or check that the one there is of the same plan."""
+    try:
+        folder.create("run.json", planned.to_bytes())
+        return planned
+    except FileExistsError:
+        found = RunRecord.from_bytes(folder.read("run.json"), folder.root)
+        refuse_other_run(planned, found, folder.root)
+        return found

@@ -1,0 +1,70 @@
+"""What a run has spent so far, from its recorded turns: the committed ones and the journal's.
+
+A call that was on the wire when a process was killed is recorded nowhere, so it is not in here.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from evenhand.domain.prices import AROUND_THE_WORDS, Prices
+from evenhand.store import ledger, tables
+from evenhand.store.folder import Folder, open_folder
+from evenhand.store.journal import Recovered
+from evenhand.store.reader import RunReader
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    calls: int = 0
+    cost: float = 0.0  # 0 where there are no prices
+
+
+def spent_on(location: str | Path, prices: Prices | None) -> Spent:
+    """Calls from the ledger's sums; money from the turns, in one pass, by model."""
+    folder = open_folder(location)
+    if not folder.exists("run.json"):
+        return Spent()
+    run, uncommitted = RunReader(location), _uncommitted_turns(folder)
+    calls = run.totals().calls + len(uncommitted)
+    if prices is None:
+        return Spent(calls)
+    _, journal = tables.to_parquet(uncommitted, tables.TURNS)
+    both = [billed_tokens(run.turns()), billed_tokens(pl.LazyFrame(journal))]
+    sums = pl.concat(both).group_by("model").agg(pl.col("prompt", "completion").sum()).collect()
+    return Spent(calls, sum(prices.cost(*row) for row in sums.iter_rows()))
+
+
+def billed_tokens(turns: pl.LazyFrame) -> pl.LazyFrame:
+    """Position, model, prompt and completion tokens of each turn that may have been billed. Where
+    the endpoint did not count, as many as there can have been: unknown is never free."""
+    words = pl.col("messages").list.eval(pl.element().struct.field("content").str.len_bytes())
+    most_said = words.list.sum() + AROUND_THE_WORDS
+    most_replied = _setting("max_tokens", 0) * _setting("n", 1)
+    free = (pl.col("attempts") == 0) | (pl.col("error") == "model_refused").fill_null(False)
+    return turns.filter(pl.col("prompt_tokens").is_not_null() | ~free).select(
+        "position",
+        "model",
+        pl.col("prompt_tokens").fill_null(most_said).alias("prompt"),
+        pl.col("completion_tokens").fill_null(most_replied).alias("completion"),
+    )
+
+
+def _setting(name: str, default: int) -> pl.Expr:
+    found = pl.col("settings").str.json_path_match(f"$.{name}")
+    return found.cast(pl.Int64).fill_null(default)
+
+
+def _uncommitted_turns(folder: Folder) -> list[bytes]:
+    done = ledger.Positions()
+    for part in ledger.parts(folder):
+        for start, stop in part.positions:
+            done.add_range(start, stop)
+    journal = Recovered.read(folder, lambda _: True).turns
+    return [
+        line
+        for position, turns in journal.items()
+        if position not in done
+        for line in turns.values()
+    ]

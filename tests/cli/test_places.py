@@ -1,0 +1,68 @@
+"""Where prompts come from and runs go to: JSON lines, Parquet, one process or a cluster."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+
+from cli.conftest import Run
+
+ROWS = pl.DataFrame(
+    {
+        "comment": ["Describe a nurse.", "Describe a boss.", "Describe a refugee."],
+        "said": [None, None, "They are all the same."],
+        "key": ["n", "b", "r"],
+    }
+)
+
+
+def _said(ran_stderr: str) -> str:
+    return " ".join(ran_stderr.split())
+
+
+def test_columns_of_a_parquet_file_become_prompts_answers_and_ids(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    ROWS.write_parquet(tmp_path / "rows.parquet")
+    ran = evenhand(
+        *("mitigate", "rows.parquet", "--out", "run", "--json", "--prompt-column", "comment"),
+        *("--answer-column", "said", "--id-column", "key"),
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["answered"] == 3
+    shown = json.loads(evenhand("runs", "show", "run", "--item", "r", "--json").stdout)
+    assert shown["drafts"][0]["text"] == "They are all the same."
+
+
+def test_a_folder_is_a_table_of_parquet_shards(evenhand: Run, tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    for number in range(2):
+        ROWS[number : number + 1].write_parquet(tmp_path / "rows" / f"{number}.parquet")
+    ran = evenhand("mitigate", "rows", "--out", "run", "--json", "--prompt-column", "comment")
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["planned"] == 2
+
+
+def test_columns_named_for_json_lines_are_refused(evenhand: Run, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text('{"prompt": "a"}\n')
+    ran = evenhand("mitigate", "p.jsonl", "--out", "run", "--answer-column", "said")
+    assert ran.returncode == 1
+    assert "is not Parquet, so it has no columns" in _said(ran.stderr)
+
+
+def test_json_lines_behind_a_url_are_to_be_copied_first(evenhand: Run) -> None:
+    ran = evenhand("mitigate", "s3://bucket/p.jsonl", "--out", "run")
+    assert ran.returncode == 1
+    assert "copy the file here" in _said(ran.stderr)
+
+
+def test_without_ray_its_engine_says_how_to_install_it(evenhand: Run, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text('{"prompt": "a"}\n')
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "ray.py").write_text("raise ModuleNotFoundError(name='ray')")
+    hidden = {"PYTHONPATH": str(tmp_path / "hidden")}
+    command = ("mitigate", "p.jsonl", "--out", "run")
+    ran = evenhand(*command, "--engine", "ray", **hidden)
+    assert ran.returncode == 1
+    assert "pip install 'evenhand[cluster]'" in _said(ran.stderr)
+    assert evenhand(*command, **hidden).returncode == 0

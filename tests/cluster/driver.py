@@ -1,0 +1,95 @@
+"""A run in a process of its own: `python driver.py job.json`. On the cluster whose address the job
+has, or without one by the local runner."""
+
+import asyncio
+import json
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from crash.worker import script
+from evenhand.agents import Cast, Limits
+from evenhand.errors import EvenhandError, ModelError
+from evenhand.methods import METHODS
+from evenhand.models import Endpoint, ModelRequest, ScriptedModel
+from evenhand.models.base import ChatModel
+from evenhand.runners import JsonlFile, Plan, Progress, StopSignal, run
+from evenhand.runners.purse import Purse
+from evenhand.runners.ray import run_on_ray
+from evenhand.store.spending import spent_on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    out: str
+    items: str  # a JSONL file
+    address: str = ""
+    actors: int = 2
+    in_flight: int = 24
+    url: str = ""  # of an endpoint; without one the scripted model answers
+    take_over: bool = False
+    attempt_timeout: float = 0.3
+    method: str = "stardtox"
+    max_calls: int = 0  # of the whole run; 0: no cap
+
+
+def say(request: ModelRequest) -> str | ModelError:
+    words = "\n".join(message.content for message in request.messages)
+    return script(words, request.schema.name if request.schema else None)
+
+
+def plan(job: Job) -> Plan:
+    model: ChatModel = ScriptedModel(say)
+    if job.url:
+        model = Endpoint(job.url, model="pretended", attempt_timeout=job.attempt_timeout)
+    return Plan(
+        method=METHODS[job.method](),
+        cast=Cast(model),
+        source=JsonlFile(Path(job.items)),
+        limits=Limits(seconds=240.0),
+        seed=7,
+        in_flight=job.in_flight,
+    )
+
+
+def purse(job: Job) -> Purse | None:
+    if not job.max_calls:
+        return None
+    return Purse(max_calls=job.max_calls, spent_calls=spent_on(job.out, None).calls)
+
+
+async def work(job: Job) -> tuple[Progress, str | None]:
+    progress, stop, capped = Progress(), StopSignal(), purse(job)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    if job.address:
+        await run_on_ray(
+            plan(job),
+            job.out,
+            progress=progress,
+            stop=stop,
+            actors=job.actors,
+            address=job.address,
+            take_over=job.take_over,
+            purse=capped,
+        )
+    else:
+        await run(plan(job), job.out, progress=progress, stop=stop, take_over=job.take_over)
+    return progress, capped.exhausted if capped else None
+
+
+def main() -> int:
+    job = Job(**json.loads(Path(sys.argv[1]).read_text()))
+    try:
+        progress, capped_by = asyncio.run(work(job))
+        end, code = {**progress.snapshot(), "capped_by": capped_by}, 0
+    except EvenhandError as error:
+        end, code = {"error": type(error).__name__, "message": str(error)}, 3
+    print(json.dumps(end))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

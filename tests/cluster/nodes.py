@@ -1,0 +1,87 @@
+"""A real cluster of processes on this machine, as a child that is told what to do by lines.
+
+Started as a script it keeps the cluster; `Nodes` is the handle of those who started it. The tests'
+own process stays out of Ray.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+from typing import Any, Self
+
+import psutil
+
+
+class Nodes:
+    """A head without cores for workers, and worker nodes that may be killed and added."""
+
+    def __enter__(self) -> Self:
+        self._child = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
+        )
+        self.address = self._told()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.close()  # the end of its input ends the cluster
+        self._child.wait(60)
+        self._child.stdout.close()
+
+    def actors(self) -> list[psutil.Process]:
+        """The processes of this cluster that run the kernel."""
+        found = []
+        for process in psutil.Process(self._child.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if any("MapWorker" in word for word in process.cmdline()):
+                    found.append(process)
+        return found
+
+    def add(self) -> None:
+        self._do("add")
+
+    def kill(self) -> None:
+        """Kill -9 of a worker node: its raylet, and so every process on it."""
+        self._do("kill")
+
+    def _do(self, word: str) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.write(f"{word}\n")
+        self._child.stdin.flush()
+        assert self._told() == "done"
+
+    def _told(self) -> str:
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            if line.startswith("-> "):
+                return line[3:].strip()
+        raise AssertionError("the cluster's process ended")
+
+
+def _keep() -> None:
+    from ray.cluster_utils import Cluster  # noqa: PLC0415 - only here, in the child
+
+    cores: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 150 * 1024 * 1024}
+    head = {**cores, "num_cpus": 1, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    workers = [cluster.add_node(**cores)]
+    cluster.wait_for_nodes()
+    print(f"-> {cluster.address}", flush=True)
+    for line in sys.stdin:
+        if line.strip() == "add":
+            workers.append(cluster.add_node(**cores))
+        else:
+            cluster.remove_node(workers.pop(0), allow_graceful=False)
+        print("-> done", flush=True)
+    cluster.shutdown()  # type: ignore[no-untyped-call]
+
+
+if __name__ == "__main__":
+    _keep()
