@@ -1,12 +1,15 @@
 """For every test: the network is off but for loopback, and the environment names no endpoint."""
 
 import ipaddress
+import os
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 _REAL_CONNECT = socket.socket.connect
+_DATA_BESIDE = Path(__file__).parents[2] / "shared" / "data"
 
 
 def _loopback_only(self: socket.socket, address: Any) -> None:
@@ -22,3 +25,12 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", _loopback_only)
     for name in ("EVENHAND_BASE_URL", "EVENHAND_MODEL", "EVENHAND_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """BBQ's own data, from the folder that EVENHAND_DATA names or from beside the project."""
+    folder = Path(os.environ.get("EVENHAND_DATA", _DATA_BESIDE))
+    if not (folder / "bbq").is_dir():
+        pytest.skip(f"no BBQ data at {folder}; name its folder in EVENHAND_DATA")
+    return folder

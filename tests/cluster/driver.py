@@ -10,11 +10,12 @@ from pathlib import Path
 
 from crash.worker import script
 from evenhand.agents import Cast, Limits
+from evenhand.benchmarks.bbq import BbqData, BbqSource, Sampling, sample
 from evenhand.errors import EvenhandError, ModelError
 from evenhand.methods import METHODS
 from evenhand.models import Endpoint, ModelRequest, ScriptedModel
 from evenhand.models.base import ChatModel
-from evenhand.runners import JsonlFile, Plan, Progress, StopSignal, run
+from evenhand.runners import JsonlFile, Plan, Progress, Source, StopSignal, run
 from evenhand.runners.purse import Purse
 from evenhand.runners.ray import run_on_ray
 from evenhand.store.spending import spent_on
@@ -23,7 +24,8 @@ from evenhand.store.spending import spent_on
 @dataclass(frozen=True, kw_only=True)
 class Job:
     out: str
-    items: str  # a JSONL file
+    items: str = ""  # a JSONL file
+    bbq: str = ""  # or the folder of BBQ's data, of which a sample is drawn
     address: str = ""
     actors: int = 2
     in_flight: int = 24
@@ -39,6 +41,14 @@ def say(request: ModelRequest) -> str | ModelError:
     return script(words, request.schema.name if request.schema else None)
 
 
+def source(job: Job) -> Source:
+    if not job.bbq:
+        return JsonlFile(Path(job.items))
+    records = BbqData(local=Path(job.bbq), cache=Path(job.out).parent / "cache").records()
+    sampling = Sampling(per_category=24)
+    return BbqSource(sample(records, sampling), sampling)
+
+
 def plan(job: Job) -> Plan:
     model: ChatModel = ScriptedModel(say)
     if job.url:
@@ -46,7 +56,7 @@ def plan(job: Job) -> Plan:
     return Plan(
         method=METHODS[job.method](),
         cast=Cast(model),
-        source=JsonlFile(Path(job.items)),
+        source=source(job),
         limits=Limits(seconds=240.0),
         seed=7,
         in_flight=job.in_flight,

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from crash.checker import check_whole, committed, said
+from evenhand.report import bbq_report
 from evenhand.store import RunReader
 
 from .conftest import Driver, write_items
@@ -36,3 +37,27 @@ def test_a_run_on_the_cluster_equals_the_local_one_row_for_row(
     ours, theirs = RunReader(local.out), RunReader(job.out)
     assert ours.totals() == theirs.totals()
     assert not list((tmp_path / "run" / "journal").glob("*.log"))
+
+
+def report_files(job: Job) -> tuple[bytes, bytes]:
+    """The report as it is written, but for where the run lies and when it began."""
+    report = bbq_report.measure(RunReader(job.out))
+    bbq_report.write({**report, "run": "", "created": ""}, job.out)
+    out = Path(job.out)
+    return (out / "report.json").read_bytes(), (out / "report.parquet").read_bytes()
+
+
+def test_a_benchmark_on_one_two_and_four_actors_gives_byte_for_byte_the_local_report(
+    nodes: Nodes, data_folder: Path, tmp_path: Path
+) -> None:
+    local = Job(out=str(tmp_path / "local" / "run"), bbq=str(data_folder), method="default")
+    Driver(local, tmp_path / "local" / "log").finish()
+    expected = report_files(local)
+    for actors in (1, 2, 4):
+        place = tmp_path / str(actors)
+        job = replace(local, out=str(place / "run"), address=nodes.address, actors=actors)
+        Driver(job, place / "log").finish()
+        assert report_files(job) == expected
+        assert (
+            RunReader(job.out).results().collect().equals(RunReader(local.out).results().collect())
+        )

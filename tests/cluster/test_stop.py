@@ -127,16 +127,18 @@ def test_a_second_interrupt_ends_it_at_once_and_only_calls_in_flight_are_paid_ag
 
 
 def test_a_second_driver_is_refused_and_one_that_takes_over_ends_the_first(
-    scene: Scene, tmp_path: Path
+    scene: Scene, nodes: Nodes, tmp_path: Path
 ) -> None:
-    """R16, on a cluster: the first is stalled, wakes up, and has changed nothing."""
-    first = Driver(scene.job, tmp_path / "first")
+    """R16, on a cluster."""
+    first = Driver(replace(scene.job, actors=1), tmp_path / "first")
     scene.wait_for(150, first)
+    for process in nodes.actors():  # else it may be done before the others have started
+        process.suspend()
     refused = Driver(scene.job, tmp_path / "refused").end()
     assert refused["error"] == "RunLocked"
     assert f"process {first._process.pid}" in refused["message"]
 
-    second = Driver(replace(scene.job, take_over=True), tmp_path / "second")
+    second = Driver(replace(scene.job, actors=1, take_over=True), tmp_path / "second")
     assert first.end()["error"] == "Fenced"
     assert second.finish()["state"] == "ended"
     scene.is_whole()

@@ -3,6 +3,7 @@
 import pickle
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -140,19 +141,20 @@ def test_a_flush_that_failed_is_told_at_the_next_write_and_at_the_close(
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("written", "told"),
     [
-        (status("running", 5), True),
-        (status("running", 120), False),
-        (status("ended", 5), False),
-        (b'{"state": "running"}', False),
-        (b"garbled", False),
-        (b'{"state": "running", "updated": "2026-01-01T00:00:00", "writer": "x"}', False),
+        (lambda: status("running", 5), True),
+        (lambda: status("running", 120), False),
+        (lambda: status("ended", 5), False),
+        (lambda: b'{"state": "running"}', False),
+        (lambda: b"garbled", False),
+        (lambda: b'{"state": "running", "updated": "2026-01-01T00:00:00", "writer": "x"}', False),
     ],
 )
 def test_a_writer_that_was_alive_a_minute_ago_keeps_others_out_unless_they_take_over(
-    found: bytes, told: bool, remote: ObjectFolder
+    written: Callable[[], bytes], told: bool, remote: ObjectFolder
 ) -> None:
+    found = written()
     remote.replace("status.json", found)
     if told:
         with pytest.raises(RunLocked, match=r"process 7 on host.*--take-over"):

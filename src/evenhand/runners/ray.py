@@ -40,6 +40,7 @@ from evenhand.store.share import Receipt, adopt_journals, commit, remove_journal
 _SHARE_ITEMS = 1024
 _SHARE_BYTES = 2 * 1024 * 1024
 _SMALLEST_SHARE = 16
+_READ_AHEAD_BYTES = 128 * 1024 * 1024  # of shares that wait; Ray alone would fill half its memory
 _SHARES_EACH = 8  # ours: a small job is cut so that each actor gets at least so many, to even out
 _POLL_SECONDS = 0.5
 _IDLE_SECONDS = 2.0
@@ -276,6 +277,10 @@ class _Job:
         share_items = max(_SMALLEST_SHARE, min(_SHARE_ITEMS, even))
         # So many open at once that the items in flight can be had, and a straggler spared.
         open_shares = -(-self._plan.in_flight // share_items) + 2
+        ahead = max(_READ_AHEAD_BYTES, 4 * _SHARE_BYTES * self._actors * open_shares)
+        context.execution_options.resource_limits = ray.data.ExecutionResources(
+            object_store_memory=ahead
+        )
         shares = _Shares(self._plan.source, self._run.done, share_items)
         with ray.data.DataContext.current(context):
             return ray.data.read_datasource(

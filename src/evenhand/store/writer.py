@@ -16,7 +16,7 @@ from evenhand.store.opened import OpenedRun
 from evenhand.store.parts import Pending, write_part
 from evenhand.store.run_record import RunRecord
 
-_FENCE_CHECK_SECONDS = 1.0
+_LOOK_SECONDS = 1.0
 
 
 class RunWriter:
@@ -33,13 +33,19 @@ class RunWriter:
         self._open_turns: dict[int, list[bytes]] = {}
         self._unplayed: Turns = {}  # of the tape; paid for, so they go into every new journal too
         self._commit: asyncio.Task[None] | None = None
-        self._fence_checked = time.monotonic()
+        self._look: asyncio.Future[None] | None = None
+        self._looked = time.monotonic()
         self._journal = Journal(run.folder, f"{run.token:08d}")
         try:
             self.tape = self._recover()
         except StoreError:  # all that it holds is in the older ones too, which are still there
             self._journal.close()
             run.folder.remove(self._journal.name)
+            raise
+        try:
+            run.refuse_if_fenced()  # recovery may have taken long
+        except StoreError:  # now the older ones are gone, so this one stays
+            self._journal.close()
             raise
 
     @classmethod
@@ -107,13 +113,21 @@ class RunWriter:
         self._run.release()
 
     def _look_for_a_newer_writer(self) -> None:
-        """Now and then, so that a process that was stalled does not go on paying for calls."""
+        """Now and then, so that a process that was stalled does not go on paying for calls. In a
+        thread: an object store takes its time."""
+        if self._look is not None and self._look.done():
+            looked, self._look = self._look, None
+            looked.result()
         now = time.monotonic()
-        if now - self._fence_checked > _FENCE_CHECK_SECONDS:
-            self._fence_checked = now
-            self._run.refuse_if_fenced()
+        if self._look is None and now - self._looked > _LOOK_SECONDS:
+            self._looked = now
+            loop = asyncio.get_running_loop()
+            self._look = loop.run_in_executor(None, self._run.refuse_if_fenced)
 
     async def _wait_for_commit(self) -> None:
+        if self._look is not None:
+            look, self._look = self._look, None
+            await asyncio.shield(look)
         if self._commit is not None:
             await asyncio.shield(self._commit)  # a thread cannot be cancelled, only waited for
             self._commit = None
