@@ -6,11 +6,12 @@ its shares and writes their part files; this process, which sees no row, enters 
 """
 
 import asyncio
+import concurrent.futures
 import contextlib
 import logging
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,7 @@ _READ_AHEAD_BYTES = 128 * 1024 * 1024  # of shares that wait; Ray alone would fi
 _SHARES_EACH = 8  # ours: a small job is cut so that each actor gets at least so many, to even out
 _POLL_SECONDS = 0.5
 _IDLE_SECONDS = 2.0
+_GRACE_SECONDS = 5.0
 _ROUNDS = 3  # ours: how often shares that Ray gave up on are tried again from the beginning
 
 # An actor has a core to itself, nearly: what is left is for the tasks that read the items.
@@ -210,7 +212,7 @@ class _Job:
         if not self.left:
             return
         desk = _open_desk(self._purse)
-        taking = asyncio.create_task(asyncio.to_thread(self._take_receipts, desk))
+        taking = _in_a_thread(partial(self._take_receipts, desk))
         try:
             while not taking.done():
                 await asyncio.wait({taking}, timeout=_POLL_SECONDS)
@@ -221,8 +223,9 @@ class _Job:
             desk.stop.remote(2)
             with contextlib.suppress(Exception):
                 await self._look(desk)
+            # A worker that hangs must not keep us here: what it has done is in its journal.
             with contextlib.suppress(Exception):
-                await taking
+                await asyncio.wait_for(asyncio.shield(taking), _GRACE_SECONDS)
             ray.kill(desk)
             self._show({})
 
@@ -264,10 +267,10 @@ class _Job:
         for batch in self._dataset(desk).iter_batches(
             batch_size=None, batch_format="pyarrow", prefetch_batches=0
         ):
-            for receipt in batch.column("receipt").to_pylist():
-                self._enter(orjson.loads(receipt))
             if self._enough.is_set():
                 return
+            for receipt in batch.column("receipt").to_pylist():
+                self._enter(orjson.loads(receipt))
 
     def _dataset(self, desk: Any) -> Any:
         context = ray.data.DataContext.get_current().copy()
@@ -323,6 +326,22 @@ class _Job:
             count.tokens += part.prompt_tokens + part.completion_tokens
             for reason, items in part.failed.items():
                 count.reasons[reason] = count.reasons.get(reason, 0) + items
+
+
+def _in_a_thread(work: Callable[[], None]) -> asyncio.Future[None]:
+    """Not one of asyncio's, whose end the program waits for."""
+    done: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    threading.Thread(target=run, daemon=True).start()
+    return asyncio.wrap_future(done)
 
 
 def _open_desk(purse: Purse | None) -> Any:
