@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test docs bench-kernel bench-ray bench-memory compat-vllm
+.PHONY: check lint types contracts test docs bench-kernel bench-ray bench-memory bench-kills compat-vllm
 
 check: lint types contracts test docs
 
@@ -30,6 +30,10 @@ bench-ray:
 
 bench-memory:
 	$(PY) bench/memory.py
+
+# Twenty kills of actors, nodes and drivers under 30 % faults, and twenty without faults.
+bench-kills:
+	EVENHAND_KILLS=20 $(PY) -m pytest -q -s --timeout 1800 tests/cluster/test_kill.py
 
 # A real vLLM server on the CPU, in an environment of its own (3.5 GB), asked through our door.
 compat-vllm:

@@ -110,6 +110,7 @@ class Upstream:
     def __init__(self, folder: Path, seed: int, rate: float, latency: float) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.log, port = folder / "calls", folder / "port"
+        self.rate = rate
         given = [str(self.log), str(port), str(seed), str(rate), str(latency)]
         self._process = subprocess.Popen(
             [sys.executable, upstream.__file__, *given],
