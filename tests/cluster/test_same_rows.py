@@ -40,9 +40,10 @@ def test_a_run_on_the_cluster_equals_the_local_one_row_for_row(
 
 
 def report_files(job: Job) -> tuple[bytes, bytes]:
-    """The report as it is written, but for where the run lies and when it began."""
+    """The report as it is written, but for where the run lies and what the clock decides."""
     report = bbq_report.measure(RunReader(job.out))
-    bbq_report.write({**report, "run": "", "created": ""}, job.out)
+    cost = {**report["cost"], "seconds": {}}
+    bbq_report.write({**report, "run": "", "created": "", "cost": cost}, job.out)
     out = Path(job.out)
     return (out / "report.json").read_bytes(), (out / "report.parquet").read_bytes()
 

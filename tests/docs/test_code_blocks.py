@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cli.conftest import clean_environment, endpoint
 
@@ -35,6 +36,9 @@ def _command(kind: str, text: str, url: str) -> list[str] | None:
         return ["bash", "-euo", "pipefail", "-c", text]
     if kind == "python":
         return [sys.executable, "-W", "error", "-c", text.replace("http://127.0.0.1:8080/v1", url)]
+    if kind == "yaml":
+        assert yaml.safe_load(text)
+        return None
     assert kind in ("text", "toml", "json"), f"a block of an unknown kind: {kind}"
     return None
 

@@ -15,6 +15,7 @@ import orjson
 
 from evenhand.agents import Cast
 from evenhand.domain import Answered, Event, Item
+from evenhand.errors import Fenced
 from evenhand.models import Endpoint
 from evenhand.runners.purse import Purse
 
@@ -158,9 +159,11 @@ async def status_file(folder: Replaces, progress: Progress) -> AsyncIterator[Non
     """Keeps `status.json` fresh for those who are not at the terminal."""
     over = asyncio.Event()
     writing = asyncio.create_task(_rewrite(folder, progress, over))
+    ours = True
     try:
         yield
     except BaseException as error:
+        ours = not isinstance(error, Fenced)  # else the file is of the one that took over
         progress.state = "stopped" if isinstance(error, asyncio.CancelledError) else "failed"
         raise
     else:
@@ -169,7 +172,8 @@ async def status_file(folder: Replaces, progress: Progress) -> AsyncIterator[Non
         progress.in_flight = 0
         over.set()  # not cancelled: a write under way in its thread could overtake the last one
         await writing
-        await _write(folder, progress)
+        if ours:
+            await _write(folder, progress)
 
 
 async def _rewrite(folder: Replaces, progress: Progress, over: asyncio.Event) -> None:

@@ -11,17 +11,14 @@ import contextlib
 import logging
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
-import pyarrow as pa
 import ray
-from ray.data.block import BlockMetadata
-from ray.data.datasource import Datasource, ReadTask
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from evenhand import errors
@@ -33,13 +30,11 @@ from evenhand.runners.plan import Plan
 from evenhand.runners.progress import Progress, status_file
 from evenhand.runners.purse import Purse
 from evenhand.runners.ray_worker import Tariff, Worker
-from evenhand.runners.source import ItemList, Source, read_gaps
-from evenhand.store.ledger import Positions
+from evenhand.runners.shares import SHARE_BYTES, SHARE_ITEMS, Shares
+from evenhand.runners.source import ItemList
 from evenhand.store.opened import OpenedRun
 from evenhand.store.share import Receipt, adopt_journals, commit, remove_journals
 
-_SHARE_ITEMS = 1024
-_SHARE_BYTES = 2 * 1024 * 1024
 _SMALLEST_SHARE = 16
 _READ_AHEAD_BYTES = 128 * 1024 * 1024  # of shares that wait; Ray alone would fill half its memory
 _SHARES_EACH = 8  # ours: a small job is cut so that each actor gets at least so many, to even out
@@ -124,61 +119,6 @@ async def _cluster(address: str | None) -> AsyncIterator[None]:
 
 def _cores() -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
-
-
-class _Shares(Datasource):
-    """The items that are left, as rows of one share each, read where Ray has a core to spare."""
-
-    def __init__(self, source: Source, done: Positions, share_items: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._share_items = share_items
-        self._source = ray.put(source)
-        chunks = ((start, stop, list(done.missing(start, stop))) for start, stop in source.chunks())
-        self._gaps = [gaps for _, _, gaps in chunks if gaps]
-
-    def __len__(self) -> int:
-        return len(self._gaps)
-
-    def estimate_inmemory_data_size(self) -> int | None:
-        return None
-
-    def get_read_tasks(
-        self,
-        parallelism: int,  # noqa: ARG002
-        per_task_row_limit: int | None = None,
-        data_context: Any = None,  # noqa: ARG002
-    ) -> list[ReadTask]:
-        source = self._source
-        return [
-            ReadTask(
-                partial(_read, source, gaps, self._share_items),
-                BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None),
-                per_task_row_limit=per_task_row_limit,
-            )
-            for gaps in self._gaps
-        ]
-
-
-def _read(source: Any, gaps: list[tuple[int, int]], share_items: int) -> Iterator[pa.Table]:
-    share: list[bytes] = []
-    first = last = size = 0
-    for position, item in read_gaps(ray.get(source), gaps):
-        if share and (len(share) >= share_items or size >= _SHARE_BYTES):
-            yield _packed(first, last + 1, share)
-            share, size = [], 0
-        if not share:
-            first = position
-        last = position
-        share.append(orjson.dumps((position, item)))
-        size += len(share[-1])
-    if share:
-        yield _packed(first, last + 1, share)
-
-
-def _packed(first: int, stop: int, lines: list[bytes]) -> pa.Table:
-    return pa.table(
-        {"first": [first], "stop": [stop], "items": pa.array([b"\n".join(lines)], pa.binary())}
-    )
 
 
 class _Job:
@@ -277,14 +217,14 @@ class _Job:
         context.enable_progress_bars = False
         context.target_max_block_size = 1  # one share a block: a block is what an actor gets
         even = self.left // (self._actors * _SHARES_EACH)
-        share_items = max(_SMALLEST_SHARE, min(_SHARE_ITEMS, even))
+        share_items = max(_SMALLEST_SHARE, min(SHARE_ITEMS, even))
         # So many open at once that the items in flight can be had, and a straggler spared.
         open_shares = -(-self._plan.in_flight // share_items) + 2
-        ahead = max(_READ_AHEAD_BYTES, 4 * _SHARE_BYTES * self._actors * open_shares)
+        ahead = max(_READ_AHEAD_BYTES, 4 * SHARE_BYTES * self._actors * open_shares)
         context.execution_options.resource_limits = ray.data.ExecutionResources(
             object_store_memory=ahead
         )
-        shares = _Shares(self._plan.source, self._run.done, share_items)
+        shares = Shares(self._plan.source, self._run.done, share_items)
         with ray.data.DataContext.current(context):
             return ray.data.read_datasource(
                 shares,

@@ -21,6 +21,7 @@ from evenhand.runners.lease import LeasedPurse
 from evenhand.runners.local import StopSignal, answer_all, rare_collections
 from evenhand.runners.plan import Plan
 from evenhand.runners.progress import Progress
+from evenhand.runners.shares import unpacked
 from evenhand.store.folder import Folder
 from evenhand.store.share import Receipt, ShareWriter
 
@@ -86,7 +87,7 @@ class Worker:
         if self._stop.soft:
             return Receipt(part=None, journals=()).model_dump_json().encode()
         try:
-            items = dict(_unpacked(row["items"]))
+            items = dict(unpacked(row["items"]))
             writer = await asyncio.to_thread(
                 ShareWriter, self._folder, self._token, row["first"], row["stop"], items.keys()
             )
@@ -145,12 +146,6 @@ class Worker:
             self._purse.obey(orders.lease)
         for _ in range(orders.stop - self._stop.level):
             self._stop()
-
-
-def _unpacked(lines: bytes) -> Iterator[tuple[int, Item]]:
-    for line in lines.split(b"\n"):
-        position, item = orjson.loads(line)
-        yield position, Item(**{**item, "choices": tuple(item["choices"])})
 
 
 def _then(items: Iterator[Any], after: Any) -> Iterator[Any]:

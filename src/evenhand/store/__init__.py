@@ -5,8 +5,9 @@
       results/<part>.parquet      one row per item
       turns/<part>.parquet        everything that was said for those items
       ledger/<slot>.json          what is committed: one numbered file per part, with checksums
-      journal/<token>-<n>.log     turns of items that are not committed yet
+      journal/<writer>-<n>.log    turns of items that are not committed yet
       lock                        held by the process that writes
+      status.json                 how far it is; nothing rests on it
 
 An item counts when its part is in the ledger. Nothing is overwritten; only spent journals go.
 """
