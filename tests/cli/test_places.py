@@ -66,3 +66,31 @@ def test_without_ray_its_engine_says_how_to_install_it(evenhand: Run, tmp_path: 
     assert ran.returncode == 1
     assert "pip install 'evenhand[cluster]'" in _said(ran.stderr)
     assert evenhand(*command, **hidden).returncode == 0
+
+
+def test_a_table_repaired_on_a_cluster_gives_the_rows_of_the_local_engine(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    comments = [f"Describe neighbour {number}." for number in range(60)]
+    said = ["They are all the same." if number % 3 else None for number in range(60)]
+    pl.DataFrame({"comment": comments, "said": said}).write_parquet(tmp_path / "rows.parquet")
+    columns = ("--prompt-column", "comment", "--answer-column", "said", "--seed", "1")
+    rows = []
+    for engine in ("local", "ray"):
+        ran = evenhand("mitigate", "rows.parquet", "--out", engine, "--engine", engine, *columns)
+        assert ran.returncode == 0, ran.stderr
+        evenhand("runs", "export", engine, "--to", f"{engine}.jsonl")
+        rows.append((tmp_path / f"{engine}.jsonl").read_bytes())
+    assert rows[0] == rows[1]
+    first = json.loads(rows[0].splitlines()[1])
+    assert first["answer_before"] == "They are all the same."
+    wanted = {"text", "changed", "scores_before", "scores_after", "calls", "prompt_tokens"}
+    assert wanted | {"completion_tokens", "reason", "status"} <= first.keys()
+
+
+def test_a_replay_is_not_spread_over_a_cluster(evenhand: Run, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text('{"prompt": "a"}\n')
+    assert evenhand("mitigate", "p.jsonl", "--out", "run").returncode == 0
+    ran = evenhand("mitigate", "p.jsonl", "--out", "again", "--replay", "run", "--engine", "ray")
+    assert ran.returncode == 1
+    assert "leave out --engine ray" in _said(ran.stderr)

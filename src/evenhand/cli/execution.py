@@ -155,6 +155,8 @@ async def _run(
             plan, order.out, progress=progress, stop=stop, take_over=order.take_over, purse=purse
         )
         return None
+    if order.replay:
+        raise UserError("a replay is read from one process: leave out --engine ray")
     try:
         from evenhand.runners.ray import run_on_ray  # noqa: PLC0415 - Ray is an extra
     except ImportError as error:
