@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test docs bench-kernel bench-ray bench-memory bench-kills compat-vllm
+.PHONY: check lint types contracts test test-waiting test-others docs bench-kernel bench-ray bench-memory bench-kills compat-vllm
 
 check: lint types contracts test docs
 
@@ -15,8 +15,20 @@ types:
 contracts:
 	.venv/bin/lint-imports
 
+# Clusters and object stores mostly wait, so they run beside what does not look at the clock. What
+# does runs after them, alone.
+WAITING = tests/cluster tests/object_store
+TIMED = tests/crash tests/faults tests/kernel_runs
+
 test:
-	$(PY) -m pytest
+	$(MAKE) --jobs=2 --output-sync=target test-waiting test-others
+	$(PY) -m pytest $(TIMED)
+
+test-waiting:
+	$(PY) -m pytest $(WAITING)
+
+test-others:
+	$(PY) -m pytest tests $(WAITING:%=--ignore=%) $(TIMED:%=--ignore=%)
 
 docs:
 	$(PY) -m mkdocs build --strict --quiet
