@@ -8,14 +8,14 @@ the gates of all processes.
 import asyncio
 from collections import deque
 
-_DECREASE = 0.7  # ours: shallower than TCP's half, so that the mean stays near the capacity
+DECREASE = 0.8  # ours: shallower than TCP's half, so that the mean stays near the capacity
 _FLOOR = 1.0
 _NEAR, _CAREFUL = 0.1, 0.1  # ours: within 10 % of the last known edge, grow ten times slower
 
 
 class Law:
     """It doubles every round trip until the first overload answer, then grows by one per round
-    trip and shrinks by 30 % on overload."""
+    trip and shrinks by 20 % on overload."""
 
     def __init__(self, start: int = 16, ceiling: int = 1024) -> None:
         self.limit = float(min(start, ceiling))
@@ -32,7 +32,7 @@ class Law:
 
     def cut(self) -> None:
         self._full_at = self.limit
-        self.limit = max(_FLOOR, self.limit * _DECREASE)
+        self.limit = max(_FLOOR, self.limit * DECREASE)
         self._searching = False
 
 

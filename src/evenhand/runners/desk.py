@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from evenhand.models.limiter import Gate, Law
+from evenhand.models.limiter import DECREASE, Gate, Law
 from evenhand.runners.lease import Caps, Spending, Treasury
 
 SYNC_SECONDS = 0.2
@@ -209,7 +209,7 @@ class ClusterLimit(Gate):
     def _learn(self, ticket: int, overloaded: bool | None) -> None:
         if overloaded is True and ticket > self._cut_at:
             self._cut_at = self._sent
-            self.size = int(self.size * 0.7)
+            self.size = int(self.size * DECREASE)
             if self._full_in != self._epoch:
                 self._full_in = self._epoch
                 self._hurry()
