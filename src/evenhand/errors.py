@@ -8,7 +8,8 @@ EvenhandError
 │   ├── DeadlinePassed   the item's total time is used up
 │   ├── BudgetSpent      the item's calls or tokens are used up
 │   ├── TurnMissing      a replay was asked something its tape does not hold
-│   └── ScorerFailed     a scorer gave no score for this text; never read as "harmless"
+│   ├── ScorerFailed     a scorer gave no score for this text; never read as "harmless"
+│   └── SearchFailed     a search engine gave no answer; never read as "nothing found"
 ├── UnreadableReply      the model answered, not in the declared form
 ├── Undefined            a formula has no value on this data; never read as 0
 └── StoreError           a run folder cannot be written or trusted
@@ -75,6 +76,11 @@ class ScorerFailed(ModelError):
     retry_can_help = True
 
 
+class SearchFailed(ModelError):
+    reason = "search_failed"
+    retry_can_help = True
+
+
 class UnreadableReply(EvenhandError):
     """`kind` names the rule that refused it: duplicate_key, too_deep, wrong_shape, …"""
 
@@ -122,7 +128,15 @@ class DiskFull(StoreError):
 
 _BY_REASON: dict[str, type[ModelError]] = {
     kind.reason: kind
-    for kind in (ModelBusy, ModelRefused, DeadlinePassed, BudgetSpent, TurnMissing, ScorerFailed)
+    for kind in (
+        ModelBusy,
+        ModelRefused,
+        DeadlinePassed,
+        BudgetSpent,
+        TurnMissing,
+        ScorerFailed,
+        SearchFailed,
+    )
 }
 
 

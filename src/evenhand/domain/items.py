@@ -26,6 +26,7 @@ class Draft:
 
     text: str
     choice: int | None = None
+    reasoning: str = ""  # the steps that led to it, where a method repairs those
     scores: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -47,6 +47,7 @@ class Tag:
 class DraftRow:
     text: str
     choice: int | None
+    reasoning: str
     scores: tuple[NamedScore, ...]
 
 
@@ -104,6 +105,7 @@ def _draft_rows(answer: Answer) -> tuple[DraftRow, ...]:
         DraftRow(
             text=draft.text,
             choice=draft.choice,
+            reasoning=draft.reasoning,
             scores=tuple(NamedScore(name=k, value=v) for k, v in draft.scores.items()),
         )
         for draft in answer.drafts

@@ -46,6 +46,9 @@ TURNS = pa.schema(
     ]
 )
 _NAMED_SCORES = pa.list_(pa.struct([("name", _TEXT), ("value", pa.float64())]))
+_DRAFT = pa.struct(
+    [("text", _TEXT), ("choice", _COUNT), ("reasoning", _TEXT), ("scores", _NAMED_SCORES)]
+)
 RESULTS = pa.schema(
     [
         ("position", _COUNT),
@@ -60,10 +63,7 @@ RESULTS = pa.schema(
         ("answer_before", _TEXT),
         ("scores_before", _NAMED_SCORES),
         ("scores_after", _NAMED_SCORES),
-        (
-            "drafts",
-            pa.list_(pa.struct([("text", _TEXT), ("choice", _COUNT), ("scores", _NAMED_SCORES)])),
-        ),
+        ("drafts", pa.list_(_DRAFT)),
         ("calls", _COUNT),
         ("prompt_tokens", _COUNT),
         ("completion_tokens", _COUNT),

@@ -1,0 +1,1 @@
+"""What an agent may call besides a model: the web search."""
