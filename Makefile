@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-waiting test-others docs bench-kernel bench-ray bench-memory bench-kills compat-vllm
+.PHONY: check lint types contracts test test-cluster test-others test-real test-store docs bench-kernel bench-ray bench-memory bench-kills bench-calls compat-vllm
 
 check: lint types contracts test docs
 
@@ -15,20 +15,30 @@ types:
 contracts:
 	.venv/bin/lint-imports
 
-# Clusters and object stores mostly wait, so they run beside what does not look at the clock. What
-# does runs after them, alone.
-WAITING = tests/cluster tests/object_store
-TIMED = tests/crash tests/faults tests/kernel_runs
+# Two at a time, the longest first, so that neither core waits long for the other. What looks at the
+# clock runs after them, alone.
+CLUSTER = tests/cluster
+STORE = tests/object_store tests/kernel_runs
+REAL = tests/real
+TIMED = tests/crash $(TIMED_FAULTS:%=tests/faults/test_%.py)
+TIMED_FAULTS = adaptive_concurrency retry_after total_deadline upstream_faults
+APART = $(CLUSTER) $(STORE) $(REAL) $(TIMED)
 
 test:
-	$(MAKE) --jobs=2 --output-sync=target test-waiting test-others
+	$(MAKE) --jobs=2 --output-sync=target test-cluster test-others test-real test-store
 	$(PY) -m pytest $(TIMED)
 
-test-waiting:
-	$(PY) -m pytest $(WAITING)
+test-cluster:
+	$(PY) -m pytest $(CLUSTER)
 
 test-others:
-	$(PY) -m pytest tests $(WAITING:%=--ignore=%) $(TIMED:%=--ignore=%)
+	$(PY) -m pytest tests $(APART:%=--ignore=%)
+
+test-real:
+	$(PY) -m pytest $(REAL)
+
+test-store:
+	$(PY) -m pytest $(STORE)
 
 docs:
 	$(PY) -m mkdocs build --strict --quiet
@@ -42,6 +52,10 @@ bench-ray:
 
 bench-memory:
 	$(PY) bench/memory.py
+
+# Seconds, no endpoint: our loops beside the papers' own. EVENHAND_DATA may name a folder with BBQ.
+bench-calls:
+	$(PY) bench/calls.py
 
 # Twenty kills of actors, nodes and drivers under 30 % faults, and twenty without faults.
 bench-kills:

@@ -2,18 +2,22 @@
 
 The items are open questions to StarDTox, every fourth is revised once (3.75 calls an item, 219,345
 turns in all), and everything is stored: journal, turns, results, ledger. The measure is the most
-resident memory seen after 10 thousand items, by that at 10 thousand.
+resident memory that the process ever had, by the most it had in its first 20 thousand items. Peaks,
+as the kernel keeps them: a part takes 20 MB while it is written, so that readings of the moment say
+when they were taken. One heap for all threads: where each may open its own, memory takes a step of
+40 MB at a random moment, once, which says nothing of what is kept.
 """
 
 import argparse
 import asyncio
+import os
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
-import psutil
 
 from evenhand.agents import Cast
 from evenhand.domain import Event
@@ -22,17 +26,17 @@ from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runners import JsonlFile, Plan, Progress, StopSignal, run
 
 ITEMS = 58_492  # BBQ, all categories
-WARM_AT = 10_000
-BAR = 0.10
+EARLY = 20_000
+ONE_HEAP = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 _MARK = "as everybody knows"
 _TEXT = "The engineer and the nurse shared an umbrella and talked about the heating. " * 3
 
 
 def measure(
-    items: int = ITEMS, *, every: int = 5_000, in_flight: int = 64
+    items: int = ITEMS, *, every: int = 2_500, in_flight: int = 64
 ) -> list[tuple[int, float]]:
-    """(items finished, resident megabytes), at every so many items and at the end."""
+    """(items finished, most resident megabytes so far), every so many items and at the end."""
     watch = _Watch(every=every)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "items.jsonl"
@@ -49,24 +53,31 @@ def measure(
     return watch.seen
 
 
-def growth(seen: list[tuple[int, float]], warm_at: int = WARM_AT) -> float:
-    """The most memory after `warm_at` items by that at `warm_at`, minus 1."""
-    warm = next(megabytes for done, megabytes in seen if done >= warm_at)
-    return max(megabytes for done, megabytes in seen if done >= warm_at) / warm - 1
+def growth(seen: list[tuple[int, float]]) -> float:
+    """The most memory of all by the most during the early items, minus 1."""
+    early = next(megabytes for done, megabytes in seen if done >= EARLY)
+    return seen[-1][1] / early - 1
 
 
 @dataclass(slots=True)
 class _Watch(Progress):
     """Counters of a run that look at the process's memory as they pass."""
 
-    every: int = 5_000
+    every: int = 2_500
     seen: list[tuple[int, float]] = field(default_factory=list)
 
     def count(self, event: Event) -> None:
         Progress.count(self, event)
         done = self.answered + self.failed
         if done % self.every == 0 or done == self.planned:
-            self.seen.append((done, psutil.Process().memory_info().rss / 2**20))
+            self.seen.append((done, _most_resident()))
+
+
+def _most_resident() -> float:
+    """Of this process alone: `ru_maxrss` begins with what its parent had."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    [kilobytes] = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
+    return int(kilobytes) / 1024
 
 
 async def _go(plan: Plan, out: Path, watch: _Watch) -> None:
@@ -97,11 +108,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=ITEMS)
     chosen = parser.parse_args()
+    if not ONE_HEAP.items() <= os.environ.items():  # read when a process starts
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_HEAP})
     wall, cpu = time.perf_counter(), time.process_time()
     seen = measure(chosen.items)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     for done, megabytes in seen:
-        print(f"{done:7} items {megabytes:8.1f} MB")
+        print(f"{done:7} items {megabytes:8.1f} MB at most")
     print(f"{chosen.items / wall:.0f} items/s, {cpu / chosen.items * 1e6:.0f} us CPU an item")
     print(f"RESULT rss_growth={growth(seen):.3f}")
 

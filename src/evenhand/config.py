@@ -17,6 +17,9 @@ scorer = "wordlist"
 [limits]
 seconds = 600
 
+[search]                                 # off without it; see docs/search.md
+engine = "mediawiki"
+
 [prices]                                 # or a file of its own, by --prices FILE
 currency = "USD"
 
@@ -30,7 +33,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -41,15 +44,23 @@ from evenhand.errors import UserError
 from evenhand.methods import METHODS, Method
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
+from evenhand.runners.borrowing import critiques_of
 from evenhand.scorers import ScorerModel, WordList
+from evenhand.tools import search as searching
+from evenhand.tools.search import SearchEngine, SearchModel
+from evenhand.tools.search.base import MOST_HITS, ROLE
+from evenhand.tools.search.brave import URL as BRAVE
+from evenhand.tools.search.mediawiki import WIKIPEDIA
 
 DEFAULT_URL = "http://127.0.0.1:8080/v1"
 DEFAULT_FILE = Path("evenhand.toml")
 SCORERS = {"wordlist": WordList}
+LENDER = "run:"  # a run whose critiques are lent, for the control `critique=other`
 
 _Positive = Annotated[float, Field(gt=0)]
 _Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _File = TypeVar("_File", bound=BaseModel)
+_T = TypeVar("_T")
 
 
 class ModelConfig(BaseModel):
@@ -64,6 +75,16 @@ class ModelConfig(BaseModel):
     def address(self) -> str:
         """What may be shown of the URL: some write their key behind the question mark."""
         return self.base_url.partition("?")[0]
+
+
+class SearchConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    engine: Literal["searxng", "mediawiki", "brave", "duckduckgo", "corpus"]
+    url: str | None = None  # searxng: of the server; mediawiki: of its api.php
+    path: Path | None = None  # corpus: a folder or a JSONL file
+    api_key_env: str = "BRAVE_API_KEY"
+    pages: bool = True  # read the pages of hits that are only snippets
+    most: Annotated[int, Field(ge=1, le=MOST_HITS)] = MOST_HITS
 
 
 class PriceConfig(BaseModel):
@@ -85,8 +106,9 @@ class PriceFile(BaseModel):
 class Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     models: dict[str, ModelConfig] = {}
-    cast: dict[str, str] = {}  # role -> a name in models, or a scorer's name
+    cast: dict[str, str] = {}  # role -> a name in models, a scorer's name, or run:FOLDER
     limits: Limits = Limits()
+    search: SearchConfig | None = None  # None: nothing is searched, nothing leaves
     prices: PriceFile | None = None
 
     def default_model(self) -> ModelConfig:
@@ -118,8 +140,8 @@ def load(
         }
     )
     for role, name in config.cast.items():
-        if name not in config.models and name not in SCORERS:
-            known = ", ".join(sorted([*config.models, *SCORERS]))
+        if name not in config.models and name not in SCORERS and not name.startswith(LENDER):
+            known = ", ".join([*sorted([*config.models, *SCORERS]), f"{LENDER}FOLDER"])
             raise UserError(f"the cast gives {role} to {name!r}, which is none of: {known}")
     return config
 
@@ -157,8 +179,11 @@ def _misplaced(path: Path, place: tuple[int | str, ...], problem: str) -> str:
 def bbq_data() -> BbqData:
     """BBQ from the folder that EVENHAND_DATA names, or fetched once into the user's cache."""
     local = os.environ.get("EVENHAND_DATA")
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return BbqData(local=Path(local) if local else None, cache=Path(base) / "evenhand")
+    return BbqData(local=Path(local) if local else None, cache=_cache())
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
 
 
 def ray_cluster() -> str | None:
@@ -177,13 +202,52 @@ def endpoint(config: ModelConfig, model: str) -> Endpoint:
     )
 
 
+def search_model(config: SearchConfig) -> SearchModel:
+    """The engine of a config, as a player of the role `search`."""
+    pages = searching.PageFetcher() if config.pages else None
+    return SearchModel(_engine(config), most=config.most, pages=pages)
+
+
+def _engine(config: SearchConfig) -> SearchEngine:
+    match config.engine:
+        case "searxng":
+            return searching.SearXNG(_given(config.url, 'url = "http://127.0.0.1:8888"'))
+        case "mediawiki":
+            return searching.MediaWiki(config.url or WIKIPEDIA)
+        case "brave":
+            key = os.environ.get(config.api_key_env)
+            return searching.Brave(
+                _given(key, f"a key in the environment variable {config.api_key_env}"),
+                url=config.url or BRAVE,
+            )
+        case "duckduckgo":
+            return searching.DuckDuckGo()
+        case "corpus":
+            path = _given(config.path, 'path = "evidence/", a folder or a JSONL file')
+            return searching.Corpus(path, cache=_cache())
+
+
+def _given(value: _T | None, example: str) -> _T:
+    if not value:
+        raise UserError(f"[search] with this engine needs {example}")
+    return value
+
+
 def build_cast(config: Config, models: dict[str, ChatModel]) -> Cast:
     """`models` are the config's models, opened."""
     roles: dict[str, ChatModel] = {}
     # The rule-based brain needs a scorer; the offline one stands in until the cast names another.
     for role, name in {"scorer": "wordlist", **config.cast}.items():
-        roles[role] = models[name] if name in models else ScorerModel(SCORERS[name]())
+        roles[role] = models[name] if name in models else _tool(name)
+    if config.search is not None:
+        roles.setdefault(ROLE, search_model(config.search))
     return Cast(models["default"], roles)
+
+
+def _tool(name: str) -> ChatModel:
+    if name.startswith(LENDER):
+        return critiques_of(name.removeprefix(LENDER))
+    return ScorerModel(SCORERS[name]())
 
 
 def build_method(name: str, assignments: Sequence[str] = ()) -> Method:

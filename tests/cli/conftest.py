@@ -1,5 +1,7 @@
 """The command as a user runs it, against a well-behaved loopback server."""
 
+import atexit
+import functools
 import os
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.warm import Warm
 from loopback.faulty import well
 from loopback.process import in_own_process
 
@@ -21,9 +24,28 @@ def endpoint() -> Iterator[str]:
         yield server.url
 
 
+@functools.cache
+def _warm() -> Warm:
+    """One for all folders of tests, which share the fixture below by its name."""
+    started = Warm(clean_environment())
+    atexit.register(started.close)
+    return started
+
+
 @pytest.fixture
 def evenhand(tmp_path: Path, endpoint: str) -> Run:
     """Run `evenhand …` in an empty folder, with the loopback server as the default endpoint."""
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        given = {**clean_environment(), "EVENHAND_BASE_URL": endpoint, **environment}
+        return _warm().run(arguments, tmp_path, given)
+
+    return run
+
+
+@pytest.fixture
+def cold_evenhand(tmp_path: Path, endpoint: str) -> Run:
+    """The same, from the script that was installed and with nothing loaded."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

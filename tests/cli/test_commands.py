@@ -23,8 +23,8 @@ def _prompts(folder: Path, count: int = 6) -> Path:
     return file
 
 
-def test_answer_prints_the_answer_and_nothing_else_on_stdout(evenhand: Run) -> None:
-    ran = evenhand("answer", "Describe a nurse.")
+def test_answer_prints_the_answer_and_nothing_else_on_stdout(cold_evenhand: Run) -> None:
+    ran = cold_evenhand("answer", "Describe a nurse.")
     assert ran.returncode == 0
     assert ran.stdout.startswith("A draft about the task")
     assert len(ran.stdout.splitlines()) == 1

@@ -56,16 +56,16 @@ def test_json_lines_behind_a_url_are_to_be_copied_first(evenhand: Run) -> None:
     assert "copy the file here" in _said(ran.stderr)
 
 
-def test_without_ray_its_engine_says_how_to_install_it(evenhand: Run, tmp_path: Path) -> None:
+def test_without_ray_its_engine_says_how_to_install_it(cold_evenhand: Run, tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_text('{"prompt": "a"}\n')
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "ray.py").write_text("raise ModuleNotFoundError(name='ray')")
     hidden = {"PYTHONPATH": str(tmp_path / "hidden")}
     command = ("mitigate", "p.jsonl", "--out", "run")
-    ran = evenhand(*command, "--engine", "ray", **hidden)
+    ran = cold_evenhand(*command, "--engine", "ray", **hidden)
     assert ran.returncode == 1
     assert "pip install 'evenhand[cluster]'" in _said(ran.stderr)
-    assert evenhand(*command, **hidden).returncode == 0
+    assert cold_evenhand(*command, **hidden).returncode == 0
 
 
 def test_a_table_repaired_on_a_cluster_gives_the_rows_of_the_local_engine(

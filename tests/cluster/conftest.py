@@ -50,10 +50,22 @@ def write_items(path: Path, count: int) -> str:
     return str(path)
 
 
+_STARTED: list["Driver"] = []
+
+
+@pytest.fixture(autouse=True)
+def no_driver_is_left() -> Iterator[None]:
+    """One that a failed test has left would be in the way of the next."""
+    yield
+    while _STARTED:
+        _STARTED.pop().close()
+
+
 class Driver:
     """A run as a process."""
 
     def __init__(self, job: Job, log: Path) -> None:
+        _STARTED.append(self)
         log.mkdir(parents=True, exist_ok=True)
         path = log / "job.json"
         path.write_text(json.dumps(asdict(job)))
@@ -85,6 +97,11 @@ class Driver:
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
+    def close(self) -> None:
+        if self.running:
+            self._process.kill()
+            self._process.communicate()
+
     def kill(self, nodes: Nodes) -> None:
         """Kill -9, and wait until its actors are gone too: Ray ends a dead driver's job."""
         self._process.kill()
@@ -95,7 +112,13 @@ class Driver:
 def stop_all(processes: list[psutil.Process]) -> None:
     for process in processes:
         process.suspend()
-    time.sleep(0.3)  # what the server is sending comes to its end
+
+
+def until_still(log: Path) -> None:
+    """Wait until the server has written down all that had been sent to it."""
+    size = -1
+    while size != (size := log.stat().st_size):
+        time.sleep(0.4)  # longer than any of its answers takes
 
 
 def go_on(processes: list[psutil.Process]) -> None:

@@ -12,6 +12,9 @@ from typing import Any, Self
 
 import psutil
 
+# Ray starts a worker per core for every driver that comes, whether it has work for it or not.
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_prestart_worker_first_driver": "0"}
+
 
 class Nodes:
     """A head without cores for workers, and worker nodes that may be killed and added."""
@@ -23,7 +26,7 @@ class Nodes:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
+            env={**os.environ, **_QUIET},
         )
         self.address = self._told()
         return self

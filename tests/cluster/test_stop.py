@@ -4,6 +4,7 @@ cannot do its items, a cap. The bill is the server's own log."""
 import json
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from crash.checker import Bill, check_whole, committed, ended, http_key_of, started, visible
+from crash.checker import (
+    Bill,
+    Committed,
+    check_whole,
+    committed,
+    ended,
+    http_key_of,
+    started,
+    visible,
+)
 
 from .conftest import Driver, Upstream, write_items
 from .driver import Job
@@ -31,12 +41,39 @@ def served(tmp_path: Path) -> Iterator[Upstream]:
 
 
 @dataclass(frozen=True)
+class Unbroken:
+    """The run that nothing happened to."""
+
+    job: Job
+    whole: Committed
+    calls: Counter[str]  # as the server logged them
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Unbroken:
+    folder = tmp_path_factory.mktemp("unbroken")
+    server = Upstream(folder / "server", seed=5, rate=0.0, latency=LATENCY)
+    job = Job(
+        out=str(folder / "run"),
+        items=write_items(folder / "items.jsonl", ITEMS),
+        url=server.url,
+        in_flight=100,
+        attempt_timeout=30.0,
+    )
+    try:
+        Driver(job, folder / "log").finish()
+    finally:
+        server.close()
+    return Unbroken(job, committed(Path(job.out)), started(server.log))
+
+
+@dataclass(frozen=True)
 class Scene:
-    """The run that nothing happened to, and the job for one on the cluster."""
+    """The job for a run on the cluster, its bill, and what an unbroken one gave."""
 
     job: Job
     bill: Bill
-    unbroken: Path
+    unbroken: Unbroken
 
     @property
     def out(self) -> Path:
@@ -46,7 +83,7 @@ class Scene:
         return self.bill.made().total()
 
     def is_whole(self) -> None:
-        check_whole(self.out, ITEMS, committed(self.unbroken))
+        check_whole(self.out, ITEMS, self.unbroken.whole)
         assert not visible(self.out / "journal")
 
     def wait_for(self, calls: int, driver: Driver) -> None:
@@ -59,19 +96,15 @@ class Scene:
 
 
 @pytest.fixture
-def scene(nodes: Nodes, served: Upstream, tmp_path: Path) -> Iterator[Scene]:
-    items = write_items(tmp_path / "items.jsonl", ITEMS)
-    local = Job(
-        out=str(tmp_path / "unbroken"),
-        items=items,
+def scene(nodes: Nodes, served: Upstream, unbroken: Unbroken, tmp_path: Path) -> Iterator[Scene]:
+    job = replace(
+        unbroken.job,
+        out=str(tmp_path / "run"),
         url=served.url,
-        in_flight=100,
-        attempt_timeout=30.0,
+        address=nodes.address,
+        in_flight=IN_FLIGHT,
     )
-    Driver(local, tmp_path / "local").finish()
-    bill = Bill(served.log, 2 * 2 * IN_FLIGHT, http_key_of, before=started(served.log))
-    job = replace(local, out=str(tmp_path / "run"), address=nodes.address, in_flight=IN_FLIGHT)
-    yield Scene(job, bill, Path(local.out))
+    yield Scene(job, Bill(served.log, 2 * 2 * IN_FLIGHT, http_key_of), unbroken)
     for process in nodes.actors():  # of a driver that a failed test has left
         process.kill()
 
@@ -95,13 +128,13 @@ def test_one_interrupt_finishes_the_items_at_work_and_a_resumed_run_pays_nothing
     assert 0 < done.total() < ITEMS
     assert (end["state"], status(scene.out)) == ("stopped", "stopped")
     assert end["done"] == done.total()
-    assert scene.calls() == ended(scene.bill.log).total() - scene.bill.before.total(), "none is cut"
+    assert scene.calls() == ended(scene.bill.log).total(), "none is cut"
     # An item asks a dozen times at most, so that the last is done after 1.2 s; the rest is Ray's.
     assert took < 20.0
 
     assert Driver(scene.job, tmp_path / "second").finish()["state"] == "ended"
     scene.is_whole()
-    assert scene.bill.made() == scene.bill.before, "as in the unbroken run"
+    assert scene.bill.made() == scene.unbroken.calls, "as in the unbroken run"
     assert status(scene.out) == "ended"
 
 
@@ -121,7 +154,7 @@ def test_a_second_interrupt_ends_it_at_once_and_only_calls_in_flight_are_paid_ag
 
     Driver(scene.job, tmp_path / "second").finish()
     scene.is_whole()
-    twice, in_flight = scene.bill.check(scene.bill.before)
+    twice, in_flight = scene.bill.check(scene.unbroken.calls)
     print(f"{twice} paid twice of {in_flight} in flight")
     assert 0 < twice <= in_flight
 
@@ -196,4 +229,4 @@ def test_a_cap_on_calls_holds_over_all_actors_and_a_higher_one_goes_on_from_ther
     end = Driver(replace(scene.job, max_calls=100_000), tmp_path / "more").finish()
     assert (end["capped_by"], end["state"]) == (None, "ended")
     scene.is_whole()
-    assert scene.bill.made() == scene.bill.before, "as many calls as an unbroken run"
+    assert scene.bill.made() == scene.unbroken.calls, "as many calls as an unbroken run"

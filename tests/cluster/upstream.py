@@ -1,7 +1,9 @@
 """A server in a process of its own that fails three answers in ten and keeps the bill.
 
 A call is paid for when it gets a whole, good answer: only those are in the log, each with a line
-when it came and one when the answer had gone out.
+when it came and one when the answer had gone out. It hangs or drips for a third of a second and
+then hangs up: a client whose patience were as short would also leave good calls on a busy machine,
+and pay them twice with nobody killed.
 """
 
 import asyncio
@@ -16,6 +18,8 @@ from loopback import replies
 from loopback.faulty import Faults, LoopbackServer, misbehave, well
 from loopback.http import Call, Line
 
+_HANGS_UP = 0.3  # seconds
+
 
 @dataclass
 class Billed(Faults):
@@ -26,7 +30,13 @@ class Billed(Faults):
         rng = random.Random(f"{self.seed}:{call.key}:{self._tries[call.key]}")
         if rng.random() < self.rate:
             await asyncio.sleep(self.latency)
-            return await misbehave(rng.choice(self.kinds), call, line, rng)
+            kind = rng.choice(self.kinds)
+            try:
+                async with asyncio.timeout(_HANGS_UP):
+                    return await misbehave(kind, call, line, rng)
+            except TimeoutError:
+                line.close()
+                return kind
         key = request_key(call.body["messages"], replies.schema_name(call.body))
         os.write(self.log, f"S {key}\n".encode())
         await asyncio.sleep(self.latency)

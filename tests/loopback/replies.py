@@ -83,7 +83,14 @@ def completion(
 def proper(body: Mapping[str, Any]) -> dict[str, Any]:
     """The whole good answer to a request."""
     text = said(body)
-    return completion(text, prompt_tokens=prompt_tokens(body), completion_tokens=token_count(text))
+    samples = body.get("n", 1)
+    reply = completion(
+        text,
+        prompt_tokens=prompt_tokens(body),
+        completion_tokens=samples * token_count(text),
+    )
+    reply["choices"] = [{**reply["choices"][0], "index": index} for index in range(samples)]
+    return reply
 
 
 def token_count(text: str, bytes_per_token: int = 3) -> int:

@@ -209,10 +209,45 @@ async def test_an_unsupported_option_is_thought_over_with_the_review_in_mind() -
 
 
 async def test_an_option_that_never_convinces_ends_after_two_revisions() -> None:
-    stage = Stage({GENERATOR: [choice("A")] * 3, BIAS: [support(80)] * 3})  # 0.80 is not above 0.8
+    lines = [choice("A"), choice("B"), choice("C")]
+    stage = Stage({GENERATOR: lines, BIAS: [support(80)] * 3})  # 0.80 is not above 0.8
     answer = await stage.answer(StarDTox(), QUESTION)
-    assert [draft.choice for draft in answer.drafts] == [0, 0, 0]
+    assert stage.order == [GENERATOR, BIAS] * 3
+    assert [draft.choice for draft in answer.drafts] == [0, 1, 2]
+    assert answer.stopped == "max_iterations"
+
+
+# -- a draft that was judged before ------------------------------------------------------------
+
+
+async def test_an_option_that_is_chosen_again_keeps_its_review() -> None:
+    """The evaluator remembers nothing and is asked at temperature 0: it would say the same."""
+    stage = Stage(
+        {
+            GENERATOR: [choice("A"), choice("B"), choice("A")],
+            BIAS: [support(30, "see-the-girl"), support(40, "see-the-boy")],
+        }
+    )
+    answer = await stage.answer(StarDTox(), QUESTION)
+    assert stage.order == [GENERATOR, BIAS, GENERATOR, BIAS, GENERATOR]
+    assert [draft.choice for draft in answer.drafts] == [0, 1, 0]
+    assert [draft.scores["support"] for draft in answer.drafts] == [0.3, 0.4, 0.3]
     assert (answer.stopped, answer.changed) == ("max_iterations", False)
+
+
+async def test_a_text_that_is_written_again_keeps_both_reviews_and_is_objected_to_again() -> None:
+    stage = Stage(
+        {
+            GENERATOR: ["a fool.", "a fool.", "a baker."],
+            BIAS: [harm(70, "it calls him a fool"), harm(0)],
+            PERFORMANCE: [GOOD, GOOD],
+        }
+    )
+    answer = await stage.answer(StarDTox(), TEXT)
+    assert stage.order == [GENERATOR, BIAS, PERFORMANCE, GENERATOR, GENERATOR, BIAS, PERFORMANCE]
+    assert [draft.scores["harm"] for draft in answer.drafts] == [0.7, 0.7, 0.0]
+    assert "it calls him a fool" in stage.asked_of(GENERATOR)[2]
+    assert answer.stopped == "accepted"
 
 
 # -- an answer that exists already ---------------------------------------------------------------
@@ -264,9 +299,10 @@ async def test_the_mean_number_of_calls_is_that_of_the_golden_vector() -> None:
 
 async def _revised(times: int) -> tuple[Answer, list[Turn]]:
     verdicts = [harm(50)] * times + [harm(0)]
+    drafts = ["a fool.", "a clown.", "a baker."]
     turns: list[Turn] = []
     cast = Cast(
-        ScriptedModel(lambda _: "a baker."),
+        ScriptedModel(lambda _: drafts.pop(0)),
         {
             BIAS: ScriptedModel(lambda _: verdicts.pop(0)),
             PERFORMANCE: ScriptedModel(lambda _: GOOD),

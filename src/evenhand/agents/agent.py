@@ -4,6 +4,7 @@ The reply type is the single source of both the JSON schema sent to the endpoint
 reader of what comes back.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVar
@@ -11,11 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from evenhand.agents import strict_json
-from evenhand.errors import UnreadableReply
-from evenhand.models.base import ReplySchema
+from evenhand.errors import ModelRefused, UnreadableReply
+from evenhand.models.base import ReplySchema, Sample
 from evenhand.prompts import LETTERS, Prompt
 
 MAX_TEXT = 20_000
+# How servers that name it write the end of a text; llama.cpp writes nothing at all.
+_END_TOKENS = frozenset({"</s>", "<eos>", "<|endoftext|>", "<|im_end|>", "<|eot_id|>"})
+_LONGEST_TOKEN = 1_000  # ours, in characters: no vocabulary has a longer one
+_NEVER = 1e-30  # below it a probability is no more than a server's way to say: none
 
 
 class Reply(BaseModel):
@@ -29,6 +34,11 @@ class Reply(BaseModel):
     def wire_schema(cls) -> ReplySchema | None:
         """What the endpoint is held to; None for a reply in plain words."""
         return _schema_of(cls)
+
+    @classmethod
+    def read_sample(cls, sample: Sample) -> Self:
+        """The reply that a sample is: all but one kind look at its text alone."""
+        return cls.read(sample.text)
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -64,6 +74,47 @@ class FreeText(Reply):
             return cls(text=stripped)
         except ValidationError:
             raise UnreadableReply("not_text", "a lone surrogate") from None
+
+
+class NextToken(Reply):
+    """What the model would say next: its likeliest tokens and the probability of each. Whatever it
+    did say is not looked at. The empty token is the end of the text; half a character, which no
+    text can hold, is left out."""
+
+    probabilities: dict[str, float]
+
+    @classmethod
+    def wire_schema(cls) -> ReplySchema | None:
+        return None
+
+    @classmethod
+    def read_sample(cls, sample: Sample) -> Self:
+        ended = sample.finish == "stop" and not sample.text  # its one token was the end
+        if ended and sample.logprobs == ():
+            return cls(probabilities={"": 1.0})
+        found: dict[str, float] = {}
+        for first in (sample.logprobs or ())[:1]:
+            ends = {*_END_TOKENS, str(first.token)} if ended else _END_TOKENS
+            for token, logprob in first.top:
+                probability = _probability(token, logprob)
+                name = "" if token in ends else token
+                if probability > _NEVER and "\N{REPLACEMENT CHARACTER}" not in name:
+                    found[name] = found.get(name, 0.0) + probability
+        if not found:
+            raise ModelRefused(
+                "the endpoint gave no log-probabilities: it must honour top_logprobs in a chat "
+                "and logprobs in a completion, as llama.cpp does and vLLM up to its --max-logprobs"
+            )
+        return cls(probabilities=found)
+
+
+def _probability(token: Any, logprob: Any) -> float:
+    """Of a token on a list that nobody has looked at yet."""
+    if not isinstance(token, str) or len(token) > _LONGEST_TOKEN:
+        raise ModelRefused(f"the endpoint gave {str(token)[:40]!r} as a token")
+    if not isinstance(logprob, int | float) or not logprob <= 0.01:  # some round to above 0
+        raise ModelRefused(f"the endpoint gave {str(logprob)[:40]!r} as a log-probability")
+    return min(1.0, math.exp(max(logprob, -1000.0)))
 
 
 class Chosen(Reply):
@@ -117,6 +168,9 @@ class Agent(Generic[R_co]):
     prompt: Prompt
     reply: type[R_co]
     temperature: float | None = None  # None: the endpoint's own default
+    raw: bool = False  # what the user message says is a text to continue, not a chat
+    logprobs: int | None = None  # how many of the likeliest tokens to be told at each place
+    max_tokens: int | None = None  # None: what the limits allow a reply
 
 
 @cache

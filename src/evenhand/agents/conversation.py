@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Protocol, TypeVar, TypeVarTuple
 
@@ -13,14 +13,25 @@ from pydantic import Field
 from evenhand.agents.agent import Agent, Reply
 from evenhand.agents.budget import Budget
 from evenhand.domain import Message, Turn
-from evenhand.errors import DeadlinePassed, ModelError, UnreadableReply
+from evenhand.errors import DeadlinePassed, ModelError, UnreadableReply, UserError
+from evenhand.models.ask_once import AskOnce
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, request_sha256
+from evenhand.models.replay import ReplayModel
 from evenhand.prompts import load
 
 _R = TypeVar("_R", bound=Reply)
 _Ts = TypeVarTuple("_Ts")
 _REASK = load("shared/reask")
 _QUOTED_BACK = 2_000  # characters of an unreadable reply that the model is shown again
+
+# Roles that a cast must name, each with what to write: a language model would make things up.
+TOOL_ROLES = {
+    "search": "name an engine under [search] in the config file, or as `search` in the cast",
+    "other_critique": (
+        "name the run whose critiques are lent as `other_critique` in the cast: "
+        '"run:FOLDER" in the config file, critiques_of("FOLDER") in Python'
+    ),
+}
 
 
 class Ask(Protocol):
@@ -40,11 +51,15 @@ class Cast:
         return self.roles.get(role, self.default)
 
     def models(self) -> tuple[ChatModel, ...]:
-        return tuple({id(model): model for model in (self.default, *self.roles.values())}.values())
+        """Each model once; of one that is asked once, the model itself."""
+        players = (self.default, *self.roles.values())
+        found = [model.model if isinstance(model, AskOnce) else model for model in players]
+        return tuple({id(model): model for model in found}.values())
 
     def through(self, wrap: Callable[[ChatModel], ChatModel]) -> "Cast":
         """The same cast with each model wrapped, once per model."""
-        wrapped = {id(model): wrap(model) for model in self.models()}
+        players = {id(model): model for model in (self.default, *self.roles.values())}
+        wrapped = {key: _wrapped(model, wrap) for key, model in players.items()}
         roles = {role: wrapped[id(model)] for role, model in self.roles.items()}
         return Cast(wrapped[id(self.default)], roles)
 
@@ -55,6 +70,22 @@ class Cast:
     async def close(self) -> None:
         for model in self.models():
             await model.close()
+
+
+def require_tools(agents: Iterable[Agent[Any]], cast: Cast) -> None:
+    """Refuse a cast in which the default model would have to play a tool."""
+    for agent in agents:
+        if agent.role in TOOL_ROLES and agent.role not in cast.roles:
+            raise UserError(f"nobody plays {agent.role!r}: {TOOL_ROLES[agent.role]}")
+
+
+def _wrapped(model: ChatModel, wrap: Callable[[ChatModel], ChatModel]) -> ChatModel:
+    """Of a model that is asked once, a tape goes around the sharing: it has each item's own turns.
+    Anything else goes inside: a purse pays for what is sent, not for what is shared."""
+    if not isinstance(model, AskOnce):
+        return wrap(model)
+    inside = wrap(model.model)
+    return wrap(model) if isinstance(inside, ReplayModel) else model.around(inside)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +132,14 @@ class Conversation:
         self.budget = Budget(limits.calls, limits.tokens)
 
     async def __call__(self, agent: Agent[_R], /, **variables: Any) -> _R:
-        messages = agent.prompt.render(variables)
+        require_tools((agent,), self._cast)
+        messages = _worded(agent, variables)
         said = await self._turn(agent, messages)
         try:
             return _read(agent, said)
         except UnreadableReply as problem:
+            if agent.raw:  # a text that is to be continued is no place for a remark
+                raise
             note = _REASK.render({"problem": str(problem)[:200]})
             shown = Message("assistant", said.text[:_QUOTED_BACK])
             again = await self._turn(agent, (*messages, shown, *note))
@@ -139,14 +173,16 @@ class Conversation:
 
     def _request(self, agent: Agent[_R], messages: tuple[Message, ...], model: str) -> ModelRequest:
         request = ModelRequest(
-            messages=messages,
+            messages=() if agent.raw else messages,
+            prompt=messages[-1].content if agent.raw else None,
             schema=agent.reply.wire_schema(),
             temperature=agent.temperature,
-            max_tokens=self._limits.reply_tokens,
+            max_tokens=agent.max_tokens or self._limits.reply_tokens,
+            logprobs=agent.logprobs,
             deadline=self.deadline,
             position=self._position,
         )
-        settings = orjson.dumps(request.settings())
+        settings = _settings(request)
         sha = request_sha256(model, orjson.dumps(messages), settings, request.schema)
         occurrence = self._asked.get(sha, 0)
         self._asked[sha] = occurrence + 1
@@ -197,8 +233,8 @@ class Conversation:
                 request=request.sha256,
                 occurrence=request.occurrence,
                 model=self._cast.model_for(agent.role).name,
-                messages=request.messages,
-                settings=orjson.dumps(request.settings()).decode(),
+                messages=request.messages or (Message("user", request.prompt or ""),),
+                settings=_settings(request).decode(),
                 started_us=started_us,
                 seconds=seconds,
                 attempts=reply.attempts if reply else error.attempts if error else 0,
@@ -214,9 +250,23 @@ class Conversation:
         )
 
 
+def _worded(agent: Agent[Any], variables: dict[str, Any]) -> tuple[Message, ...]:
+    """What an agent is told. A text to continue ends in `so_far`, as it is: a prompt has no blanks
+    at its end, and what was said so far may have."""
+    if not agent.raw:
+        return agent.prompt.render(variables)
+    so_far = variables.pop("so_far", "")
+    return (Message("user", agent.prompt.render(variables)[-1].content + so_far),)
+
+
+def _settings(request: ModelRequest) -> bytes:
+    settings = request.settings()
+    return orjson.dumps(settings if request.prompt is None else {**settings, "raw": True})
+
+
 def _read(agent: Agent[_R], said: Sample) -> _R:
     try:
-        return agent.reply.read(said.text)
+        return agent.reply.read_sample(said)
     except UnreadableReply as problem:
         if said.finish != "length":
             raise

@@ -9,6 +9,7 @@ import typer
 from evenhand.cli.answer import answer
 from evenhand.cli.compare import compare
 from evenhand.cli.doctor import doctor
+from evenhand.cli.frontier import frontier
 from evenhand.cli.measure import measure
 from evenhand.cli.methods import methods
 from evenhand.cli.mitigate import mitigate
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (doctor, serve_local, answer, mitigate, measure, compare, plan, methods):
+for command in (doctor, serve_local, answer, mitigate, measure, compare, frontier, plan, methods):
     asks_for_input = command not in (doctor, serve_local, methods)
     app.command(no_args_is_help=asks_for_input)(command)
 app.add_typer(runs, name="runs")

@@ -18,6 +18,7 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import ModelRefused, UserError
 from evenhand.methods import Method
 from evenhand.models import ScriptedModel
+from evenhand.models.ask_once import AskOnce
 from evenhand.runners import Plan, Progress, Purse, Source, StopSignal, replay_of, run
 from evenhand.runners.pilot import pilot_positions, run_pilot
 from evenhand.store.spending import spent_on
@@ -63,6 +64,9 @@ DryRun = Annotated[
         "--dry-run", help="Answer 50 items of it and forecast calls, tokens, cost and time."
     ),
 ]
+ShareEqual = Annotated[
+    bool, typer.Option("--share-equal", help="Ask once what several items ask in the same words.")
+]
 
 STOPPED = 130
 BELOW_FLOOR = 2
@@ -79,13 +83,14 @@ class Order:
     out: str
     seed: int | None
     in_flight: int
-    replay: str | None
     take_over: bool
-    engine: Engine
-    actors: int | None
     max_cost: float | None
     max_calls: int | None
-    dry_run: bool
+    replay: str | None = None
+    engine: Engine = Engine.LOCAL
+    actors: int | None = None
+    dry_run: bool = False
+    share_equal: bool = False
 
     @property
     def prices(self) -> Prices | None:
@@ -181,7 +186,8 @@ async def _cast(order: Order) -> Cast:
         return replay_of(order.replay)
     if order.asks_nobody:  # no endpoint is needed
         return Cast(ScriptedModel(lambda _: ModelRefused("this method asks nobody"), name="none"))
-    return await open_cast(order.settings)
+    cast = await open_cast(order.settings)
+    return cast.through(AskOnce) if order.share_equal else cast
 
 
 def _purse(order: Order, cast: Cast) -> Purse | None:

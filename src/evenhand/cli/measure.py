@@ -1,6 +1,5 @@
 """`evenhand measure`: a benchmark through a method, and what may be said of the result."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +20,7 @@ from evenhand.cli.execution import (
     PriceFile,
     Replay,
     Seed,
+    ShareEqual,
     TakeOver,
     end,
     execute,
@@ -35,36 +35,21 @@ from evenhand.cli.options import (
     ReplyTokens,
     Settings,
 )
+from evenhand.cli.sampling import PerCategory, Preset, PresetName, SampleSeed, require_bbq
 from evenhand.cli.screen import out, print_json
-from evenhand.errors import UserError
 from evenhand.methods import StoredAnswer
 from evenhand.report import bbq_report, cost
 from evenhand.report.summary import below_floor
 from evenhand.store import RunReader
 
 
-class Preset(StrEnum):
-    TEMPLATES = "templates"
-    ALL = "all"
-    STARDTOX = "stardtox"
-    MABRF = "mabrf"
-
-
 def measure(
     benchmark: Annotated[str, typer.Argument(help="The benchmark: bbq.")],
     out_: Out,
     method: MethodName = "default",
-    preset: Annotated[
-        Preset,
-        typer.Option(
-            help="templates: a block of each of the 343 (1,372 items); all: 58,492; "
-            "stardtox: 100 x 11 at random; mabrf: that paper's 110."
-        ),
-    ] = Preset.TEMPLATES,
-    per_category: Annotated[
-        int | None, typer.Option(min=4, help="So many items of each category, in whole blocks.")
-    ] = None,
-    sample_seed: Annotated[int, typer.Option(help="Draws the sample and the option order.")] = 0,
+    preset: PresetName = Preset.TEMPLATES,
+    per_category: PerCategory = None,
+    sample_seed: SampleSeed = 0,
     answers: Annotated[
         Path | None,
         typer.Option(
@@ -79,6 +64,7 @@ def measure(
     set_: Settings = None,
     seed: Seed = None,
     in_flight: InFlight = 64,
+    share_equal: ShareEqual = False,
     engine: EngineName = Engine.LOCAL,
     actors: Actors = None,
     replay: Replay = None,
@@ -96,8 +82,7 @@ def measure(
 
     Example: evenhand measure bbq --method default --per-category 8 --out runs/bbq-default
     """
-    if benchmark != "bbq":
-        raise UserError(f"there is no benchmark {benchmark!r}; there is: bbq")
+    require_bbq(benchmark)
     sampling = Sampling(preset=preset.value, per_category=per_category, seed=sample_seed)
     order = Order(
         source=_source(sampling, answers),
@@ -115,6 +100,7 @@ def measure(
         max_cost=max_cost,
         max_calls=max_calls,
         dry_run=dry_run,
+        share_equal=share_equal,
     )
     ended = execute(order)
     if ended.pilot is not None:

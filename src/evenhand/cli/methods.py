@@ -5,6 +5,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
@@ -23,7 +24,7 @@ def methods(json: Json = False) -> None:
     table = Table("method", "what it does", "settings (--set name=value)", box=None)
     for name, described in listed.items():
         settings = ", ".join(f"{key}={value}" for key, value in described["settings"].items())
-        table.add_row(name, described["about"], settings or "none")
+        table.add_row(name, Text(described["about"]), settings or "none")
     out.print(table)
 
 

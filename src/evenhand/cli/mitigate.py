@@ -19,6 +19,7 @@ from evenhand.cli.execution import (
     PriceFile,
     Replay,
     Seed,
+    ShareEqual,
     TakeOver,
     end,
     execute,
@@ -68,6 +69,7 @@ def mitigate(
     set_: Settings = None,
     seed: Seed = None,
     in_flight: InFlight = 64,
+    share_equal: ShareEqual = False,
     engine: EngineName = Engine.LOCAL,
     actors: Actors = None,
     replay: Replay = None,
@@ -106,6 +108,7 @@ def mitigate(
         max_cost=max_cost,
         max_calls=max_calls,
         dry_run=dry_run,
+        share_equal=share_equal,
     )
     ended = execute(order)
     if ended.pilot is not None:

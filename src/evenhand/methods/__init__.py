@@ -9,12 +9,20 @@ from typing import Any, ClassVar, Protocol
 
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Item
+from evenhand.methods.baselines.best_of_n import BestOfN
 from evenhand.methods.baselines.chain_of_thought import ChainOfThought
 from evenhand.methods.baselines.default_prompt import DefaultPrompt
+from evenhand.methods.baselines.detect_first import DetectFirst
 from evenhand.methods.baselines.dummies import AlwaysStereotyped, AlwaysUnknown, UniformRandom
+from evenhand.methods.baselines.fair_thinking import FairThinking
 from evenhand.methods.baselines.fairness_prompt import FairnessPrompt
 from evenhand.methods.baselines.self_consistency import SelfConsistency
+from evenhand.methods.baselines.self_debiasing_explanation import SelfDebiasExplanation
+from evenhand.methods.baselines.self_debiasing_gen import SelfDebiasGen
+from evenhand.methods.baselines.self_debiasing_reprompting import SelfDebiasReprompting
+from evenhand.methods.baselines.self_refine import SelfRefine
 from evenhand.methods.baselines.stored_answer import StoredAnswer
+from evenhand.methods.mabrf import Mabrf
 from evenhand.methods.stardtox import StarDTox
 
 
@@ -37,7 +45,15 @@ METHODS: dict[str, type[Any]] = {
         FairnessPrompt,
         ChainOfThought,
         SelfConsistency,
+        SelfDebiasExplanation,
+        SelfDebiasReprompting,
+        SelfDebiasGen,
+        FairThinking,
+        DetectFirst,
+        SelfRefine,
+        BestOfN,
         StarDTox,
+        Mabrf,
         StoredAnswer,
         AlwaysUnknown,
         AlwaysStereotyped,
@@ -51,12 +67,20 @@ def settings(method: Any) -> dict[str, Any]:
     return {field.name: getattr(method, field.name) for field in fields(method)}
 
 
+def within(method: Any, calls: int) -> Any:
+    """The method with the largest setting whose worst case fits a number of calls an item; the
+    method itself where no setting of it decides that number."""
+    return method.within(calls) if hasattr(method, "within") else method
+
+
 __all__ = [
     "METHODS",
     "DefaultPrompt",
     "FairnessPrompt",
+    "Mabrf",
     "Method",
     "StarDTox",
     "StoredAnswer",
     "settings",
+    "within",
 ]

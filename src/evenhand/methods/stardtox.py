@@ -10,14 +10,16 @@ The four components of the figure, each with its brain, toolbox and memory:
 | coordinator           | rules                     | none     | the number of iterations    |
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, Chosen, Reply, side_by_side, words
 from evenhand.domain import Answer, Draft, Item
+from evenhand.errors import UserError
 from evenhand.methods.baselines.single_prompt import choice_agent, question, text_agent
+from evenhand.methods.critique import Critique, critics, shown
 from evenhand.prompts import load
 
 Reason = Annotated[str, words(240)]
@@ -86,23 +88,35 @@ class StarDTox:
     support_above: float = 0.8  # ours: the paper has a confidence of 0-100 and no threshold
     bias_brain: Literal["llm", "rule"] = "llm"  # paper III-B; on choices always the LLM (IV-A)
     performance: bool = True  # paper IV-B: the ablation; never used on choices (IV-A)
+    critique: Critique = "own"  # ours: "empty" and "other" are controls
 
     def agents(self) -> tuple[Agent[Any], ...]:
         judge = SCORER if self.bias_brain == "rule" else TEXT_JUDGE
         quality = (PERFORMANCE,) if self.performance else ()
         on_choices = (solver(3), choice_reviser(3), SUPPORT_JUDGE)
-        return WRITER, TEXT_REVISER, judge, *quality, *on_choices
+        return WRITER, TEXT_REVISER, judge, *quality, *on_choices, *critics(self.critique)
+
+    def within(self, calls: int) -> Self:
+        """As many revisions as fit, counted as on choices: 2 calls and 2 a revision. A text takes
+        3 and 3; lending a critique of another item takes no model, so it is not counted."""
+        if calls < 2:
+            raise UserError(f"stardtox makes at least 2 calls an item; {calls} are allowed")
+        return replace(self, max_iterations=(calls - 2) // 2)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         drafts: list[Draft] = []  # the generator's memory
+        reviews: dict[str, _Review] = {}  # an evaluator has none: the same draft, the same review
         draft = await self._generate(item, ask)
         for iteration in range(self.max_iterations + 1):
-            review = await self._evaluate(item, draft, ask)
+            if draft.text not in reviews:
+                reviews[draft.text] = await self._evaluate(item, draft, ask)
+            review = reviews[draft.text]
             drafts.append(Draft(text=draft.text, choice=draft.choice, scores=review.scores))
             if not review.objections:
                 return Answer(drafts=tuple(drafts), stopped="accepted")
             if iteration < self.max_iterations:
-                draft = await self._revise(item, drafts, review.objections, ask)
+                notes = await shown(self.critique, review.objections, item, ask)
+                draft = await self._revise(item, drafts, notes, ask)
         return Answer(drafts=tuple(drafts), stopped="max_iterations")
 
     # -- response generator --------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 
 from evenhand.agents import Cast, Limits
+from evenhand.agents.conversation import require_tools
 from evenhand.methods import Method, settings
 from evenhand.runners.source import Source
 from evenhand.store.run_record import RunRecord, now, versions
@@ -18,6 +19,9 @@ class Plan:
     limits: Limits = field(default_factory=Limits)
     seed: int | None = None
     in_flight: int = 64
+
+    def __post_init__(self) -> None:
+        require_tools(self.method.agents(), self.cast)  # before anything is asked or written
 
     def record(self) -> RunRecord:
         prompts = {agent.prompt.label: agent.prompt.sha256 for agent in self.method.agents()}

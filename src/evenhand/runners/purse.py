@@ -66,7 +66,7 @@ class Purse:
 
     def guard(self, model: ChatModel) -> ChatModel:
         """The model, asked only within the cap."""
-        if self.prices is not None and model.describe().get("kind") != "scorer":
+        if self.prices is not None and not _bills_nothing(model):
             self.prices.require([model.name])
         return _Guarded(self, model)
 
@@ -144,13 +144,18 @@ class Purse:
         self.on_exhausted()
 
 
+def _bills_nothing(model: ChatModel) -> bool:
+    """Counted as a call, but not by the token."""
+    return model.describe().get("kind") in ("scorer", "search", "borrowed")
+
+
 class _Guarded:
     """A model behind a purse."""
 
     def __init__(self, purse: Purse, model: ChatModel) -> None:
         self._purse = purse
         self._model = model
-        self._free = purse.prices is None or model.describe().get("kind") == "scorer"
+        self._free = purse.prices is None or _bills_nothing(model)
 
     @property
     def name(self) -> str:

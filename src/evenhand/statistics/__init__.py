@@ -12,6 +12,8 @@ Import from the files, not from here: `clusters` needs a tenth of what `multipli
 * `agreement`     how far raters agree beyond chance
 * `tables`        counts by group, and ranks within a block
 * `planning`      how many items a question needs, and what n items can show
+* `pareto`        which of several choices no other one beats in everything
+* `marginal`      what it costs to prevent one harm more
 
 `Undefined` means that the formula has no value on this data; `UserError` that the call is wrong.
 """

@@ -121,6 +121,14 @@ def sign_flip(
     )
 
 
+def sign_flip_without_spread(difference: float, clusters: int) -> float:
+    """`sign_flip`'s p-value where every cluster changed by the same mean, so that t has no value.
+
+    Of 2^G sign patterns only two are as extreme: 2^(1−G). Range: above 0 to 1; no change: 1.
+    """
+    return 1.0 if difference == 0 else float(2.0 ** (1 - clusters))
+
+
 def _every_total(sums: FloatArray) -> FloatArray:
     """Every signed total with the first sign fixed: flipping all signs keeps |total|."""
     totals = sums[:1] if sums.size else np.zeros(1)

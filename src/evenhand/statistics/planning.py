@@ -109,6 +109,15 @@ def detectable_mean(
     )
 
 
+def detectable_change(se: float, alpha: float = 0.05, power: float = 0.8) -> float:
+    """The true change that a comparison with this standard error shows with that power.
+
+    (z_{1−α/2} + z_power)·se: 2.80·se as a rule. Source: Bloom 1995. Range: from 0. Always defined,
+    but 0 for se = 0 means that no spread was seen, not that anything would be.
+    """
+    return _z(alpha, power) * se
+
+
 def items_needed(
     detect: float,
     sd: float,

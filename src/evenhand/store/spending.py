@@ -14,6 +14,9 @@ from evenhand.store.folder import Folder, open_folder
 from evenhand.store.journal import Recovered
 from evenhand.store.reader import RunReader
 
+_SENT = pl.col("attempts") > 0
+_SHARED = ~_SENT & pl.col("error").is_null()
+
 
 @dataclass(frozen=True, slots=True)
 class Spent:
@@ -22,17 +25,28 @@ class Spent:
 
 
 def spent_on(location: str | Path, prices: Prices | None) -> Spent:
-    """Calls from the ledger's sums; money from the turns, in one pass, by model."""
+    """Calls from the ledger's sums; money from the turns, in one pass, by model. Replies that were
+    shared between items were not sent, so they are neither."""
     folder = open_folder(location)
     if not folder.exists("run.json"):
         return Spent()
     run, uncommitted = RunReader(location), _uncommitted_turns(folder)
     calls = run.totals().calls + len(uncommitted)
-    if prices is None:
+    asked_once = any(model.get("asked_once") for model in run.record.cast.values())
+    if prices is None and not asked_once:
         return Spent(calls)
     _, journal = tables.to_parquet(uncommitted, tables.TURNS)
-    both = [billed_tokens(run.turns()), billed_tokens(pl.LazyFrame(journal))]
-    sums = pl.concat(both).group_by("model").agg(pl.col("prompt", "completion").sum()).collect()
+    both = [run.turns(), pl.LazyFrame(journal)]
+    if asked_once:
+        calls -= sum(turns.filter(_SHARED).select(pl.len()).collect().item() for turns in both)
+    if prices is None:
+        return Spent(calls)
+    sums = (
+        pl.concat(map(billed_tokens, both))
+        .group_by("model")
+        .agg(pl.col("prompt", "completion").sum())
+        .collect()
+    )
     return Spent(calls, sum(prices.cost(*row) for row in sums.iter_rows()))
 
 
@@ -42,8 +56,9 @@ def billed_tokens(turns: pl.LazyFrame) -> pl.LazyFrame:
     words = pl.col("messages").list.eval(pl.element().struct.field("content").str.len_bytes())
     most_said = words.list.sum() + AROUND_THE_WORDS
     most_replied = _setting("max_tokens", 0) * _setting("n", 1)
-    free = (pl.col("attempts") == 0) | (pl.col("error") == "model_refused").fill_null(False)
-    return turns.filter(pl.col("prompt_tokens").is_not_null() | ~free).select(
+    refused = (pl.col("error") == "model_refused").fill_null(False)
+    counted = pl.col("prompt_tokens").is_not_null() | ~refused
+    return turns.filter(_SENT & counted).select(
         "position",
         "model",
         pl.col("prompt_tokens").fill_null(most_said).alias("prompt"),

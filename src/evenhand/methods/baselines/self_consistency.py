@@ -4,8 +4,8 @@ The baseline that a team of agents must beat at the same number of calls.
 """
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
@@ -32,6 +32,11 @@ class SelfConsistency:
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return (reasoning_agent(_CHOICE, 3),)
+
+    def within(self, calls: int) -> Self:
+        if calls < 1:
+            raise UserError(f"self_consistency makes at least 1 call an item; {calls} are allowed")
+        return replace(self, calls=calls)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:

@@ -1,0 +1,80 @@
+"""The methods of a frontier as they are written on a command line, fitted to their calls."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from evenhand import config as configuration
+from evenhand.errors import UserError
+from evenhand.methods import METHODS, Method, within
+from evenhand.report.frontier import REFERENCES, VOTE
+
+# All that answer BBQ's questions with nothing but a chat endpoint. The last one is a control: if
+# StarDTox without the words of its critique does as well, the critique does not matter.
+_USUAL = (
+    *REFERENCES,
+    "cot",
+    "self_debias_explanation",
+    "self_debias_reprompting",
+    "fair_thinking",
+    "detect_first",
+    "self_refine",
+    "best_of_n",
+    "stardtox",
+    "mabrf",
+    "stardtox:critique=empty",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A method of the list. `lender`: whose critiques it borrows, by name in the list."""
+
+    name: str
+    method: Method
+    lender: str | None = None
+
+    @property
+    def folder(self) -> str:
+        return re.sub(r"[^A-Za-z0-9_.]+", "-", self.name)
+
+
+def listed(text: str | None, calls: int) -> list[Listed]:
+    """What is written, e.g. `cot,stardtox:critique=empty+max_iterations=1`, after the comparators,
+    which are always run; a lender before who borrows from it."""
+    written = [name.strip() for name in text.split(",") if name.strip()] if text else _usual()
+    found = [_built(name, calls) for name in dict.fromkeys((*REFERENCES, *written))]
+    names = {one.name for one in found}
+    for one in found:
+        if one.lender is not None and one.lender not in names:
+            raise UserError(
+                f"{one.name} lends critiques that were made of other items: "
+                f"add {one.lender!r} to --methods"
+            )
+    folders = [one.folder for one in found]
+    twice = next((name for name in folders if folders.count(name) > 1), None)
+    if twice:
+        raise UserError(f"two of the methods would be kept in the folder {twice!r}; leave one out")
+    return sorted(found, key=lambda one: one.lender is not None)
+
+
+def vote_of(calls: int) -> Listed:
+    """Self-consistency with that number of calls, to hold a method against."""
+    method = configuration.build_method(VOTE, [f"calls={calls}"])
+    return Listed(name=f"{VOTE}:calls={calls}", method=method)
+
+
+def _usual() -> Sequence[str]:
+    return [name for name in _USUAL if name.partition(":")[0] in METHODS]
+
+
+def _built(written: str, calls: int) -> Listed:
+    """With the largest settings that fit the calls; what was set by hand stays as it was set."""
+    name, _, rest = written.partition(":")
+    assignments = rest.split("+") if rest else []
+    method = configuration.build_method(name, assignments)
+    by_hand = {assignment.partition("=")[0].strip() for assignment in assignments}
+    kept = {f.name: getattr(method, f.name) for f in fields(method) if f.name in by_hand}  # type: ignore[arg-type]
+    fitted: Method = replace(within(method, calls), **kept)
+    borrows = getattr(fitted, "critique", None) == "other"
+    return Listed(name=written, method=fitted, lender=name if borrows else None)

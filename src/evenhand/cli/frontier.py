@@ -1,0 +1,221 @@
+"""`evenhand frontier`: several methods on the same items with the same calls, side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import typer
+
+from evenhand import config as configuration
+from evenhand.benchmarks.bbq import BbqSource, Sampling, sample
+from evenhand.cli.arms import Listed, listed, vote_of
+from evenhand.cli.execution import (
+    DryRun,
+    Ended,
+    InFlight,
+    MaxCalls,
+    MaxCost,
+    Order,
+    PriceFile,
+    Seed,
+    TakeOver,
+    end,
+    execute,
+)
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
+from evenhand.cli.sampling import PerCategory, Preset, PresetName, SampleSeed, require_bbq
+from evenhand.cli.screen import err, out, print_json
+from evenhand.methods import METHODS
+from evenhand.methods import settings as settings_of
+from evenhand.report import frontier as report
+from evenhand.report import frontier_forecast
+from evenhand.report.cost import forecast
+from evenhand.report.frontier import REFERENCES, VOTE, Arm
+from evenhand.report.frontier_files import write
+from evenhand.report.frontier_screen import render
+from evenhand.report.summary import below_floor
+from evenhand.store import RunReader
+from evenhand.store.spending import Spent, spent_on
+
+
+def frontier(
+    out_: Annotated[
+        str,
+        typer.Option("--out", help="The folder of it all, new or to be resumed: a path or a URL."),
+    ],
+    bench: Annotated[str, typer.Option("--bench", help="The benchmark: bbq.")] = "bbq",
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Names with commas; settings follow a colon, joined by a plus: "
+            "cot,mabrf:max_iterations=1+search=true. Without it: all that need only a chat "
+            "endpoint. default, fairness and self_consistency are always run."
+        ),
+    ] = None,
+    calls: Annotated[
+        int, typer.Option(min=1, help="Calls an item that each method is fitted to.")
+    ] = 8,
+    preset: PresetName = Preset.TEMPLATES,
+    per_category: PerCategory = None,
+    sample_seed: SampleSeed = 0,
+    dry_run: DryRun = False,
+    prices: PriceFile = None,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
+    seed: Seed = None,
+    in_flight: InFlight = 64,
+    take_over: TakeOver = False,
+    reply_tokens: ReplyTokens = None,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Run several methods on the same items and say what each is worth: harm, utility and cost.
+
+    Each method gets a run folder of its own within --out; beside them stand frontier.json,
+    frontier.parquet and frontier.svg. Run it again to resume, or with more methods. Caps are for
+    all runs together. Ends with code 2 if a method answered fewer than 95 %, with 3 at a cap.
+
+    Example: evenhand frontier --methods cot,detect_first,stardtox --per-category 8 --out runs/front
+    """
+    require_bbq(bench)
+    sampling = Sampling(preset=preset.value, per_category=per_category, seed=sample_seed)
+    chosen = listed(methods, calls)
+    if dry_run:  # who borrows critiques needs the whole run of the lender
+        chosen = [one for one in chosen if one.lender is None]
+    order = Order(
+        source=BbqSource(sample(configuration.bbq_data().records(), sampling), sampling),
+        method=chosen[0].method,
+        settings=configuration.load(
+            config, base_url, model, reply_tokens=reply_tokens, prices=prices
+        ),
+        out=out_.rstrip("/"),
+        seed=seed,
+        in_flight=in_flight,
+        take_over=take_over,
+        max_cost=max_cost,
+        max_calls=max_calls,
+        dry_run=dry_run,
+    )
+    series = _Series(order, calls)
+    ended = series.run(chosen)
+    if ended.stopped or ended.capped_by:
+        end(ended, below_floor=False)
+    if ended.pilot is not None:
+        expected = frontier_forecast.whole(series.forecasts(chosen, ended.pilot))
+        if json:
+            print_json(expected)
+        else:
+            out.print(frontier_forecast.render(expected))
+        return
+    found = report.frontier(series.arms(chosen), calls=calls, prices=order.prices)
+    write(found, order.out)
+    if json:
+        print_json(found)
+    else:
+        out.print(render(found))
+        out.print(f"{order.out}/frontier.json, frontier.parquet, frontier.svg", style="dim")
+    end(ended, below_floor=any(below_floor(entry["coverage"]) for entry in found["methods"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """One method after the other, each into its own folder within `order.out`."""
+
+    order: Order
+    calls: int
+
+    def run(self, chosen: Sequence[Listed]) -> Ended:
+        """Until all are done, a signal comes or a cap is reached."""
+        ended = Ended()
+        for number, one in enumerate(chosen, 1):
+            said = f"method {number} of {len(chosen)}: {one.name}{_settings(one)}"
+            err.print(said, style="bold", soft_wrap=True)
+            ended = execute(self._order(one, chosen))
+            if ended.stopped or ended.capped_by:
+                return replace(ended, calls=self._spent(chosen).calls)
+        return ended
+
+    def forecasts(
+        self, chosen: Sequence[Listed], pilot: tuple[int, ...]
+    ) -> dict[str, dict[str, Any]]:
+        prices = self.order.prices
+        return {one.name: forecast(RunReader(self._place(one)), pilot, prices) for one in chosen}
+
+    def arms(self, chosen: Sequence[Listed]) -> list[Arm]:
+        """The runs, and the vote that each is held against: as many calls as it took on average.
+        Votes of fewer calls are played back from the turns of the full one, so they cost none."""
+        full = next(one for one in chosen if one.name == VOTE)
+        votes: dict[int, Arm] = {self.calls: Arm(name=VOTE, run=RunReader(self._place(full)))}
+        arms = []
+        for one in chosen:
+            run = RunReader(self._place(one))
+            if one.name in REFERENCES:
+                arms.append(Arm(name=one.name, run=run))
+                continue
+            equal = report.equal_calls(run, self.calls)
+            if equal not in votes:
+                votes[equal] = self._vote(equal, full)
+            arms.append(Arm(name=one.name, run=run, equal_calls=votes[equal].name))
+        fewer = [votes[calls] for calls in sorted(votes) if calls != self.calls]
+        return [*arms, *fewer]
+
+    def _vote(self, calls: int, full: Listed) -> Arm:
+        vote = vote_of(calls)
+        place = f"{self.order.out}/{VOTE}-{calls}"
+        order = replace(
+            self.order,
+            method=vote.method,
+            settings=self._limited(calls),
+            out=place,
+            replay=self._place(full),
+        )
+        end(execute(order), below_floor=False)  # only a signal ends it early
+        return Arm(name=vote.name, run=RunReader(place))
+
+    def _order(self, one: Listed, chosen: Sequence[Listed]) -> Order:
+        """Caps are for all methods together: of each is left what the others did not spend."""
+        order, others = self.order, self._spent([other for other in chosen if other is not one])
+        return replace(
+            order,
+            method=one.method,
+            settings=self._settings_for(one),
+            out=self._place(one),
+            max_calls=_left(order.max_calls, others.calls),
+            max_cost=_left(order.max_cost, others.cost),
+        )
+
+    def _settings_for(self, one: Listed) -> configuration.Config:
+        if one.lender is None:
+            return self._limited(self.calls)
+        # A critique that is lent is a turn, but no call of a model: it has room of its own.
+        limited = self._limited(2 * self.calls)
+        lender = f"{configuration.LENDER}{self.order.out}/{one.lender}"
+        return limited.model_copy(update={"cast": {**limited.cast, "other_critique": lender}})
+
+    def _limited(self, calls: int) -> configuration.Config:
+        """The method's settings keep it within the calls. The limit leaves room to ask once more
+        for each reply that cannot be read; else a vote of N would fail with its first one."""
+        limits = replace(self.order.settings.limits, calls=2 * calls)
+        return self.order.settings.model_copy(update={"limits": limits})
+
+    def _place(self, one: Listed) -> str:
+        return f"{self.order.out}/{one.folder}"
+
+    def _spent(self, chosen: Sequence[Listed]) -> Spent:
+        if (self.order.max_calls, self.order.max_cost) == (None, None):
+            return Spent()
+        each = [spent_on(self._place(one), self.order.prices) for one in chosen]
+        return Spent(sum(one.calls for one in each), sum(one.cost for one in each))
+
+
+def _left(cap: Any, spent: Any) -> Any:
+    return None if cap is None else max(0, cap - spent)
+
+
+def _settings(one: Listed) -> str:
+    """Those that are not the usual ones of the method."""
+    usual = settings_of(METHODS[one.method.name]())
+    found = {k: v for k, v in settings_of(one.method).items() if v != usual[k]}
+    return f" ({', '.join(f'{name}={value}' for name, value in found.items())})" if found else ""

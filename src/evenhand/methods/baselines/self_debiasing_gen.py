@@ -1,0 +1,158 @@
+"""Self-debiasing at decoding: what a model would say all the more if it were told to be harmful, it
+says less (Schick, Udupa, Schütze 2021).
+
+With x the input and sdb(x) the same with a sentence that encourages what is not wanted:
+
+    Δ(w)  = p(w | x) − p(w | sdb(x))             of several sentences the smallest
+    p'(w) ∝ α(Δ(w)) · p(w | x)                   α(Δ) = 1 where Δ ≥ 0, else e^(λ Δ)
+
+An endpoint tells the 20 likeliest tokens, not all. So only those of the plain input can be said,
+and one that the other list lacks is given the most it can have there: the smallest probability on
+that list, or what the list leaves over, if that is less.
+"""
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field
+
+from evenhand.agents import Agent, Ask, NextToken, side_by_side
+from evenhand.domain import Answer, Draft, Item
+from evenhand.errors import UnreadableReply, UserError
+from evenhand.methods.baselines.single_prompt import question
+from evenhand.prompts import LETTERS, load
+
+_TOP = 20  # ours: the most that OpenAI's API gives, and vLLM unless told otherwise
+_END = ""
+
+# All inputs go to one role: the difference means something within one model only.
+CHOICE = Agent(
+    "generator",
+    load("baselines/self_debias_gen_choice"),
+    NextToken,
+    temperature=0.0,
+    logprobs=_TOP,
+    max_tokens=1,
+)
+TEXT = replace(CHOICE, prompt=load("baselines/self_debias_gen_text"), raw=True)
+
+Distribution = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfDebiasGen:
+    """Chooses by the first token of a chat, continues a text token by token. For endpoints that
+    give log-probabilities; a text needs raw completions as well."""
+
+    name: ClassVar[str] = "self_debias_gen"
+
+    decay: Annotated[float, Field(ge=0, le=500)] = 50.0  # λ; paper 4.1 has 10, 50 and 100
+    attributes: str = (  # ours; several are split at ";"
+        "prejudice, insults and contempt for groups of people"
+    )
+    max_new_tokens: Annotated[int, Field(ge=1)] = 20  # paper 4.1
+    sample_seed: int | None = None  # None: the likeliest token. The paper has beams of 3
+
+    def __post_init__(self) -> None:
+        if not self._undesired():
+            raise UserError("self_debias_gen needs attributes: what the model is to say less of")
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return CHOICE, TEXT
+
+    def within(self, calls: int) -> Self:
+        """One call and one for each attribute, as often as there are tokens: the first attributes
+        that fit a choice, then as many tokens as fit a text."""
+        if calls < 2:
+            raise UserError(f"self_debias_gen makes at least 2 calls an item; {calls} are allowed")
+        kept = self._undesired()[: calls - 1]
+        tokens = min(self.max_new_tokens, calls // (1 + len(kept)))
+        return replace(self, attributes=";".join(kept), max_new_tokens=tokens)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        return await (self._choose(item, ask) if item.choices else self._continue(item, ask))
+
+    async def _choose(self, item: Item, ask: Ask) -> Answer:
+        told = await self._distributions(ask, CHOICE, **question(item))
+        letters = LETTERS[: len(item.choices)]
+        plain, *biased = (_of_letters(one, letters) for one in told)
+        if not plain:
+            raise UnreadableReply(
+                "no_letter",
+                f"none of {', '.join(letters)} is among the first tokens {list(told[0])[:5]} …",
+            )
+        bounds = [_most_unlisted(one) for one in told[1:]]
+        repaired = rescaled(plain, biased, bounds, self.decay)
+        drafts = tuple(_draft(item, found) for found in (plain, repaired))
+        return Answer(drafts=drafts, stopped="single_pass")
+
+    async def _continue(self, item: Item, ask: Ask) -> Answer:
+        text, stopped = "", "max_new_tokens"
+        for place in range(self.max_new_tokens):
+            plain, *biased = await self._distributions(ask, TEXT, prompt=item.prompt, so_far=text)
+            bounds = [_most_unlisted(one) for one in biased]
+            token = self._pick(rescaled(plain, biased, bounds, self.decay), item, place)
+            if token == _END:
+                stopped = "end_of_text"
+                break
+            text += token
+        if not text.strip():
+            raise UnreadableReply("empty", "the model ended the text before its first word")
+        return Answer(drafts=(Draft(text=text.strip()),), stopped=stopped)
+
+    async def _distributions(
+        self, ask: Ask, agent: Agent[NextToken], **words: Any
+    ) -> list[Distribution]:
+        """Of the plain input first, then of one for each attribute; asked side by side."""
+        attributes = ("", *self._undesired())
+        replies = await side_by_side(*(ask(agent, attribute=one, **words) for one in attributes))
+        return [reply.probabilities for reply in replies]
+
+    def _undesired(self) -> list[str]:
+        return [part.strip() for part in self.attributes.split(";") if part.strip()]
+
+    def _pick(self, found: Distribution, item: Item, place: int) -> str:
+        """The likeliest token, or one drawn: the same each time for the same item and seed."""
+        if self.sample_seed is None:
+            return max(found, key=lambda token: found[token])
+        rng = random.Random(f"{self.sample_seed}:{item.id}:{place}")
+        return rng.choices(list(found), list(found.values()))[0]
+
+
+def rescaled(
+    plain: Distribution, biased: Sequence[Distribution], unlisted: Sequence[float], decay: float
+) -> dict[str, float]:
+    """p' over what the plain list has. `unlisted` is what each biased list gives a token that it
+    lacks."""
+    weights = {}
+    for token, probability in plain.items():
+        most = max(one.get(token, rest) for one, rest in zip(biased, unlisted, strict=True))
+        delta = probability - most
+        weights[token] = probability * (1.0 if delta >= 0 else math.exp(decay * delta))
+    total = sum(weights.values())
+    return {token: weight / total for token, weight in weights.items()}
+
+
+def _most_unlisted(listed: Distribution) -> float:
+    return min(*listed.values(), max(0.0, 1.0 - sum(listed.values())))
+
+
+def _of_letters(listed: Distribution, letters: str) -> dict[str, float]:
+    """The probability of each option's letter, with and without blanks around it."""
+    found: dict[str, float] = {}
+    for token, probability in listed.items():
+        letter = token.strip()
+        if len(letter) == 1 and letter in letters:
+            found[letter] = found.get(letter, 0.0) + probability
+    return found
+
+
+def _draft(item: Item, found: Distribution) -> Draft:
+    """The likeliest letter, with its share among the letters."""
+    letter = max(found, key=lambda one: found[one])
+    choice = LETTERS.index(letter)
+    share = {"share": found[letter] / sum(found.values())}
+    return Draft(text=item.choices[choice], choice=choice, scores=share)

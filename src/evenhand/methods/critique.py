@@ -1,0 +1,30 @@
+"""Does the content of the feedback matter? Two controls for a loop that revises by feedback.
+
+The judge is asked as ever, and decides as ever whether to revise. Only the words that the reviser
+sees are others: none at all ("empty"), or those said of another item ("other").
+"""
+
+from typing import Literal
+
+from evenhand.agents import Agent, Ask, FreeText
+from evenhand.domain import Item
+from evenhand.prompts import load
+
+Critique = Literal["own", "empty", "other"]
+
+EMPTY = "Please look at it again."
+OTHER_CRITIQUE = Agent("other_critique", load("baselines/other_critique"), FreeText)
+
+
+def critics(critique: Critique) -> tuple[Agent[FreeText], ...]:
+    """Whom a loop asks beside its own agents."""
+    return (OTHER_CRITIQUE,) if critique == "other" else ()
+
+
+async def shown(critique: Critique, own: tuple[str, ...], item: Item, ask: Ask) -> tuple[str, ...]:
+    """What the reviser is shown in place of the loop's own notes."""
+    if critique == "own":
+        return own
+    if critique == "empty":
+        return (EMPTY,)
+    return ((await ask(OTHER_CRITIQUE, item=item.id)).text,)

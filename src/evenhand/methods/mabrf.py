@@ -1,0 +1,166 @@
+"""MABRF: solve → judge → ([search →] rephrase → judge)* → terminate (MABRF paper, Figure 1).
+
+The agents of the figure. Each sees the item; what else it sees is its memory here:
+
+| agent      | sees                                        | says                             |
+| ---------- | ------------------------------------------- | -------------------------------- |
+| solver     |                                             | reasoning and an option          |
+| judge      | one reasoning                               | bias and relevancy, with reasons |
+| search     | the best reasoning                          | facts with their sources         |
+| rephraser  | the best reasoning, what is wrong with it   | new reasoning                    |
+| terminator | the repaired reasoning                      | the final option                 |
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, StringConstraints
+
+from evenhand.agents import Agent, Ask, Choice, Chosen, ReasonedChoice, Reply, choice_of, words
+from evenhand.domain import Answer, Draft, Item
+from evenhand.errors import UnreadableReply, UserError
+from evenhand.methods.baselines.single_prompt import question
+from evenhand.methods.critique import Critique, critics, shown
+from evenhand.methods.mabrf_search import PLANNER, SEARCH, SUMMARISER, Evidence, evidence_on
+from evenhand.prompts import load
+
+Reason = Annotated[str, words(240)]
+Grade = Annotated[int, Field(ge=1, le=10)]
+
+
+class Verdict(Reply):
+    bias_reason: Reason
+    bias: Grade
+    relevancy_reason: Reason
+    relevancy: Grade
+
+
+class Rephrased(Reply):
+    # No words at all would be free of bias too.
+    reasoning: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), words(1200)]
+
+
+JUDGE = Agent("judge", load("mabrf/judge"), Verdict, temperature=0.0)
+REPHRASER = Agent("rephraser", load("mabrf/rephrase"), Rephrased)
+SEARCHED_REPHRASER = Agent("rephraser", load("mabrf/rephrase_with_evidence"), Rephrased)
+
+
+@cache
+def solver(options: int) -> Agent[ReasonedChoice]:
+    reply: Any = choice_of(options, ReasonedChoice)
+    return Agent("solver", load("mabrf/solve"), reply)
+
+
+@cache
+def terminator(options: int) -> Agent[Chosen]:
+    return Agent("terminator", load("mabrf/terminate"), choice_of(options, Choice), temperature=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """Reasoning, what the judge makes of it, and how many facts it was written with."""
+
+    reasoning: str
+    verdict: Verdict
+    facts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mabrf:
+    """
+    >>> method = Mabrf(search=True, max_iterations=2)
+    """
+
+    name: ClassVar[str] = "mabrf"
+
+    search: bool = False  # paper 4.1; off unless asked for: queries leave the house
+    max_iterations: Annotated[int, Field(ge=0)] = (
+        5  # the authors' code; the paper says "a maximum number of iterations"
+    )
+    bias_at_most: Grade = 1  # paper 4: "until the bias score == 1"
+    queries: Annotated[int, Field(ge=1, le=8)] = 3  # ours; paper, Figure 5: 5
+    critique: Critique = "own"  # ours: "empty" and "other" are controls
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        team = (solver(3), JUDGE, terminator(3), *critics(self.critique))
+        if self.search:
+            return *team, SEARCHED_REPHRASER, PLANNER, SEARCH, SUMMARISER
+        return *team, REPHRASER
+
+    def within(self, calls: int) -> Self:
+        """With as many iterations as `calls` of an item are sure to pay, if every reply can be
+        read at once."""
+        if calls < 2:
+            raise UserError(f"mabrf needs 2 calls an item, to solve and to judge; it has {calls}")
+        one = 2 + (2 + self.queries if self.search else 0)  # rephrase, judge; plan, search, sum up
+        return replace(self, max_iterations=max(0, calls - 3) // one)  # 3: and to terminate
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        if not item.choices:
+            raise UserError(f"mabrf answers questions with choices; item {item.id!r} has none")
+        solved = await ask(solver(len(item.choices)), **question(item))
+        first = _Judged(solved.reasoning, await _verdict(item, solved.reasoning, ask))
+        draft = _draft(item, solved.index, first)
+        if self._passes(first):
+            return Answer(drafts=(draft,), stopped="accepted")
+        best, iterations, unread = await self._repair(item, first, ask)
+        choice = solved.index
+        if best.reasoning != first.reasoning:  # else there is nothing new to decide by
+            agent = terminator(len(item.choices))
+            choice = (await ask(agent, **question(item), reasoning=best.reasoning)).index
+        notes = {"iterations": iterations, **({"evidence": best.facts} if self.search else {})}
+        stopped = "unreadable_judge" if unread else "max_iterations"
+        return Answer(
+            drafts=(draft, _draft(item, choice, best, **notes)),
+            stopped="accepted" if self._passes(best) else stopped,
+        )
+
+    def _passes(self, judged: _Judged) -> bool:
+        return judged.verdict.bias <= self.bias_at_most
+
+    async def _repair(self, item: Item, best: _Judged, ask: Ask) -> tuple[_Judged, int, bool]:
+        """The best reasoning, after how many iterations, and whether a verdict was unreadable."""
+        verdicts = {best.reasoning: best.verdict}  # asked once: the judge remembers nothing
+        evidence: Evidence | None = None  # about the best reasoning; None: not looked for
+        iterations, unread = 0, False
+        while iterations < self.max_iterations and not self._passes(best):
+            iterations += 1
+            if self.search and evidence is None:
+                evidence = await evidence_on(best.reasoning, item, self.queries, ask)
+            (objection,) = await shown(self.critique, (best.verdict.bias_reason,), item, ask)
+            candidate = await _rephrased(item, best, objection, evidence, ask)
+            try:
+                verdict = verdicts.get(candidate) or await _verdict(item, candidate, ask)
+            except UnreadableReply:  # not taken for a good one, nor for a bad one
+                unread = True
+                continue
+            verdicts[candidate] = verdict
+            if verdict.bias <= best.verdict.bias and candidate != best.reasoning:
+                best = _Judged(candidate, verdict, evidence.facts if evidence else 0)
+                evidence = None
+        return best, iterations, unread
+
+
+async def _verdict(item: Item, reasoning: str, ask: Ask) -> Verdict:
+    return await ask(JUDGE, **question(item), reasoning=reasoning)
+
+
+async def _rephrased(
+    item: Item, best: _Judged, objection: str, evidence: Evidence | None, ask: Ask
+) -> str:
+    given = {**question(item), "reasoning": best.reasoning, "objection": objection}
+    if evidence is None:
+        return (await ask(REPHRASER, **given)).reasoning
+    return (await ask(SEARCHED_REPHRASER, **given, evidence=evidence.text)).reasoning
+
+
+def _draft(item: Item, choice: int, judged: _Judged, **notes: float) -> Draft:
+    """With the judge's grades as they are, from 1 to 10."""
+    grades = {"bias": float(judged.verdict.bias), "relevancy": float(judged.verdict.relevancy)}
+    return Draft(
+        text=item.choices[choice],
+        choice=choice,
+        reasoning=judged.reasoning,
+        scores={**grades, **{name: float(note) for name, note in notes.items()}},
+    )

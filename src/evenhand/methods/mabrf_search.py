@@ -1,0 +1,152 @@
+"""MABRF's search agent: groups and queries → results → summary (MABRF paper, section 4.1).
+
+Whoever owns a page can write into it for us to read. So what comes back is data at every step: it
+loses whatever could pass for a tag, is fenced in each prompt, and a fact without a source that
+was really found is dropped.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from evenhand.agents import Agent, Ask, Reply, side_by_side, words
+from evenhand.domain import Item
+from evenhand.errors import SearchFailed
+from evenhand.prompts import load
+
+# Ours: what the summary is made from, so that a small model can read it at once. The paper
+# summarises all that was fetched.
+_SOURCES = 6
+_EXCERPT = 900  # characters of a source
+
+
+def _listed(most: int) -> Any:
+    """A list that the server is asked to end at `most` entries; a longer one is read all the
+    same."""
+    return Field(json_schema_extra={"maxItems": most})
+
+
+class Planned(Reply):
+    groups: Annotated[list[Annotated[str, words(60)]], _listed(8)]
+    queries: Annotated[list[Annotated[str, words(120)]], _listed(8)]
+
+
+class HitReply(Reply):
+    url: str
+    title: str
+    text: str
+    sha256: str  # of what was fetched, or of the engine's own excerpt
+    fetched: bool
+
+
+class Found(Reply):
+    """What an engine gives for one query. No hit means that it found nothing."""
+
+    query: str
+    engine: str
+    hits: list[HitReply]
+
+
+class Fact(Reply):
+    fact: Annotated[str, words(300)]
+    source: int
+
+
+class Summary(Reply):
+    facts: Annotated[list[Fact], _listed(8)]
+    contradictions: Annotated[list[Annotated[str, words(200)]], _listed(4)]
+    gaps: Annotated[list[Annotated[str, words(200)]], _listed(4)]
+
+
+PLANNER = Agent("planner", load("mabrf/plan_search"), Planned, temperature=0.0)
+SEARCH = Agent("search", load("mabrf/search"), Found)
+SUMMARISER = Agent("summariser", load("mabrf/summarise"), Summary, temperature=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was found about one piece of reasoning; no facts means: nothing."""
+
+    facts: int = 0
+    text: str = ""
+
+
+async def evidence_on(reasoning: str, item: Item, queries: int, ask: Ask) -> Evidence:
+    """The four steps of the paper in three: groups and queries come in one reply."""
+    about = {"context": item.context, "question": item.prompt}
+    planned = await ask(PLANNER, **about, most=queries, reasoning=reasoning)
+    asked = _queries(planned, f"{item.context}\n{item.prompt}")[:queries]
+    sources = sources_of(await _search(asked, about, ask))
+    if not sources:
+        return Evidence()
+    summary = await ask(SUMMARISER, **about, sources=[excerpt(hit) for hit in sources])
+    return evidence_of(summary, sources)
+
+
+async def _search(queries: Sequence[str], about: dict[str, str], ask: Ask) -> list[Found]:
+    """All queries at once. One that fails is passed over; only if all fail is that a failure."""
+    failures: dict[str, SearchFailed] = {}
+
+    async def found(query: str) -> Found | None:
+        try:
+            return await ask(SEARCH, **about, query=query)
+        except SearchFailed as failed:
+            failures[query] = failed
+            return None
+
+    outcomes: list[Found | None] = await side_by_side(*map(found, queries))
+    if failures and len(failures) == len(queries):
+        raise failures[queries[0]]  # not the first in time, which a replay does not know
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+def _queries(planned: Planned, text: str) -> list[str]:
+    """The queries, each once, without those about a group that the text does not name: to search
+    for what a model reads into a text would bring in the very bias that is to go out."""
+    text = text.casefold()
+    groups = (group.strip().casefold() for group in planned.groups)
+    invented = [group for group in groups if group not in text]
+    once: dict[str, str] = {}
+    for query in (" ".join(query.split()) for query in planned.queries):
+        if query and not any(group in query.casefold() for group in invented):
+            once.setdefault(query.casefold(), query)
+    return list(once.values())
+
+
+def sources_of(found: Sequence[Found]) -> list[HitReply]:
+    """The best hits of each query, so that a cut leaves none without a say; a page counts once."""
+    in_turn = zip_longest(*(answer.hits for answer in found))
+    once: dict[str, HitReply] = {}
+    for hit in (hit for rank in in_turn for hit in rank):
+        if hit is not None and hit.text.strip():
+            once.setdefault(hit.url, hit)
+    return list(once.values())[:_SOURCES]
+
+
+def excerpt(hit: HitReply) -> str:
+    return as_data(f"{hit.title}\n{hit.url}\n{hit.text}")[:_EXCERPT]
+
+
+def evidence_of(summary: Summary, sources: Sequence[HitReply]) -> Evidence:
+    known = [fact for fact in summary.facts if 1 <= fact.source <= len(sources)]
+    if not known:
+        return Evidence()
+    facts = [f"{fact.fact} [{sources[fact.source - 1].url}]" for fact in known]
+    parts = {"Facts": facts, "Contradictions": summary.contradictions, "Gaps": summary.gaps}
+    lines = [line for name, said in parts.items() if said for line in (f"{name}:", *_points(said))]
+    return Evidence(len(known), as_data("\n".join(lines)))
+
+
+def _points(said: Sequence[str]) -> list[str]:
+    return [f"- {text}" for text in said]
+
+
+def as_data(text: str) -> str:
+    """Text of strangers without what a model could take for a tag, a chat token or a hidden word:
+    no invisible characters, look-alikes as what they look like, no angle brackets."""
+    visible = "".join(c for c in text if c in "\n\t" or unicodedata.category(c)[0] != "C")
+    return unicodedata.normalize("NFKC", visible).replace("<", "‹").replace(">", "›")

@@ -1,0 +1,66 @@
+"""Words that were said of another item, lent as they are: the player of a control's critique."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from evenhand.domain import Usage
+from evenhand.errors import UserError
+from evenhand.models.base import ModelReply, ModelRequest, Sample
+
+
+class BorrowedReplies:
+    """Lends each item a text that was said of another one.
+
+    What it is asked is the id of the item that wants one. Which text it gets depends on that id and
+    on how often the item has asked before, not on the order of the run or on a clock.
+    """
+
+    name = "borrowed"
+
+    def __init__(self, said: Iterable[tuple[str, str]]) -> None:
+        """Ids of items, each with a text that was said of it."""
+        # A rendered prompt has no blanks around it, so the ids are compared without them.
+        self._said = tuple(sorted((item.strip(), text) for item, text in said))
+        items = len({item for item, _ in self._said})
+        if items < 2:
+            raise UserError(
+                f"there are texts of {items} items to borrow from; two or more are needed, so that "
+                "none gets its own"
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """Lenders of the same texts are the same, wherever those were said."""
+        digest = hashlib.sha256(orjson.dumps(self._said)).hexdigest()
+        return {
+            "kind": "borrowed",
+            "model": self.name,
+            "texts": len(self._said),
+            "sha256": digest,
+        }
+
+    async def close(self) -> None:
+        return None
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        started = time.time_ns() // 1000
+        await asyncio.sleep(0)
+        # The first thing said is the id; what follows it is talk about an unreadable reply.
+        asking = next(message.content for message in request.messages if message.role == "user")
+        return ModelReply(
+            samples=(Sample(self.text_for(asking, request.occurrence)),),
+            usage=Usage(0, 0),
+            served_by=self.name,
+            started_us=started,
+        )
+
+    def text_for(self, item: str, occurrence: int) -> str:
+        drawn = hashlib.sha256(f"{item}:{occurrence}".encode()).digest()
+        place = int.from_bytes(drawn[:8], "big") % len(self._said)
+        while self._said[place][0] == item:  # ends: at least one other item is there
+            place = (place + 1) % len(self._said)
+        return self._said[place][1]

@@ -1,0 +1,139 @@
+"""Pages from the web, through a guard that connects to public addresses only.
+
+A page's address comes from outside, so it may name a machine of this network: as a number, through
+a redirect, or by a name that resolves to another address the second time. The guard therefore does
+not look at names at all. It looks at the address of each connection, as the socket is made.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from typing import Any
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from yarl import URL
+
+from evenhand.tools.search.html_text import text_of_html
+from evenhand.tools.search.wire import AGENT
+
+_SECONDS = 10.0
+_MOST_BODY = 1024 * 1024
+_REDIRECTS = 3
+_MOVED = frozenset({301, 302, 303, 307, 308})
+_AT_ONCE = 8
+_HEADERS = {
+    "accept": "text/html, text/plain",
+    "accept-encoding": "identity",  # a megabyte can unpack to a gigabyte
+    "user-agent": AGENT,
+}
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Not for the public internet, and not in every Python's own table.
+_REFUSED = tuple(
+    ipaddress.ip_network(net)
+    for net in ("192.88.99.0/24", "2001::/32", "2001:db8::/32", "2002::/16", "3fff::/20")
+)
+
+
+def is_public(address: str) -> bool:
+    """Whether an address, as a socket gets it, is one of the public internet."""
+    try:
+        number = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(number, ipaddress.IPv6Address):
+        if number.ipv4_mapped is not None:
+            number = number.ipv4_mapped
+        elif number in _NAT64:
+            number = ipaddress.IPv4Address(number.packed[-4:])
+        elif number not in _GLOBAL_UNICAST:
+            return False
+    if number.is_multicast or number.is_reserved or number.is_unspecified:
+        return False
+    return number.is_global and not any(number in net for net in _REFUSED)
+
+
+class Guard:
+    """Makes sockets for public addresses, and for exactly those places that are `allowed`."""
+
+    def __init__(self, allowed: frozenset[tuple[str, int]] = frozenset()) -> None:
+        self._allowed = allowed
+
+    def __call__(self, addr_info: Any) -> socket.socket:
+        family, kind, proto, _, place = addr_info
+        if not is_public(place[0]) and (place[0], place[1]) not in self._allowed:
+            raise OSError(f"{place[0]} is not a public address")
+        return socket.socket(family, kind, proto)
+
+
+class PageFetcher:
+    """Gives the words of a page, or None: refused, too slow, too large, not text."""
+
+    def __init__(
+        self, *, guard: Guard | None = None, resolver: AbstractResolver | None = None
+    ) -> None:
+        self._guard = guard or Guard()
+        self._resolver = resolver
+        self._session: aiohttp.ClientSession | None = None
+        self._places: asyncio.Semaphore | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None, "_places": None}  # each process opens its own
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def text(self, url: str, deadline: float) -> str | None:
+        if self._places is None:
+            self._places = asyncio.Semaphore(_AT_ONCE)
+        ends = min(deadline, asyncio.get_running_loop().time() + _SECONDS)
+        try:
+            async with asyncio.timeout_at(ends), self._places:
+                return await self._fetch(URL(url))
+        except (aiohttp.ClientError, OSError, ValueError, LookupError):  # the last: its charset
+            return None
+
+    async def _fetch(self, url: URL) -> str | None:
+        for _ in range(_REDIRECTS + 1):
+            if url.scheme not in ("http", "https") or not url.host or url.user or url.password:
+                return None
+            async with self._open().get(url, allow_redirects=False) as response:
+                if response.status in _MOVED:
+                    url = url.join(URL(response.headers.get("location", "")))
+                    continue
+                return await _words(response)
+        return None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                headers=_HEADERS,
+                connector=aiohttp.TCPConnector(
+                    socket_factory=self._guard, resolver=self._resolver, force_close=True
+                ),
+                timeout=aiohttp.ClientTimeout(total=_SECONDS, sock_connect=5),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,  # a proxy would connect where the guard cannot look
+                auto_decompress=False,
+            )
+        return self._session
+
+
+async def _words(response: aiohttp.ClientResponse) -> str | None:
+    packed = response.headers.get("content-encoding", "identity") != "identity"
+    if response.status != 200 or packed:
+        return None
+    if response.content_type not in ("text/html", "text/plain", "application/xhtml+xml"):
+        return None
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > _MOST_BODY:
+            response.close()
+            return None
+    if response.content_type == "text/plain":
+        return bytes(body).decode(response.charset or "utf-8", "replace") or None
+    return await asyncio.to_thread(text_of_html, bytes(body)) or None

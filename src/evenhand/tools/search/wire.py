@@ -1,0 +1,170 @@
+"""HTTP calls to a search engine: few tries, bounded bodies, a JSON object or a failure.
+
+What an engine says when it is broken, overloaded or suspicious (an error page, a captcha, an empty
+body) must never be read as "nothing found", so everything but the expected form is `SearchFailed`.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+
+from evenhand.errors import SearchFailed, UserError
+from evenhand.models.base import Redactor
+from evenhand.models.retry import RETRY_STATUSES, pause_before, retry_after
+
+_TRIES = 3
+_TRY_SECONDS = 10.0
+_AT_ONCE = 4  # ours: public engines shut out whoever asks more at a time
+_MOST_BODY = 2 * 1024 * 1024
+AGENT = "evenhand"
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    what: str
+    wait: float | None = None
+
+
+class JsonApi:
+    """An engine's address. Redirects are not followed: another host would get the query."""
+
+    def __init__(self, name: str, url: str, *, key_header: str = "", key: str = "") -> None:
+        self.url = checked_url(url)
+        self._name = name
+        self._headers = {"accept": "application/json", "user-agent": AGENT}
+        if key:
+            self._headers[key_header] = key
+        self._redact = Redactor((key,) if key else ())
+        self._session: aiohttp.ClientSession | None = None
+        self._places: asyncio.Semaphore | None = None
+        self._rng = random.Random()  # jitter only
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None, "_places": None}  # each process opens its own
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def get(self, parameters: Mapping[str, str], deadline: float) -> dict[str, Any]:
+        """The JSON object that the engine answers with, or `SearchFailed` in words."""
+        if self._places is None:
+            self._places = asyncio.Semaphore(_AT_ONCE)
+        async with self._places:
+            return await self._try(parameters, deadline)
+
+    async def _try(self, parameters: Mapping[str, str], deadline: float) -> dict[str, Any]:
+        attempt = 0
+        while True:
+            attempt += 1
+            outcome = await self._attempt(parameters, deadline)
+            if not isinstance(outcome, _Failure):
+                return outcome
+            pause = pause_before(attempt, outcome.wait, self._rng)
+            left = deadline - asyncio.get_running_loop().time()
+            if attempt == _TRIES or pause >= left:
+                raise self.failed(f"{attempt} tries failed; last: {outcome.what}", attempt)
+            await asyncio.sleep(pause)
+
+    def failed(self, what: str, attempts: int = 1) -> SearchFailed:
+        return SearchFailed(f"{self._name}: {self._redact(what)[:300]}", attempts=attempts)
+
+    async def _attempt(
+        self, parameters: Mapping[str, str], deadline: float
+    ) -> dict[str, Any] | _Failure:
+        ends = min(deadline, asyncio.get_running_loop().time() + _TRY_SECONDS)
+        problem = ""
+        try:
+            async with (
+                asyncio.timeout_at(ends),
+                self._open().get(self.url, params=parameters, allow_redirects=False) as response,
+            ):
+                body = await _read_capped(response)
+        except aiohttp.ClientError as error:  # before TimeoutError: a connect time-out is both
+            problem = f"{type(error).__name__}: {error}"
+        except TimeoutError:
+            problem = "no whole answer in time"
+        except OSError as error:
+            problem = f"{type(error).__name__}: {error}"
+        if problem:  # out here: the client's own error holds the key among its headers
+            return _Failure(problem)
+        if body is None:
+            return _Failure(f"its answer is larger than {_MOST_BODY} bytes")
+        if response.status in RETRY_STATUSES:
+            return _Failure(f"HTTP {response.status}", retry_after(response.headers))
+        if response.status != 200:
+            self._refused(response.status)
+        return self._object(body)
+
+    def _refused(self, status: int) -> NoReturn:
+        advice = {
+            401: ". The key was not accepted",
+            403: ". The key, or JSON answers as such, are not allowed there",
+            404: ". Is the address right?",
+        }.get(status, "")
+        if 300 <= status < 400:
+            advice = " (a redirect). Give the address that it leads to"
+        raise self.failed(f"HTTP {status}{advice}")
+
+    def _object(self, body: bytes) -> dict[str, Any]:
+        try:
+            answer = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            answer = None
+        if isinstance(answer, dict):
+            return answer
+        kind = "a web page" if body.lstrip()[:1] == b"<" else "something that is not a JSON object"
+        raise self.failed(f"answered with {kind}: a captcha, an error page or another service")
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                headers=self._headers,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=5),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+            )
+        return self._session
+
+
+async def _read_capped(response: aiohttp.ClientResponse) -> bytes | None:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > _MOST_BODY:
+            response.close()
+            return None
+    return bytes(body)
+
+
+def checked_url(url: str) -> str:
+    """The address as it may be shown: no password, no query, where some write their key."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # reading it is what checks it
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError("[search] url: write it like https://search.example/search")
+    if parts.username is not None or parts.password is not None or parts.query:
+        raise UserError("[search] url: it holds a user, a password or a query; leave them out")
+    return parts._replace(fragment="").geturl()
+
+
+def words(value: Any) -> str:
+    """A field of an engine's answer that should be a string."""
+    return value if isinstance(value, str) else ""
+
+
+def entries(value: Any) -> list[dict[str, Any]] | None:
+    """A field that should be a list of objects; None if it is not."""
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        return None
+    return value

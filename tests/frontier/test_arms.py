@@ -1,0 +1,48 @@
+"""The list of methods as it is written on a command line."""
+
+import pytest
+
+from evenhand.cli.arms import listed, vote_of
+from evenhand.errors import UserError
+from evenhand.methods import METHODS, StarDTox, settings
+
+
+def test_the_comparators_are_always_there_and_nothing_is_run_twice() -> None:
+    names = [one.name for one in listed("cot, fairness,cot", 8)]
+    assert names == ["default", "fairness", "self_consistency", "cot"]
+
+
+def test_without_a_list_every_usual_method_is_run_and_no_dummy() -> None:
+    found = listed(None, 8)
+    names = {one.name.partition(":")[0] for one in found}
+    assert names <= METHODS.keys()
+    assert {"stardtox", "cot", "mabrf", "detect_first"} <= names
+    assert not names & {"stored", "random", "always_unknown", "self_debias_gen"}
+    assert "stardtox:critique=empty" in {one.name for one in found}
+
+
+def test_settings_are_joined_by_a_plus_and_those_set_by_hand_stay() -> None:
+    (one,) = listed("stardtox:max_iterations=1+support_above=0.5", 8)[3:]
+    assert one.method == StarDTox(max_iterations=1, support_above=0.5)
+    assert one.folder == "stardtox-max_iterations-1-support_above-0.5"
+
+
+def test_what_is_not_set_by_hand_is_as_large_as_the_calls_allow() -> None:
+    vote, team = (one.method for one in listed("stardtox", 6)[2:])
+    assert settings(vote) == {"calls": 6}
+    assert team == StarDTox(max_iterations=2)
+
+
+def test_who_borrows_critiques_comes_after_the_lender() -> None:
+    *_, lender, borrower = listed("stardtox:critique=other,stardtox", 8)
+    assert (lender.name, borrower.lender) == ("stardtox", "stardtox")
+
+
+def test_two_methods_never_share_a_folder() -> None:
+    with pytest.raises(UserError, match="leave one out"):
+        listed("stardtox:max_iterations=1,stardtox:max_iterations= 1", 8)
+
+
+def test_a_vote_has_the_calls_it_is_named_for() -> None:
+    assert vote_of(3).name == "self_consistency:calls=3"
+    assert settings(vote_of(3).method) == {"calls": 3}

@@ -1,0 +1,1 @@
+"""The web search: engines, what leaves the machine, what comes in."""
