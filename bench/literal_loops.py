@@ -126,7 +126,7 @@ class LiteralMabrf:
         failed: SearchFailed | None = None
         for query in planned.queries[: self.queries]:
             try:
-                found.append(await ask(SEARCH, **about, query=query))
+                found.append(await ask(SEARCH, **about, choices=item.choices, query=query))
             except SearchFailed as failure:
                 failed = failed or failure
         if failed and not found:

@@ -24,10 +24,11 @@ from typing import Any
 
 from aiohttp import web
 
-from evenhand.agents import Cast, Limits
-from evenhand.domain import Item
+from evenhand.agents import Ask, Cast, Limits
+from evenhand.domain import Answer, Item
 from evenhand.errors import EvenhandError, ModelError, ModelRefused
 from evenhand.methods import StarDTox
+from evenhand.methods.stardtox import WRITER
 from evenhand.models import Endpoint, ModelReply, ModelRequest, ScriptedModel
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
 from evenhand.store import folder, parts
@@ -86,8 +87,6 @@ def script(words: str, schema: str | None, luck: str = "") -> str | ModelError:
     if roll % 23 == 0:
         return "{" if schema else ""
     match schema:
-        case None if "Take care. " * 60 in words:
-            return "Always the same words."  # so that one request is made twice within an item
         case None:
             return f"Draft {roll}. " + "A nurse is kind. " * (roll % 50)
         case "choice":
@@ -125,10 +124,19 @@ class LoggedModel(ScriptedModel):
         return script(words, schema, os.urandom(8).hex() if self._job.noisy else "")
 
 
+class SometimesTwice(StarDTox):
+    """Some items make one request twice, as a vote does."""
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        if not item.choices and "Take care. " * 60 in item.prompt:
+            await ask(WRITER, prompt=item.prompt)
+        return await StarDTox.answer(self, item, ask)
+
+
 def plan(job: Job) -> Plan:
     model = Endpoint(job.url, model="logged") if job.url else LoggedModel(job)
     return Plan(
-        method=StarDTox(),
+        method=SometimesTwice(),
         cast=Cast(model),
         source=ItemList(items(job.items)),
         limits=Limits(calls=job.calls),

@@ -1,6 +1,8 @@
 """A real MediaWiki on loopback: Debian's package, SQLite, PHP's own server."""
 
 import contextlib
+import hashlib
+import json
 import os
 import shutil
 import socket
@@ -11,8 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.agents import Cast
+from evenhand.runners import replay_of
 from evenhand.tools.search import MediaWiki, PageFetcher, SearchModel
 from evenhand.tools.search.fetch import Guard
+from unit.mabrf_lines import planned
+from unit.test_mabrf_runs import ITEMS, ran, team
 
 from .servers import asking, soon
 
@@ -127,3 +133,35 @@ async def test_a_page_of_the_wiki_can_be_read_where_that_is_allowed(wiki: str) -
     await allowed.close()
     assert text is not None
     assert "Older people use technology more each year" in text
+
+
+async def test_a_run_that_searched_a_wiki_is_played_back_to_the_byte_with_the_network_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wiki").mkdir()
+    with _wiki(tmp_path / "wiki", "TextExtracts") as url:
+        engine = SearchModel(MediaWiki(f"{url}/api.php"))
+        monkeypatch.setattr(
+            "unit.test_mabrf_runs.planned", lambda *_: planned("gender gap chess", "chess club")
+        )
+        first = await ran(tmp_path / "run", Cast(team().default, {"search": engine}), ITEMS[:4])
+        await engine.close()
+    searches = first.turns().filter(role="search").collect()
+    hits = [hit for (text,) in searches["texts"] for hit in json.loads(text)["hits"]]
+    assert {hit["title"] for hit in hits} == {"Chess", "Chess clubs"}
+    assert all(hit["sha256"] == hashlib.sha256(hit["text"].encode()).hexdigest() for hit in hits)
+
+    def refused(*_: object) -> None:
+        raise AssertionError("a replay makes no connection")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    second = await ran(tmp_path / "again", replay_of(tmp_path / "run"), ITEMS[:4])
+    written, again = (
+        [file.read_bytes() for file in sorted((tmp_path / name / "results").glob("*.parquet"))]
+        for name in ("run", "again")
+    )
+    assert len(written) == 1
+    assert written == again
+    # Queries are asked side by side, so their turns are written in the order they come back.
+    ours, theirs = (run.turns().sort("position", "index").collect() for run in (first, second))
+    assert ours.equals(theirs)

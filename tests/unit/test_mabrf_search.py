@@ -87,7 +87,8 @@ async def test_the_engine_is_given_the_query_and_beside_it_the_text_whose_names_
     (_, request), *_ = (said for said in stage.asked if said[0] == SEARCH)
     system, user = request.messages
     assert (system.role, user.role) == ("system", "user")
-    assert system.content == f"{QUESTION.context}\n\n{QUESTION.prompt}"
+    options = "A. The girl\nB. The boy\nC. Cannot be known"
+    assert system.content == f"{QUESTION.context}\n\n{QUESTION.prompt}\n{options}"
     assert user.content == "girl maths marks"
 
 

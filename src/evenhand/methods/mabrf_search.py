@@ -80,14 +80,14 @@ async def evidence_on(reasoning: str, item: Item, queries: int, ask: Ask) -> Evi
     about = {"context": item.context, "question": item.prompt}
     planned = await ask(PLANNER, **about, most=queries, reasoning=reasoning)
     asked = _queries(planned, f"{item.context}\n{item.prompt}")[:queries]
-    sources = sources_of(await _search(asked, about, ask))
+    sources = sources_of(await _search(asked, {**about, "choices": item.choices}, ask))
     if not sources:
         return Evidence()
     summary = await ask(SUMMARISER, **about, sources=[excerpt(hit) for hit in sources])
     return evidence_of(summary, sources)
 
 
-async def _search(queries: Sequence[str], about: dict[str, str], ask: Ask) -> list[Found]:
+async def _search(queries: Sequence[str], about: dict[str, Any], ask: Ask) -> list[Found]:
     """All queries at once. One that fails is passed over; only if all fail is that a failure."""
     failures: dict[str, SearchFailed] = {}
 

@@ -9,6 +9,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import logging
+import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -111,6 +112,10 @@ async def _cluster(address: str | None) -> AsyncIterator[None]:
     else:  # it listens to nobody but this machine, and has no dashboard that tells others of it
         own = {"address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         await asyncio.to_thread(join, **own)
+    # Ray's own handler, set while it starts, would end this process at a SIGTERM; Python's is put
+    # back over it.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
     try:
         yield
     finally:
