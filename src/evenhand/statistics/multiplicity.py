@@ -8,7 +8,7 @@ An endpoint without a p-value still belongs to its family: count it in as 1.
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import false_discovery_control
+import scipy
 
 from evenhand.errors import UserError
 from evenhand.statistics._shared import FloatArray
@@ -38,7 +38,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
     empty family stays empty.
     """
     raw = _family(p_values)
-    return _at_least(raw, false_discovery_control(raw)) if raw.size else ()
+    return _at_least(raw, scipy.stats.false_discovery_control(raw)) if raw.size else ()
 
 
 def bonferroni(p_values: Sequence[float]) -> tuple[float, ...]:

@@ -5,8 +5,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.stats import binomtest
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import ROUNDING, FloatArray, finite
@@ -77,7 +77,7 @@ def mcnemar_p(fixed: int, broken: int) -> float:
         raise UserError(f"counts cannot be negative: fixed {fixed}, broken {broken}")
     if fixed + broken == 0:
         return 1.0
-    return float(binomtest(fixed, fixed + broken, 0.5).pvalue)
+    return float(scipy.stats.binomtest(fixed, fixed + broken, 0.5).pvalue)
 
 
 def sign_flip(

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy.stats import binomtest
+import scipy  # its stats are loaded when first used: that takes most of a second
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import open_share, probability
@@ -51,7 +51,7 @@ def binomial_p(events: int, n: int, null: float = 0.5) -> float:
     Ties are no trials: leave them out of n and report their number.
     """
     _check(events, n)
-    return float(binomtest(events, n, probability(null, "null")).pvalue)
+    return float(scipy.stats.binomtest(events, n, probability(null, "null")).pvalue)
 
 
 def zero_event_upper(n: int, confidence: float = 0.95) -> float:
@@ -76,7 +76,9 @@ def _interval(
     events: int, n: int, confidence: float, method: Literal["wilson", "exact"]
 ) -> Proportion:
     _check(events, n)
-    found = binomtest(events, n).proportion_ci(open_share(confidence, "confidence"), method)
+    found = scipy.stats.binomtest(events, n).proportion_ci(
+        open_share(confidence, "confidence"), method
+    )
     return Proportion(
         estimate=events / n,
         low=float(found.low),

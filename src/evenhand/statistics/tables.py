@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc
-from scipy.stats import chi2_contingency, fisher_exact, rankdata
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import IntArray, counts
@@ -56,8 +56,8 @@ def chi_square(table: Table, *, yates: bool = False) -> ChiSquare:
     cells, dropped = _without_empty(counts(table))
     if yates and cells.shape != (2, 2):
         raise UserError("Yates' correction is for 2 × 2 tables only")
-    plain = chi2_contingency(cells, correction=False)
-    shown = chi2_contingency(cells, correction=True) if yates else plain
+    plain = scipy.stats.chi2_contingency(cells, correction=False)
+    shown = scipy.stats.chi2_contingency(cells, correction=True) if yates else plain
     n, least = int(cells.sum()), min(cells.shape) - 1
     return ChiSquare(
         chi2=float(shown.statistic),
@@ -91,7 +91,7 @@ def fisher_p(table: Table) -> float:
     cells = _two_by_two(table)
     if not (cells.any(axis=0).all() and cells.any(axis=1).all()):
         raise Undefined("an empty row or column: only one table has these margins")
-    return float(fisher_exact(cells).pvalue)
+    return float(scipy.stats.fisher_exact(cells).pvalue)
 
 
 def friedman(scores: Sequence[Sequence[float]] | ArrayLike) -> Friedman:
@@ -108,7 +108,7 @@ def friedman(scores: Sequence[Sequence[float]] | ArrayLike) -> Friedman:
         raise Undefined(f"a Friedman test needs blocks of two or more scores, not {cells.shape}")
     if not np.isfinite(cells).all():
         raise Undefined("a score is missing; leave its whole block out and report the coverage")
-    ranks = np.asarray(rankdata(cells, axis=1), dtype=np.float64)
+    ranks = np.asarray(scipy.stats.rankdata(cells, axis=1), dtype=np.float64)
     blocks, k = ranks.shape
     sums = ranks.sum(axis=0)
     spread = float((ranks**2).sum()) - blocks * k * (k + 1) ** 2 / 4
