@@ -43,12 +43,12 @@ Out = Annotated[
 EngineName = Annotated[Engine, typer.Option("--engine", help="This process, or a Ray cluster.")]
 Actors = Annotated[
     int | None,
-    typer.Option(min=1, help="Processes of the Ray engine.  [default: one per core]"),
+    typer.Option(min=1, help="Processes of the Ray engine. Default: one per core."),
 ]
 PriceFile = Annotated[
     Path | None,
     typer.Option(
-        "--prices", help="A TOML file of prices per model.  [default: [prices] in the config]"
+        "--prices", help="A TOML file of prices per model. Default: the prices in the config."
     ),
 ]
 MaxCost = Annotated[

@@ -24,7 +24,7 @@ ModelName = Annotated[
 ]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", help="A config file.  [default: evenhand.toml, if there is one]"),
+    typer.Option("--config", help="A config file. Default: evenhand.toml, if there is one."),
 ]
 MethodName = Annotated[str, typer.Option("--method", help="One of those `evenhand methods` lists.")]
 Settings = Annotated[
@@ -32,7 +32,7 @@ Settings = Annotated[
     typer.Option("--set", help="A setting of the method, as name=value. May be repeated."),
 ]
 ReplyTokens = Annotated[
-    int | None, typer.Option(min=16, help="The longest reply, in tokens.  [default: 1024]")
+    int | None, typer.Option(min=16, help="The longest reply, in tokens. Default: 1024.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 

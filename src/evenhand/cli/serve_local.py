@@ -21,7 +21,7 @@ def serve_local(
     slots: Annotated[int, typer.Option(min=1, help="Requests answered at once.")] = 4,
     context: Annotated[int, typer.Option(min=512, help="Tokens of context per slot.")] = 4096,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="CPU threads.  [default: all cores but one]")
+        int | None, typer.Option(min=1, help="CPU threads. Default: all cores but one.")
     ] = None,
 ) -> None:
     """Serve a model on this machine with llama.cpp, until Ctrl-C.

@@ -129,7 +129,7 @@ def _flips(before: pl.DataFrame, after: pl.DataFrame) -> dict[str, Any]:
             "p_mcnemar": mcnemar_p(moved.fixed, moved.broken),
             "transitions": rows.group_by("state", "state_after")
             .len()
-            .sort("len", descending=True)
+            .sort("len", "state", "state_after", descending=[True, False, False])
             .rows(named=True),
         }
     return found
