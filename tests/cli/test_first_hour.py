@@ -1,6 +1,7 @@
 """Every error on a new user's way says what to do next."""
 
 import json
+import socket
 import subprocess
 from pathlib import Path
 
@@ -18,6 +19,7 @@ COMMANDS = (
     ["mitigate"],
     ["measure"],
     ["compare"],
+    ["frontier"],
     ["plan"],
     ["methods"],
     ["runs", "show"],
@@ -44,6 +46,13 @@ def _says(ran: subprocess.CompletedProcess[str], *expected: str) -> None:
 def test_no_endpoint_says_how_to_start_one(evenhand: Run) -> None:
     ran = evenhand("answer", "hello", "--base-url", "http://127.0.0.1:9/v1")
     _says(ran, "nothing answers at http://127.0.0.1:9/v1", "evenhand serve-local", "--base-url")
+
+
+def test_a_second_server_on_the_same_port_is_refused(evenhand: Run) -> None:
+    """llama.cpp would share it, and calls would go to either model."""
+    with socket.create_server(("127.0.0.1", 0)) as first:
+        port = str(first.getsockname()[1])
+        _says(evenhand("serve-local", "--port", port), f"port {port} already", "--port")
 
 
 def test_a_port_of_something_else_says_so(evenhand: Run, tmp_path: Path) -> None:

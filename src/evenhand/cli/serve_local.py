@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import signal
+import socket
 import threading
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,6 +36,7 @@ def serve_local(
     weights = gguf or bundled_weights()
     if not weights.is_file():
         raise UserError(f"{weights} is not a file; --gguf wants the path of a .gguf file")
+    _require_free(port)
     name = "smollm2" if gguf is None else weights.stem
     err.print(f"loading {weights.name} …")
     parameters = _parameters(engine, weights, name)
@@ -86,6 +88,15 @@ def _parameters(engine: Any, weights: Path, name: str) -> Any:
     parameters.ui = False
     parameters.verbosity = 0
     return parameters
+
+
+def _require_free(port: int) -> None:
+    """llama.cpp shares a port with whoever listens there already: calls would go to either."""
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            raise UserError(
+                f"something listens at port {port} already; end it, or choose another --port"
+            )
 
 
 def _wait_for_signal() -> None:
