@@ -21,7 +21,7 @@ CLUSTER = tests/cluster
 STORE = tests/object_store tests/kernel_runs
 REAL = tests/real
 TIMED = tests/crash $(TIMED_FAULTS:%=tests/faults/test_%.py)
-TIMED_FAULTS = adaptive_concurrency retry_after total_deadline upstream_faults
+TIMED_FAULTS = adaptive_concurrency hostile_output retry_after total_deadline upstream_faults
 APART = $(CLUSTER) $(STORE) $(REAL) $(TIMED)
 
 test:

@@ -21,7 +21,11 @@ from loopback.http import Call, Line
 
 from .servers import Answer, asking, saying, searxng_results, serving, soon
 
-ABOUT = {"context": "Jamal Washington is a teacher.", "question": "Who is good at maths?"}
+ABOUT = {
+    "context": "Jamal Washington is a teacher.",
+    "question": "Who is good at maths?",
+    "choices": ("Yes", "No"),
+}
 
 
 async def reply_of(model: SearchModel, query: str = "wage gap") -> Any:
