@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar
 from evenhand.agents import Agent, Ask, Reply, words
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import SearchFailed
-from evenhand.methods.baselines.single_prompt import question
+from evenhand.methods.baselines.drafts import PLAIN_CHOICE
+from evenhand.methods.baselines.single_prompt import choice_agent, question
 from evenhand.methods.mabrf import (
     JUDGE,
     REPHRASER,
@@ -28,9 +29,10 @@ from evenhand.methods.mabrf_search import (
     excerpt,
     sources_of,
 )
-from evenhand.methods.stardtox import SUPPORT_JUDGE, choice_reviser
-from evenhand.methods.stardtox import solver as chooser
-from evenhand.prompts import parse
+from evenhand.methods.stardtox import SUPPORT_JUDGE
+from evenhand.prompts import load, parse
+
+_REVISE = load("stardtox/revise_choice")
 
 
 class Groups(Reply):
@@ -150,7 +152,7 @@ class LiteralStarDTox:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         options = len(item.choices)
-        drafts = [(await ask(chooser(options), **question(item))).index]
+        drafts = [(await ask(choice_agent(PLAIN_CHOICE, options), **question(item))).index]
         while True:
             chosen = [item.choices[draft] for draft in drafts]
             verdict = await ask(SUPPORT_JUDGE, **question(item), chosen=chosen[-1])
@@ -164,7 +166,9 @@ class LiteralStarDTox:
                 f"{self.support_above:g}): {verdict.reason}"
             )
             memory = {"history": chosen, "feedback": (objection,)}
-            drafts.append((await ask(choice_reviser(options), **question(item), **memory)).index)
+            drafts.append(
+                (await ask(choice_agent(_REVISE, options), **question(item), **memory)).index
+            )
 
 
 def _answer(item: Item, drafts: list[int], stopped: str) -> Answer:

@@ -7,16 +7,20 @@ import pytest
 
 from evenhand.agents import Cast, Limits
 from evenhand.domain import Usage
-from evenhand.errors import ModelBusy, ModelError, ModelRefused
+from evenhand.errors import ModelBusy, ModelError, ModelRefused, SearchFailed
+from evenhand.methods import Mabrf
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.models.base import Sample
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
 from evenhand.runners.pilot import run_pilot
 from evenhand.runners.purse import Purse
 from evenhand.store.spending import Spent, spent_on
+from evenhand.tools.search import SearchModel
+from evenhand.tools.search.base import Hit
 from loopback import replies
 from loopback.kernel import TimedStarDTox, texts
 from money.test_prices import PRICES
+from unit.test_mabrf_runs import ITEMS, team_says
 
 Said = ModelReply | ModelError
 
@@ -121,3 +125,34 @@ async def test_a_pilot_keeps_the_paid_turns_of_items_that_are_not_in_it(tmp_path
     await run_pilot(plan(steps, items=120), where, progress=Progress(), stop=StopSignal())
     await spend(plan(steps, items=120), tmp_path / "run")
     assert steps.requests == whole.requests
+
+
+class _Down:
+    """A search engine that does not answer."""
+
+    name = "down@1"
+    gives_pages = True
+
+    def describe(self) -> dict[str, str]:
+        return {}
+
+    async def search(self, query: str, most: int, deadline: float) -> tuple[Hit, ...]:
+        raise SearchFailed("3 tries failed", attempts=3)
+
+    async def close(self) -> None:
+        return None
+
+
+async def test_a_search_that_failed_is_a_call_and_costs_nothing(tmp_path: Path) -> None:
+    """The engine has no price, and none is asked for."""
+    player = ScriptedModel(team_says, name="m")
+    searched = Plan(
+        method=Mabrf(search=True),
+        cast=Cast(player, {"search": SearchModel(_Down())}),
+        source=ItemList([ITEMS[1]]),
+    )
+    purse = await spend(searched, tmp_path)
+    found = spent_on(tmp_path, PRICES)
+    assert found.calls == 6  # solve, judge, plan, and three searches
+    assert player.requests == 3
+    assert found.cost == pytest.approx(purse.cost)

@@ -95,7 +95,7 @@ ITEMS = [
 ]
 
 
-def _team(request: ModelRequest) -> Line:
+def team_says(request: ModelRequest) -> Line:
     words = words_of(request)
     match request.schema.name if request.schema else "":
         case "reasonedchoice":
@@ -132,7 +132,7 @@ def _searched(request: ModelRequest) -> Line:
 
 def team() -> Cast:
     return Cast(
-        ScriptedModel(_team, name="team"),
+        ScriptedModel(team_says, name="team"),
         {"search": ScriptedModel(_searched, name="engine@1", seconds=0.001)},
     )
 

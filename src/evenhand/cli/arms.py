@@ -1,12 +1,11 @@
 """The methods of a frontier as they are written on a command line, fitted to their calls."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from evenhand import config as configuration
 from evenhand.errors import UserError
-from evenhand.methods import METHODS, Method, within
+from evenhand.methods import Method, within
 from evenhand.report.frontier import REFERENCES, VOTE
 
 # All that answer BBQ's questions with nothing but a chat endpoint. The last one is a control: if
@@ -42,13 +41,13 @@ class Listed:
 def listed(text: str | None, calls: int) -> list[Listed]:
     """What is written, e.g. `cot,stardtox:critique=empty+max_iterations=1`, after the comparators,
     which are always run; a lender before who borrows from it."""
-    written = [name.strip() for name in text.split(",") if name.strip()] if text else _usual()
+    written = [name.strip() for name in text.split(",") if name.strip()] if text else _USUAL
     found = [_built(name, calls) for name in dict.fromkeys((*REFERENCES, *written))]
     names = {one.name for one in found}
     for one in found:
         if one.lender is not None and one.lender not in names:
             raise UserError(
-                f"{one.name} lends critiques that were made of other items: "
+                f"{one.name} borrows critiques that were made of other items: "
                 f"add {one.lender!r} to --methods"
             )
     folders = [one.folder for one in found]
@@ -62,10 +61,6 @@ def vote_of(calls: int) -> Listed:
     """Self-consistency with that number of calls, to hold a method against."""
     method = configuration.build_method(VOTE, [f"calls={calls}"])
     return Listed(name=f"{VOTE}:calls={calls}", method=method)
-
-
-def _usual() -> Sequence[str]:
-    return [name for name in _USUAL if name.partition(":")[0] in METHODS]
 
 
 def _built(written: str, calls: int) -> Listed:

@@ -15,10 +15,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, Chosen, Reply, side_by_side, words
+from evenhand.agents import Agent, Ask, Reply, side_by_side, words
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
-from evenhand.methods.baselines.single_prompt import choice_agent, question, text_agent
+from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, first_draft
+from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
 from evenhand.methods.critique import Critique, critics, shown
 from evenhand.prompts import load
 
@@ -48,20 +49,14 @@ class Scored(Reply):
     because: list[str]
 
 
-WRITER = text_agent(load("baselines/default_text"))
-TEXT_REVISER = text_agent(load("stardtox/revise_text"))
+_REVISE_TEXT = load("stardtox/revise_text")
+_REVISE_CHOICE = load("stardtox/revise_choice")
+
+WRITER = text_agent(PLAIN_TEXT)
 TEXT_JUDGE = Agent("bias_evaluator", load("stardtox/judge_text"), Harm, temperature=0.0)
 SCORER = Agent("scorer", load("stardtox/score"), Scored)
 PERFORMANCE = Agent("performance_evaluator", load("stardtox/performance"), Quality, temperature=0.0)
 SUPPORT_JUDGE = Agent("bias_evaluator", load("stardtox/judge_choice"), Support, temperature=0.0)
-
-
-def solver(options: int) -> Agent[Chosen]:
-    return choice_agent(load("baselines/default_choice"), options)
-
-
-def choice_reviser(options: int) -> Agent[Chosen]:
-    return choice_agent(load("stardtox/revise_choice"), options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +88,9 @@ class StarDTox:
     def agents(self) -> tuple[Agent[Any], ...]:
         judge = SCORER if self.bias_brain == "rule" else TEXT_JUDGE
         quality = (PERFORMANCE,) if self.performance else ()
-        on_choices = (solver(3), choice_reviser(3), SUPPORT_JUDGE)
-        return WRITER, TEXT_REVISER, judge, *quality, *on_choices, *critics(self.critique)
+        on_text = (WRITER, text_agent(_REVISE_TEXT), judge, *quality)
+        on_choices = (choice_agent(PLAIN_CHOICE, 3), choice_agent(_REVISE_CHOICE, 3), SUPPORT_JUDGE)
+        return *on_text, *on_choices, *critics(self.critique)
 
     def within(self, calls: int) -> Self:
         """As many revisions as fit, counted as on choices: 2 calls and 2 a revision. A text takes
@@ -106,7 +102,7 @@ class StarDTox:
     async def answer(self, item: Item, ask: Ask) -> Answer:
         drafts: list[Draft] = []  # the generator's memory
         reviews: dict[str, _Review] = {}  # an evaluator has none: the same draft, the same review
-        draft = await self._generate(item, ask)
+        draft = await first_draft(item, ask)
         for iteration in range(self.max_iterations + 1):
             if draft.text not in reviews:
                 reviews[draft.text] = await self._evaluate(item, draft, ask)
@@ -121,23 +117,11 @@ class StarDTox:
 
     # -- response generator --------------------------------------------------------------------
 
-    async def _generate(self, item: Item, ask: Ask) -> Draft:
-        if item.answer:  # an answer that exists already and is to be repaired
-            choice = item.choices.index(item.answer) if item.choices else None
-            return Draft(text=item.answer, choice=choice)
-        if not item.choices:
-            return Draft(text=(await ask(WRITER, prompt=item.prompt)).text)
-        agent = solver(len(item.choices))
-        return _chosen(item, await ask(agent, **question(item)))
-
     async def _revise(
         self, item: Item, drafts: list[Draft], objections: tuple[str, ...], ask: Ask
     ) -> Draft:
         memory = {"history": [draft.text for draft in drafts], "feedback": objections}
-        if not item.choices:
-            return Draft(text=(await ask(TEXT_REVISER, prompt=item.prompt, **memory)).text)
-        agent = choice_reviser(len(item.choices))
-        return _chosen(item, await ask(agent, **question(item), **memory))
+        return await draft_by(item, ask, _REVISE_TEXT, _REVISE_CHOICE, **memory)
 
     # -- evaluators, asked side by side ----------------------------------------------------------
 
@@ -185,7 +169,3 @@ class StarDTox:
             f"{self.support_above:g}): {verdict.reason}"
         )
         return _Review({"support": support}, (objection,))
-
-
-def _chosen(item: Item, reply: Chosen) -> Draft:
-    return Draft(text=item.choices[reply.index], choice=reply.index)

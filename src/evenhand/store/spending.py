@@ -16,6 +16,8 @@ from evenhand.store.reader import RunReader
 
 _SENT = pl.col("attempts") > 0
 _SHARED = ~_SENT & pl.col("error").is_null()
+# Turned away, or asked of what does not bill by the token.
+_UNBILLED = ["model_refused", "search_failed", "scorer_failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,8 @@ def billed_tokens(turns: pl.LazyFrame) -> pl.LazyFrame:
     words = pl.col("messages").list.eval(pl.element().struct.field("content").str.len_bytes())
     most_said = words.list.sum() + AROUND_THE_WORDS
     most_replied = _setting("max_tokens", 0) * _setting("n", 1)
-    refused = (pl.col("error") == "model_refused").fill_null(False)
-    counted = pl.col("prompt_tokens").is_not_null() | ~refused
+    unbilled = pl.col("error").is_in(_UNBILLED).fill_null(False)
+    counted = pl.col("prompt_tokens").is_not_null() | ~unbilled
     return turns.filter(_SENT & counted).select(
         "position",
         "model",

@@ -8,8 +8,7 @@ from pydantic import Field
 from evenhand.agents import Agent, Ask, Reply, side_by_side, words
 from evenhand.domain import Answer, Item
 from evenhand.errors import UserError
-from evenhand.methods.baselines.drafts import draft_by
-from evenhand.methods.baselines.single_prompt import choice_agent, question, text_agent
+from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
 from evenhand.prompts import load
 
 # Ours: stakes, not groups. The paper has roles made up for each question, which can bring in the

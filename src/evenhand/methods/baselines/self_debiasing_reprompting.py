@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Item
-from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, draft_by, first_draft
-from evenhand.methods.baselines.single_prompt import choice_agent, text_agent
+from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, first_draft
+from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, text_agent
 from evenhand.prompts import load
 
 _TEXT = load("baselines/reprompt_text")

@@ -31,19 +31,21 @@ def question(item: Item) -> dict[str, Any]:
     return {"context": item.context, "question": item.prompt, "choices": item.choices}
 
 
-async def ask_for_text(item: Item, ask: Ask, agent: Agent[FreeText]) -> Answer:
-    said = await ask(agent, prompt=item.prompt)
-    return Answer(drafts=(Draft(text=said.text),), stopped="single_pass")
-
-
 async def ask_for_choice(item: Item, ask: Ask, agent: Agent[Chosen]) -> Answer:
     chosen = await ask(agent, **question(item))
     draft = Draft(text=item.choices[chosen.index], choice=chosen.index)
     return Answer(drafts=(draft,), stopped="single_pass")
 
 
+async def draft_by(item: Item, ask: Ask, text: Prompt, choice: Prompt, **more: Any) -> Draft:
+    """The model's answer to a prompt; `more` is what the prompt has beside the item."""
+    if not item.choices:
+        return Draft(text=(await ask(text_agent(text), prompt=item.prompt, **more)).text)
+    chosen = await ask(choice_agent(choice, len(item.choices)), **question(item), **more)
+    return Draft(text=item.choices[chosen.index], choice=chosen.index)
+
+
 async def answer_once(item: Item, ask: Ask, text: Prompt, choice: Prompt) -> Answer:
     """The model's one and only answer to the item."""
-    if item.choices:
-        return await ask_for_choice(item, ask, choice_agent(choice, len(item.choices)))
-    return await ask_for_text(item, ask, text_agent(text))
+    draft = await draft_by(item, ask, text, choice)
+    return Answer(drafts=(draft,), stopped="single_pass")

@@ -15,7 +15,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from evenhand.tools.search.html_text import text_of_html
-from evenhand.tools.search.wire import AGENT
+from evenhand.tools.search.wire import AGENT, OwnSession
 
 _SECONDS = 10.0
 _MOST_BODY = 1024 * 1024
@@ -67,7 +67,7 @@ class Guard:
         return socket.socket(family, kind, proto)
 
 
-class PageFetcher:
+class PageFetcher(OwnSession):
     """Gives the words of a page, or None: refused, too slow, too large, not text."""
 
     def __init__(
@@ -75,16 +75,6 @@ class PageFetcher:
     ) -> None:
         self._guard = guard or Guard()
         self._resolver = resolver
-        self._session: aiohttp.ClientSession | None = None
-        self._places: asyncio.Semaphore | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_session": None, "_places": None}  # each process opens its own
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
     async def text(self, url: str, deadline: float) -> str | None:
         if self._places is None:

@@ -31,7 +31,22 @@ class _Failure:
     wait: float | None = None
 
 
-class JsonApi:
+class OwnSession:
+    """Holds a session that each process opens for itself, at the first request."""
+
+    _session: aiohttp.ClientSession | None = None
+    _places: asyncio.Semaphore | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None, "_places": None}
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+class JsonApi(OwnSession):
     """An engine's address. Redirects are not followed: another host would get the query."""
 
     def __init__(self, name: str, url: str, *, key_header: str = "", key: str = "") -> None:
@@ -41,17 +56,7 @@ class JsonApi:
         if key:
             self._headers[key_header] = key
         self._redact = Redactor((key,) if key else ())
-        self._session: aiohttp.ClientSession | None = None
-        self._places: asyncio.Semaphore | None = None
         self._rng = random.Random()  # jitter only
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_session": None, "_places": None}  # each process opens its own
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
     async def get(self, parameters: Mapping[str, str], deadline: float) -> dict[str, Any]:
         """The JSON object that the engine answers with, or `SearchFailed` in words."""
