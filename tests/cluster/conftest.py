@@ -1,11 +1,13 @@
 """A cluster for the whole session, drivers and servers as processes, and who is killed."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -109,16 +111,15 @@ class Driver:
         until(lambda: not nodes.actors(), "the actors of a dead driver live on", seconds=60)
 
 
-def stop_all(processes: list[psutil.Process]) -> None:
-    for process in processes:
-        process.suspend()
-
-
-def until_still(log: Path) -> None:
-    """Wait until the server has written down all that had been sent to it."""
-    size = -1
-    while size != (size := log.stat().st_size):
-        time.sleep(0.4)  # longer than any of its answers takes
+def stop_all(nodes: Nodes) -> list[psutil.Process]:
+    """Every worker, so that nothing moves: also those that start meanwhile."""
+    stopped: list[psutil.Process] = []
+    while new := [process for process in nodes.workers() if process not in stopped]:
+        for process in new:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend()
+        stopped += new
+    return stopped
 
 
 def go_on(processes: list[psutil.Process]) -> None:
@@ -141,6 +142,14 @@ class Upstream:
         )
         until(port.exists, "the server did not start")
         self.url = f"http://127.0.0.1:{port.read_text()}/v1"
+
+    def until_still(self) -> None:
+        """Wait until it has written down all that had been sent to it: it answers a question that
+        came later, and has nothing more to write for longer than any of its answers takes."""
+        size = -1
+        while size != (size := self.log.stat().st_size):
+            urllib.request.urlopen(f"{self.url}/models", timeout=60).close()
+            time.sleep(0.4)
 
     def close(self) -> None:
         self._process.kill()

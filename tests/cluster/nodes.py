@@ -40,10 +40,17 @@ class Nodes:
 
     def actors(self) -> list[psutil.Process]:
         """The processes of this cluster that run the kernel."""
+        return self._named("MapWorker")
+
+    def workers(self) -> list[psutil.Process]:
+        """All of Ray's workers: also those of which one cannot tell yet what they will run."""
+        return self._named("ray::", "default_worker.py")
+
+    def _named(self, *names: str) -> list[psutil.Process]:
         found = []
         for process in psutil.Process(self._child.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
-                if any("MapWorker" in word for word in process.cmdline()):
+                if any(name in word for word in process.cmdline() for name in names):
                     found.append(process)
         return found
 
@@ -51,7 +58,7 @@ class Nodes:
         self._do("add")
 
     def kill(self) -> None:
-        """Kill -9 of a worker node: its raylet, and so every process on it."""
+        """The power of a worker node fails: kill -9 of all that runs on it."""
         self._do("kill")
 
     def _do(self, word: str) -> None:
@@ -81,7 +88,12 @@ def _keep() -> None:
         if line.strip() == "add":
             workers.append(cluster.add_node(**cores))
         else:
-            cluster.remove_node(workers.pop(0), allow_graceful=False)
+            node = workers.pop(0)
+            # Workers whose raylet alone is killed live on for seconds, and make calls.
+            raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+            for process in [raylet, *raylet.children(recursive=True)]:
+                process.kill()
+            cluster.remove_node(node, allow_graceful=False)
         print("-> done", flush=True)
     cluster.shutdown()  # type: ignore[no-untyped-call]
 

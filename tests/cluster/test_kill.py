@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from crash.checker import Bill, check_whole, http_key_of, started
 
-from .conftest import FIGURES, Driver, Upstream, go_on, stop_all, until_still, write_items
+from .conftest import FIGURES, Driver, Upstream, go_on, stop_all, write_items
 from .driver import Job
 from .nodes import Nodes
 
@@ -39,9 +40,10 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Upstream]
 class Ordeal:
     """A run on the cluster, killed piece by piece."""
 
-    def __init__(self, job: Job, nodes: Nodes, bill: Bill, folder: Path) -> None:
+    def __init__(self, job: Job, nodes: Nodes, served: Upstream, bill: Bill, folder: Path) -> None:
         self._job = job
         self._nodes = nodes
+        self._served = served
         self._bill = bill
         self._folder = folder
         self._starts = 0
@@ -52,20 +54,20 @@ class Ordeal:
         return Driver(self._job, self._folder / f"driver-{self._starts}")
 
     def strike(self, victim: str, driver: Driver, rng: random.Random) -> None:
+        frozen: list[psutil.Process] = []
         if victim == "driver":
             driver.kill(self._nodes)
-            self._bill.note_kill(Path(self._job.out))
         else:
-            frozen = self._nodes.actors()
-            stop_all(frozen)  # all of them, so that the bill can be read while nothing moves
-            until_still(self._bill.log)
-            self._bill.note_kill(Path(self._job.out))
-            if victim == "actor":
-                rng.choice(frozen).kill()
-            else:
+            if victim == "node":
                 self._nodes.add()
-                self._nodes.kill()
-            go_on(frozen)
+            frozen = stop_all(self._nodes)  # so that the bill can be read while nothing moves
+        self._served.until_still()
+        self._bill.note_kill(Path(self._job.out))
+        if victim == "node":
+            self._nodes.kill()
+        elif victim == "actor":
+            rng.choice(self._nodes.actors()).kill()
+        go_on(frozen)
         self.killed[victim] += 1
 
     def at_work(self, driver: Driver) -> bool:
@@ -99,7 +101,7 @@ def test_kills_of_actors_nodes_and_drivers_lose_nothing_double_nothing_and_pay_o
         job = replace(local, out=str(out), address=nodes.address, actors=2, in_flight=IN_FLIGHT)
         # Two actors, each item asks two at once; and as many may have come and not been written.
         bill = Bill(served.log, most=2 * 2 * IN_FLIGHT, key=http_key_of, before=started(served.log))
-        ordeal = Ordeal(job, nodes, bill, tmp_path / f"log-{rounds}")
+        ordeal = Ordeal(job, nodes, served, bill, tmp_path / f"log-{rounds}")
         driver = ordeal.start()
         while kills + bill.kills < KILLS and ordeal.at_work(driver):
             time.sleep(rng.uniform(0.0, 1.0))
