@@ -1,0 +1,1 @@
+"""What `train_offline_scorer.py` is made of."""
