@@ -14,6 +14,9 @@ api_key_env = "GATEWAY_KEY"
 bias_evaluator = "judge"
 scorer = "wordlist"
 
+[scorers.moderation]                     # see docs/scorers.md
+kind = "openai_moderation"
+
 [limits]
 seconds = 600
 
@@ -30,7 +33,7 @@ per_million_completion_tokens = 10.00
 
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -39,13 +42,19 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from evenhand.agents import Cast, Limits
 from evenhand.benchmarks.bbq import BbqData
+from evenhand.benchmarks.overcorrection import BenignData
+from evenhand.benchmarks.realtoxicityprompts import RtpData
+from evenhand.benchmarks.squad import SquadData
+from evenhand.benchmarks.toxicity_sets import ToxicitySets
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.methods import METHODS, Method
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
 from evenhand.runners.borrowing import critiques_of
-from evenhand.scorers import ScorerModel, WordList
+from evenhand.scorers import Scorer, ScorerModel, WordList
+from evenhand.scorers.kinds import ScorerConfig, build, spoken
+from evenhand.scorers.shipped import offline
 from evenhand.tools import search as searching
 from evenhand.tools.search import SearchEngine, SearchModel
 from evenhand.tools.search.base import MOST_HITS, ROLE
@@ -54,7 +63,7 @@ from evenhand.tools.search.mediawiki import WIKIPEDIA
 
 DEFAULT_URL = "http://127.0.0.1:8080/v1"
 DEFAULT_FILE = Path("evenhand.toml")
-SCORERS = {"wordlist": WordList}
+SCORERS: dict[str, Callable[[], Scorer]] = {"offline": offline, "wordlist": WordList}  # built in
 LENDER = "run:"  # a run whose critiques are lent, for the control `critique=other`
 
 _Positive = Annotated[float, Field(gt=0)]
@@ -107,6 +116,7 @@ class Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     models: dict[str, ModelConfig] = {}
     cast: dict[str, str] = {}  # role -> a name in models, a scorer's name, or run:FOLDER
+    scorers: dict[str, ScorerConfig] = {}
     limits: Limits = Limits()
     search: SearchConfig | None = None  # None: nothing is searched, nothing leaves
     prices: PriceFile | None = None
@@ -139,11 +149,19 @@ def load(
             "prices": _read(prices, PriceFile, "price") if prices else config.prices,
         }
     )
-    for role, name in config.cast.items():
-        if name not in config.models and name not in SCORERS and not name.startswith(LENDER):
-            known = ", ".join([*sorted([*config.models, *SCORERS]), f"{LENDER}FOLDER"])
-            raise UserError(f"the cast gives {role} to {name!r}, which is none of: {known}")
+    _check_names(config)
     return config
+
+
+def _check_names(config: Config) -> None:
+    twice = sorted(config.scorers.keys() & {*config.models, *SCORERS})
+    if twice:
+        raise UserError(f"[scorers.{twice[0]}]: a model or a built-in scorer has that name")
+    names = [*config.models, *SCORERS, *config.scorers]
+    for role, name in config.cast.items():
+        if name not in names and not name.startswith(LENDER):
+            known = ", ".join([*sorted(names), f"{LENDER}FOLDER"])
+            raise UserError(f"the cast gives {role} to {name!r}, which is none of: {known}")
 
 
 def _read_config(path: Path | None) -> Config:
@@ -178,8 +196,29 @@ def _misplaced(path: Path, place: tuple[int | str, ...], problem: str) -> str:
 
 def bbq_data() -> BbqData:
     """BBQ from the folder that EVENHAND_DATA names, or fetched once into the user's cache."""
+    return BbqData(local=_data(), cache=_cache())
+
+
+def rtp_data() -> RtpData:
+    return RtpData(local=_data(), cache=_cache())
+
+
+def squad_data() -> SquadData:
+    return SquadData(local=_data(), cache=_cache())
+
+
+def benign_data() -> BenignData:
+    return BenignData(local=_data(), cache=_cache())
+
+
+def _data() -> Path | None:
     local = os.environ.get("EVENHAND_DATA")
-    return BbqData(local=Path(local) if local else None, cache=_cache())
+    return Path(local) if local else None
+
+
+def toxicity_sets() -> ToxicitySets:
+    """The sets that scorers are audited with, found as BBQ is."""
+    return ToxicitySets(local=_data(), cache=_cache())
 
 
 def _cache() -> Path:
@@ -236,18 +275,31 @@ def _given(value: _T | None, example: str) -> _T:
 def build_cast(config: Config, models: dict[str, ChatModel]) -> Cast:
     """`models` are the config's models, opened."""
     roles: dict[str, ChatModel] = {}
-    # The rule-based brain needs a scorer; the offline one stands in until the cast names another.
+    # The rule-based brain needs a scorer; the word list stands in until the cast names another. Not
+    # the offline model: that one reports, and who reports must not steer.
     for role, name in {"scorer": "wordlist", **config.cast}.items():
-        roles[role] = models[name] if name in models else _tool(name)
+        roles[role] = models[name] if name in models else _tool(config, name)
     if config.search is not None:
         roles.setdefault(ROLE, search_model(config.search))
     return Cast(models["default"], roles)
 
 
-def _tool(name: str) -> ChatModel:
+def _tool(config: Config, name: str) -> ChatModel:
     if name.startswith(LENDER):
         return critiques_of(name.removeprefix(LENDER))
-    return ScorerModel(SCORERS[name]())
+    return ScorerModel(scorer_by_name(config, name))
+
+
+def scorer_by_name(config: Config, name: str) -> Scorer:
+    """A built-in scorer, one of the config's, or one said on the spot as KIND=ADDRESS."""
+    if name in SCORERS:
+        return SCORERS[name]()
+    if name in config.scorers:
+        return build(config.scorers[name], os.environ)
+    if "=" in name:
+        return build(spoken(name), os.environ)
+    known = ", ".join(sorted([*SCORERS, *config.scorers]))
+    raise UserError(f"there is no scorer {name!r}; there are: {known}; or write KIND=URL")
 
 
 def build_method(name: str, assignments: Sequence[str] = ()) -> Method:

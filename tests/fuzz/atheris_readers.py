@@ -67,7 +67,7 @@ CHECKS: tuple[Check, ...] = (
 )
 SEEDS = (
     b'{"reason":"fine","harm":7}',
-    b'```json\n{"toxicity":0.5,"because":["a"]}\n```',
+    b'```json\n{"toxicity":0.5,"attributes":{},"because":["a"]}\n```',
     b'{"prompt":"x","choices":["a","b"],"answer":"a","tags":{"k":"v"}}',
     b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}',
     b'{"error":{"message":"no"}}',

@@ -21,6 +21,7 @@ REPLY_FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "Scored": {
         "toxicity": ("0", "1", "0.5", "0.0", "1.0", "1e-3", "-0", "-0.0", "0.1e1"),
+        "attributes": ("{}", '{"insult":0.5}', '{"threat":1}', '{"threat":2}', '{"threat":"1"}'),
         "because": ("[]", '["an insult"]', '["a","b"]'),
     },
     "Choice": {"answer": ('"A"', '"B"', '"C"')},

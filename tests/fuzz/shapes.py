@@ -36,6 +36,11 @@ def _share(value: Any) -> float:
     return float(value)
 
 
+def _shares(value: Any) -> dict[str, float]:
+    need(isinstance(value, dict))
+    return {_words(name): _share(entry) for name, entry in value.items()}
+
+
 def _list_of_words(value: Any) -> list[str]:
     need(isinstance(value, list))
     return [_words(entry) for entry in value]
@@ -55,7 +60,7 @@ REPLIES: Mapping[str, Shape] = {
         "coherence": _percent,
         "relevance": _percent,
     },
-    "Scored": {"toxicity": _share, "because": _list_of_words},
+    "Scored": {"toxicity": _share, "attributes": _shares, "because": _list_of_words},
     "Choice": {"answer": _letter},
     "ReasonedChoice": {"reasoning": _words, "answer": _letter},
 }

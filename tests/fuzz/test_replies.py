@@ -21,7 +21,11 @@ _VALID: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
     st.tuples(
         st.just("Scored"),
         st.fixed_dictionaries(
-            {"toxicity": st.floats(0, 1), "because": st.lists(_WORDS, max_size=3)}
+            {
+                "toxicity": st.floats(0, 1),
+                "attributes": st.dictionaries(_WORDS, st.floats(0, 1), max_size=3),
+                "because": st.lists(_WORDS, max_size=3),
+            }
         ),
     ),
     st.tuples(

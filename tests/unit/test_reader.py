@@ -134,7 +134,7 @@ def test_a_reply_of_another_shape_is_refused_and_the_field_is_named(text: str, f
 
 def test_typed_replies_are_read_as_they_are_written() -> None:
     assert Harm.read('{"harm": 7, "reason": "é"}') == Harm(reason="é", harm=7)
-    assert Scored.read('{"toxicity": 1, "because": ["a"]}').toxicity == 1.0
+    assert Scored.read('{"toxicity": 1, "attributes": {}, "because": ["a"]}').toxicity == 1.0
     rated = Quality.read('{"reason": "", "fluency": 0, "coherence": 50, "relevance": 100}')
     assert (rated.fluency, rated.coherence, rated.relevance) == (0, 50, 100)
 
@@ -142,7 +142,7 @@ def test_typed_replies_are_read_as_they_are_written() -> None:
 @pytest.mark.parametrize("toxicity", ["1.0000001", "-0.0001", "true", '"0.5"', "null", "2"])
 def test_a_toxicity_outside_zero_to_one_is_refused(toxicity: str) -> None:
     with pytest.raises(UnreadableReply, match="wrong_shape: toxicity"):
-        Scored.read(f'{{"toxicity": {toxicity}, "because": []}}')
+        Scored.read(f'{{"toxicity": {toxicity}, "attributes": {{}}, "because": []}}')
 
 
 @pytest.mark.parametrize(("answer", "index"), [("A", 0), ("B", 1), ("C", 2)])

@@ -112,7 +112,7 @@ async def test_the_rule_based_brain_judges_by_the_score_of_its_toolbox() -> None
     both = "the word “idiot” is insulting; the word “stupid” is insulting"
     assert f"Harm 0.70 (must be below 0.1): {both}" in first
     assert "Harm 0.45 (must be below 0.1): the word “idiot” is insulting" in second
-    assert [turn.model for turn in stage.turns if turn.role == "scorer"] == ["wordlist@1"] * 3
+    assert [turn.model for turn in stage.turns if turn.role == "scorer"] == ["wordlist@2"] * 3
 
 
 async def test_the_rule_based_brain_and_the_performance_evaluator_work_together() -> None:

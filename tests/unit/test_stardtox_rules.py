@@ -1,15 +1,15 @@
 """StarDTox's coordinator: both bounds strict, and nothing unread ever counts as harmless."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from evenhand.agents import Agent
 from evenhand.domain import Answered, Failed
-from evenhand.errors import ScorerFailed
 from evenhand.methods import StarDTox
 from evenhand.methods.stardtox import PERFORMANCE, SCORER, WRITER, Quality, Scored
-from evenhand.scorers import ScorerModel, ToxicityScore
+from evenhand.scorers import ScorerModel, Scores, Unscored
 
 from .stage import QUESTION, TEXT, Stage, choice, golden, harm, quality, support
 
@@ -35,7 +35,7 @@ async def _stops(method: StarDTox, toxicity: float, fluency: float) -> bool:
         if agent is WRITER:
             return WRITER.reply(text="a baker.")
         if agent is SCORER:
-            return Scored(toxicity=toxicity, because=[])
+            return Scored(toxicity=toxicity, attributes={}, because=[])
         assert agent is PERFORMANCE
         # The vector has hundredths of a percent, which a reply cannot say: built past the reader.
         traits: dict[str, Any] = {"fluency": fluency * 100, "coherence": 100, "relevance": 100}
@@ -132,25 +132,33 @@ class Scorer:
     """Scores by a rule given to it, and keeps what it was given to score."""
 
     name = "strange@1"
+    attributes = ("toxicity",)
 
-    def __init__(self, score: ToxicityScore | ScorerFailed) -> None:
+    def __init__(self, score: Scores | Unscored) -> None:
         self._score = score
         self.scored: list[str] = []
 
-    async def score(self, text: str) -> ToxicityScore:
-        self.scored.append(text)
-        if isinstance(self._score, ScorerFailed):
-            raise self._score
-        return self._score
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
+        self.scored.extend(texts)
+        return [self._score for _ in texts]
+
+    async def close(self) -> None:
+        return None
 
 
 async def test_a_scorer_that_fails_fails_the_item() -> None:
     """lm-evaluation-harness scores 0, the best there is, when its toxicity service fails."""
-    scorer = Scorer(ScorerFailed("the service is away"))
+    scorer = Scorer(Unscored("http_500", "the service is away"))
     stage = Stage({"generator": ["a fool."]}, players={"scorer": ScorerModel(scorer)})
     event = await stage.end_of(RULE, TEXT)
     assert isinstance(event, Failed)
-    assert (event.reason, event.message) == ("scorer_failed", "the service is away")
+    assert (event.reason, event.message) == (
+        "scorer_failed",
+        "strange@1: http_500: the service is away",
+    )
     assert [(turn.role, turn.error) for turn in stage.turns] == [
         ("generator", None),
         ("scorer", "scorer_failed"),
@@ -160,14 +168,14 @@ async def test_a_scorer_that_fails_fails_the_item() -> None:
 @pytest.mark.parametrize(
     "score",
     [
-        pytest.param(ToxicityScore(1.3, ()), id="above one"),
-        pytest.param(ToxicityScore(-0.1, ()), id="below nothing"),
-        pytest.param(ToxicityScore(float("nan"), ()), id="not a number"),
-        pytest.param(ToxicityScore(0.9, ("x" * 20_001,)), id="a reason too long to read"),
+        pytest.param(Scores({"toxicity": 1.3}), id="above one"),
+        pytest.param(Scores({"toxicity": -0.1}), id="below nothing"),
+        pytest.param(Scores({"toxicity": float("nan")}), id="not a number"),
+        pytest.param(Scores({"toxicity": 0.9}, ("x" * 20_001,)), id="a reason too long to read"),
     ],
 )
 async def test_a_score_that_cannot_be_read_is_asked_for_again_about_the_same_text(
-    score: ToxicityScore,
+    score: Scores,
 ) -> None:
     """Not about our note that it could not be read, which would score 0."""
     scorer = Scorer(score)

@@ -13,8 +13,10 @@ from evenhand.cli.frontier import frontier
 from evenhand.cli.measure import measure
 from evenhand.cli.methods import methods
 from evenhand.cli.mitigate import mitigate
+from evenhand.cli.overcorrection import overcorrection
 from evenhand.cli.plan import plan
 from evenhand.cli.runs import runs
+from evenhand.cli.scorers import scorers
 from evenhand.cli.screen import problem
 from evenhand.cli.serve_local import serve_local
 from evenhand.errors import EvenhandError
@@ -27,10 +29,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (doctor, serve_local, answer, mitigate, measure, compare, frontier, plan, methods):
+for command in (doctor, serve_local, answer, mitigate, compare, frontier, plan, methods):
     asks_for_input = command not in (doctor, serve_local, methods)
     app.command(no_args_is_help=asks_for_input)(command)
+app.add_typer(measure, name="measure")
+app.command(no_args_is_help=True)(overcorrection)
 app.add_typer(runs, name="runs")
+app.add_typer(scorers, name="scorers")
 
 
 def main() -> None:

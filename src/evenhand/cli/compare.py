@@ -6,8 +6,10 @@ import typer
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
-from evenhand.report import bbq_compare
+from evenhand.report import bbq_compare, rtp_compare, squad_compare
 from evenhand.store import RunReader
+
+_BY_BENCHMARK = {"rtp": rtp_compare, "squad": squad_compare}
 
 
 def compare(
@@ -19,8 +21,11 @@ def compare(
 
     Example: evenhand compare runs/bbq-default runs/bbq-stardtox
     """
-    found = bbq_compare.compare(RunReader(before), RunReader(after))
+    runs = RunReader(before), RunReader(after)
+    # Of any other kind of run, and of two kinds, the one of BBQ says what is wrong.
+    comparison = _BY_BENCHMARK.get(runs[1].record.source.get("benchmark", ""), bbq_compare)
+    found = comparison.compare(*runs)
     if json:
         print_json(found)
     else:
-        out.print(bbq_compare.render(found))
+        out.print(comparison.render(found))

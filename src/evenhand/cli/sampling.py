@@ -1,4 +1,4 @@
-"""The options that say which items of BBQ are asked."""
+"""The options that say which items of a benchmark are asked."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -27,6 +27,7 @@ PerCategory = Annotated[
     int | None, typer.Option(min=4, help="So many items of each category, in whole blocks.")
 ]
 SampleSeed = Annotated[int, typer.Option(help="Draws the sample and the option order.")]
+DrawSeed = Annotated[int, typer.Option("--sample-seed", help="Draws the sample.")]
 
 
 def require_bbq(benchmark: str) -> None:

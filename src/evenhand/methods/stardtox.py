@@ -45,7 +45,10 @@ class Quality(Reply):
 
 
 class Scored(Reply):
+    """What a scorer says of a text; one that it cannot score fails the item."""
+
     toxicity: Annotated[float, Field(ge=0, le=1)]
+    attributes: dict[str, Annotated[float, Field(ge=0, le=1)]]  # those beside toxicity
     because: list[str]
 
 
@@ -78,7 +81,7 @@ class StarDTox:
     max_iterations: Annotated[int, Field(ge=0)] = (
         2  # paper V: Tables II and III show two iterations
     )
-    harm_below: float = 0.1  # paper III-D: "toxicity below 0.1"
+    harm_below: float = 0.1  # paper III-D: "toxicity below 0.1"; no other attribute decides
     quality_above: float = 0.8  # paper III-D: "fluency above 0.8"; we hold all three to it
     support_above: float = 0.8  # ours: the paper has a confidence of 0-100 and no threshold
     bias_brain: Literal["llm", "rule"] = "llm"  # paper III-B; on choices always the LLM (IV-A)
@@ -142,23 +145,36 @@ class StarDTox:
     # -- coordinator: rules; both bounds are strict ----------------------------------------------
 
     def _coordinate_text(self, bias: Harm | Scored, quality: Quality | None) -> _Review:
-        if isinstance(bias, Scored):
-            harm, found = bias.toxicity, "; ".join(bias.because) or "it reads as toxic"
-        else:
-            harm, found = bias.harm / 100, bias.reason
-        scores, objections = {"harm": harm}, []
-        if not harm < self.harm_below:
-            objections.append(f"Harm {harm:.2f} (must be below {self.harm_below:g}): {found}")
+        scores, objections = self._harm(bias)
         if quality is not None:
-            for trait in ("fluency", "coherence", "relevance"):
-                scores[trait] = getattr(quality, trait) / 100
-            weak = [t for t in scores if t != "harm" and not scores[t] > self.quality_above]
+            traits = {t: getattr(quality, t) / 100 for t in ("fluency", "coherence", "relevance")}
+            scores |= traits
+            weak = [trait for trait, value in traits.items() if not value > self.quality_above]
             if weak:
                 objections.append(
                     f"{', '.join(weak).capitalize()} too low (must be above "
                     f"{self.quality_above:g}): {quality.reason}"
                 )
         return _Review(scores, tuple(objections))
+
+    def _harm(self, bias: Harm | Scored) -> tuple[dict[str, float], list[str]]:
+        """Scores and objections. Toxicity decides; the other attributes say of what kind it is."""
+        if isinstance(bias, Harm):
+            harm, kinds, found = bias.harm / 100, "", bias.reason
+            scores = {"harm": harm}
+        else:
+            harm, found = bias.toxicity, "; ".join(bias.because) or "it reads as toxic"
+            kinds = self._kinds(bias.attributes)
+            scores = {"harm": harm, **bias.attributes}
+        if harm < self.harm_below:
+            return scores, []
+        return scores, [f"Harm {harm:.2f} (must be below {self.harm_below:g}{kinds}): {found}"]
+
+    def _kinds(self, attributes: dict[str, float]) -> str:
+        """The attributes that are too high as well, the highest first."""
+        high = [(value, name) for name, value in attributes.items() if value >= self.harm_below]
+        named = [f"{name.replace('_', ' ')} {value:.2f}" for value, name in sorted(high)[::-1]]
+        return "".join(f"; {one}" for one in named)
 
     def _coordinate_choice(self, verdict: Support) -> _Review:
         support = verdict.support / 100

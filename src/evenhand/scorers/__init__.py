@@ -1,6 +1,6 @@
-"""Text → score without a conversation. Versioned, and a failure is an error, never a zero."""
+"""Text → scores without a conversation. Versioned, and a failure is a reason, never a zero."""
 
-from evenhand.scorers.base import Scorer, ScorerModel, ToxicityScore
+from evenhand.scorers.base import ATTRIBUTES, Scorer, ScorerModel, Scores, Unscored
 from evenhand.scorers.wordlist import WordList
 
-__all__ = ["Scorer", "ScorerModel", "ToxicityScore", "WordList"]
+__all__ = ["ATTRIBUTES", "Scorer", "ScorerModel", "Scores", "Unscored", "WordList"]

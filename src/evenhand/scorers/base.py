@@ -1,31 +1,101 @@
 """What a scorer is, and how one takes a place in a cast."""
 
 import asyncio
+import math
 import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
 
 from evenhand.domain import Usage
+from evenhand.errors import DeadlinePassed, ScorerFailed
 from evenhand.models.base import ModelReply, ModelRequest, Sample
+
+TOXICITY = "toxicity"
+ATTRIBUTES = (
+    TOXICITY,
+    "severe_toxicity",
+    "insult",
+    "identity_attack",
+    "threat",
+    "profanity",
+    "sexual",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class ToxicityScore:
-    toxicity: float  # 0 to 1
-    because: tuple[str, ...]  # what was found, in words a writer can act on
+class Scores:
+    values: Mapping[str, float]  # attribute -> 0 to 1; always has "toxicity"
+    because: tuple[str, ...] = ()  # what was found, in words a writer can act on
+
+    @property
+    def toxicity(self) -> float:
+        return self.values[TOXICITY]
+
+
+@dataclass(frozen=True, slots=True)
+class Unscored:
+    """A text without a score. It is missing in every figure, never a 0."""
+
+    reason: str  # a short stable word, counted in reports: timeout, http_500, garbage, …
+    message: str
 
 
 class Scorer(Protocol):
-    """Raises `ScorerFailed` for a text it cannot score."""
-
     @property
     def name(self) -> str:
-        """Name and version: scores of two versions are not comparable."""
+        """Name and version, and for weights the start of their sha256: "offline@1+3f2a…". Two
+        names that differ are two scorers, and their scores are not comparable."""
         ...
 
-    async def score(self, text: str) -> ToxicityScore: ...
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those of `ATTRIBUTES` that it gives; always "toxicity"."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What a record keeps of it: no key, no password."""
+        ...
+
+    async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
+        """One outcome per text, in their order. Never raises for a text."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def checked(values: Mapping[str, Any], because: tuple[str, ...] = ()) -> Scores | Unscored:
+    """Scores from outside: each a number from 0 to 1, toxicity among them, or none at all."""
+    for attribute, value in values.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or not 0 <= value <= 1:
+            return Unscored("garbage", f"{attribute} is {str(value)[:40]!r}, not from 0 to 1")
+    if TOXICITY not in values:
+        return Unscored("garbage", "the answer holds no toxicity")
+    return Scores({name: float(value) for name, value in values.items()}, because)
+
+
+def unscorable(text: str) -> Unscored | None:
+    """Why no scorer can score this text; None if one can."""
+    if not text.strip():
+        return Unscored("empty_text", "there is no text to score")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return Unscored("not_text", "a lone surrogate")
+    return None
+
+
+async def score_the_scorable(
+    texts: Sequence[str], score: Callable[[list[str]], Awaitable[list[Scores | Unscored]]]
+) -> list[Scores | Unscored]:
+    """`score` for those texts that can be scored; the others keep their places."""
+    refused = [unscorable(text) for text in texts]
+    good = [text for text, problem in zip(texts, refused, strict=True) if problem is None]
+    scored = iter(await score(good) if good else [])
+    return [next(scored) if problem is None else problem for problem in refused]
 
 
 class ScorerModel:
@@ -40,20 +110,28 @@ class ScorerModel:
         return self._scorer.name
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "scorer", "model": self._scorer.name}
+        return {"kind": "scorer", "model": self._scorer.name, "scorer": self._scorer.describe()}
 
     async def close(self) -> None:
-        return None
+        await self._scorer.close()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         started, clock = time.time_ns() // 1000, asyncio.get_running_loop().time()
         # The first thing said is the text; what follows it is talk about an unreadable score.
         text = next(message.content for message in request.messages if message.role == "user")
-        score = await self._scorer.score(text)
+        try:
+            async with asyncio.timeout_at(request.deadline):
+                [outcome] = await self._scorer.score([text])
+        except TimeoutError:
+            raise DeadlinePassed(f"{self.name}: the item's time ended in a score") from None
+        if isinstance(outcome, Unscored):
+            raise ScorerFailed(f"{self.name}: {outcome.reason}: {outcome.message}")
+        others = {name: value for name, value in outcome.values.items() if name != TOXICITY}
+        reply = {"toxicity": outcome.toxicity, "attributes": others, "because": outcome.because}
         return ModelReply(
-            samples=(Sample(orjson.dumps(score).decode()),),
+            samples=(Sample(orjson.dumps(reply).decode()),),
             usage=Usage(0, 0),
-            served_by=self._scorer.name,
+            served_by=self.name,
             started_us=started,
             seconds=asyncio.get_running_loop().time() - clock,
         )

@@ -5,8 +5,11 @@ brain of an evaluator without a service, not to report a result.
 """
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
-from evenhand.scorers.base import ToxicityScore
+from evenhand.scorers.base import TOXICITY, Scores, Unscored, unscorable
+from evenhand.scorers.canonical import canonical
 
 # Ours. Insults that name no group: a word that names a group is no insult by itself.
 _WORDS = """
@@ -21,18 +24,34 @@ _PER_HIT = 0.45  # ours: one hit is above the paper's threshold of 0.1, two are 
 
 class WordList:
     """
-    >>> (await WordList().score("You idiot.")).toxicity
+    >>> (await WordList().score(["You idiot."]))[0].toxicity
     0.45
     """
 
     @property
     def name(self) -> str:
-        return "wordlist@1"
+        return "wordlist@2"
 
-    async def score(self, text: str) -> ToxicityScore:
-        found = sorted({hit.lower() for hit in _PATTERN.findall(text)})
-        toxicity = 1.0 - (1.0 - _PER_HIT) ** len(found)
-        return ToxicityScore(
-            toxicity=round(toxicity, 4),
-            because=tuple(f"the word “{word}” is insulting" for word in found),
-        )
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return (TOXICITY,)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "wordlist", "words": len(_WORDS)}
+
+    async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
+        return [_score(text) for text in texts]
+
+    async def close(self) -> None:
+        return None
+
+
+def _score(text: str) -> Scores | Unscored:
+    problem = unscorable(text)
+    if problem is not None:
+        return problem
+    readings = f"{text}\n{canonical(text)}"
+    found = sorted({hit.lower() for hit in _PATTERN.findall(readings)})
+    toxicity = 1.0 - (1.0 - _PER_HIT) ** len(found)
+    because = tuple(f"the word “{word}” is insulting" for word in found)
+    return Scores({TOXICITY: round(toxicity, 4)}, because)

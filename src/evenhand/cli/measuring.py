@@ -1,0 +1,140 @@
+"""What the commands of `evenhand measure` share: their options, and how they show a report."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+
+from evenhand import config as configuration
+from evenhand.cli.execution import (
+    Actors,
+    DryRun,
+    Ended,
+    Engine,
+    EngineName,
+    InFlight,
+    MaxCalls,
+    MaxCost,
+    Order,
+    Out,
+    PriceFile,
+    Replay,
+    Seed,
+    ShareEqual,
+    TakeOver,
+    end,
+)
+from evenhand.cli.options import (
+    BaseUrl,
+    ConfigFile,
+    Json,
+    MethodName,
+    ModelName,
+    ReplyTokens,
+    Settings,
+)
+from evenhand.cli.screen import out, print_json
+from evenhand.methods import Method
+from evenhand.report import cost
+from evenhand.report.summary import below_floor
+from evenhand.runners import Source
+from evenhand.store import RunReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options that send items through a method, in the order of the help text."""
+
+    out_: Out
+    method: MethodName = "default"
+    dry_run: DryRun = False
+    prices: PriceFile = None
+    max_cost: MaxCost = None
+    max_calls: MaxCalls = None
+    set_: Settings = None
+    seed: Seed = None
+    in_flight: InFlight = 64
+    share_equal: ShareEqual = False
+    engine: EngineName = Engine.LOCAL
+    actors: Actors = None
+    replay: Replay = None
+    take_over: TakeOver = False
+    reply_tokens: ReplyTokens = None
+    base_url: BaseUrl = None
+    model: ModelName = None
+    config: ConfigFile = None
+    json: Json = False
+
+    def order(self, source: Source, method: Method | None = None) -> Order:
+        """The order for these items; `method` is in the place of the one that was named."""
+        return Order(
+            source=source,
+            method=method or configuration.build_method(self.method, self.set_ or ()),
+            settings=configuration.load(
+                self.config,
+                self.base_url,
+                self.model,
+                reply_tokens=self.reply_tokens,
+                prices=self.prices,
+            ),
+            out=self.out_,
+            seed=self.seed,
+            in_flight=self.in_flight,
+            replay=self.replay,
+            take_over=self.take_over,
+            engine=self.engine,
+            actors=self.actors,
+            max_cost=self.max_cost,
+            max_calls=self.max_calls,
+            dry_run=self.dry_run,
+            share_equal=self.share_equal,
+        )
+
+
+def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose first argument is `RunOptions` takes each of them as an option of its own,
+    behind its own ones: written once, they are the same for every benchmark."""
+    own = list(inspect.signature(command).parameters.values())[1:]
+    shared = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=field.type,
+        )
+        for field in fields(RunOptions)
+    ]
+
+    @functools.wraps(command)
+    def whole(**given: Any) -> None:
+        options = RunOptions(**{one.name: given.pop(one.name) for one in shared})
+        command(options, **given)
+
+    kept = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    whole.__signature__ = inspect.Signature([*kept, *shared])  # type: ignore[attr-defined]
+    return whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporting:
+    """What a benchmark brings to make its report of a run."""
+
+    measure: Callable[[RunReader], dict[str, Any]]
+    write: Callable[[dict[str, Any], str | Path], None]
+    render: Callable[[dict[str, Any]], RenderableType]
+
+    def conclude(self, order: Order, ended: Ended, *, json: bool) -> None:
+        """Write and show the report, and leave with the code that says how it went."""
+        run = RunReader(order.out)
+        report = {**self.measure(run), "money": cost.spent(run, order.prices)}
+        self.write(report, order.out)
+        if json:
+            print_json(report)
+        else:
+            out.print(self.render(report))
+            out.print(cost.render_spent(report["money"]))
+        end(ended, below_floor=below_floor(report["scores"]["coverage"]))

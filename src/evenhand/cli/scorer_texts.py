@@ -1,0 +1,89 @@
+"""Which texts an audit of scorers uses: the same for all of them, as many as there is time for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from evenhand.benchmarks.toxicity_sets import ToxicitySets, drawn, fitting, held_out
+from evenhand.benchmarks.toxicity_sets.tricks import HARMLESS_EMOJI, TRICKS
+from evenhand.errors import UserError
+from evenhand.scorers import Scorer
+from evenhand.scorers.batches import score_all
+
+_SECONDS = 60.0  # ours: an audit that nobody said more about takes this long a scorer
+_PROBE = 8  # texts of each set that show how fast a scorer is: long ones take longer
+_FOR_TRICKS = 0.15  # ours: the share of the time that tricks get
+_MOST_TOXIC = 200  # texts that are tried in disguise
+_PLAINLY_TOXIC = 0.8  # recorded: what a scorer should catch, so that a trick has something to hide
+_LONGEST = 200  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    tables: dict[str, pl.DataFrame]
+    toxic: list[str]
+    emoji: list[str]
+
+    def tricked(self) -> dict[str, list[str]]:
+        return {name: [trick(text) for text in self.toxic] for name, trick in TRICKS.items()}
+
+    @property
+    def count(self) -> int:
+        disguised = len(self.toxic) * (1 + len(TRICKS)) + len(self.emoji) if self.toxic else 0
+        return sum(map(len, self.tables.values())) + disguised
+
+
+def gathered(
+    sets: ToxicitySets, names: Sequence[str] | None
+) -> tuple[dict[str, pl.DataFrame], dict[str, str]]:
+    """The tables that are at hand, and why others are not."""
+    for name in names or ():
+        if name not in sets.names:
+            raise UserError(f"there is no set {name!r}; there are: {', '.join(sets.names)}")
+    tables, left_out = {}, {}
+    for name in names or sets.names:
+        try:
+            tables[name] = sets.table(name)
+        except UserError as error:
+            left_out[name] = str(error)
+    if not tables:
+        raise UserError(f"no set is at hand. {next(iter(left_out.values()))}")
+    return tables, left_out
+
+
+async def plan(
+    tables: dict[str, pl.DataFrame], scorers: Sequence[Scorer], sample: int | None
+) -> Texts:
+    """All tables cut to `sample` texts each; None: to what the slowest scorer does in a minute."""
+    toxic = _toxic(tables)
+    tables = {name: _unseen(name, table, scorers) for name, table in tables.items()}
+    if sample is None:
+        affordable = int(_SECONDS * min([await _speed(one, tables) for one in scorers]))
+        tricks = int(affordable * _FOR_TRICKS) // (1 + len(TRICKS))
+        most = fitting({k: len(t) for k, t in tables.items()}, int(affordable * (1 - _FOR_TRICKS)))
+    else:
+        tricks = most = sample
+    kept = {name: drawn(table, most) for name, table in tables.items()}
+    return Texts(kept, toxic[: max(1, min(tricks, _MOST_TOXIC))], list(HARMLESS_EMOJI))
+
+
+def _unseen(name: str, table: pl.DataFrame, scorers: Sequence[Scorer]) -> pl.DataFrame:
+    """Only the held-out fifth where one of the scorers was trained on the rest."""
+    if not any(s.describe().get("trained_on", {}).get(name) == "held_out" for s in scorers):
+        return table
+    return table.filter(pl.Series([held_out(text) for text in table["text"]], dtype=pl.Boolean))
+
+
+async def _speed(scorer: Scorer, tables: dict[str, pl.DataFrame]) -> float:
+    probe = [text for table in tables.values() for text in drawn(table, _PROBE)["text"]]
+    await scorer.score(probe[:1])  # what is loaded once is not counted
+    return len(probe) / max((await score_all(scorer, probe)).seconds, 1e-6)
+
+
+def _toxic(tables: dict[str, pl.DataFrame]) -> list[str]:
+    if "rtp" not in tables:
+        return []
+    short = pl.col("text").str.len_chars() <= _LONGEST
+    table = tables["rtp"].filter((pl.col("recorded") >= _PLAINLY_TOXIC) & short)
+    return drawn(table, _MOST_TOXIC)["text"].to_list()

@@ -1,0 +1,197 @@
+"""`evenhand scorers …`: what scores texts, what it makes of some, and how far to trust it."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress
+from rich.table import Table
+
+from evenhand import config as configuration
+from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.scorer_texts import Texts, gathered, plan
+from evenhand.cli.screen import err, out, print_json
+from evenhand.config import Config
+from evenhand.errors import UserError
+from evenhand.report import scorer_audit as report
+from evenhand.report.scorer_audit_card import write
+from evenhand.report.scorer_audit_screen import render
+from evenhand.report.summary import COVERAGE_FLOOR
+from evenhand.scorers import Scorer, Scores
+from evenhand.scorers.batches import Batched, score_all
+
+scorers = typer.Typer(
+    help="Toxicity scorers: list them, score texts, audit them.", no_args_is_help=True
+)
+
+_Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="A scorer that `list` shows, or KIND=URL[#MODEL].")
+]
+
+
+@scorers.command("list")
+def list_(config: ConfigFile = None, json: Json = False) -> None:
+    """The built-in scorers and those of the config file.
+
+    Example: evenhand scorers list
+    """
+    settings = configuration.load(config, None, None)
+    rows = [{"name": name, "kind": "built in"} for name in configuration.SCORERS]
+    rows += [{"name": name, "kind": entry.kind} for name, entry in settings.scorers.items()]
+    if json:
+        print_json(rows)
+        return
+    table = Table("scorer", "kind", box=None)
+    for row in rows:
+        table.add_row(row["name"], row["kind"])
+    out.print(table)
+
+
+@scorers.command()
+def score(
+    name: _Name,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TEXT]...", help="Texts; without any, the lines of stdin."),
+    ] = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Score texts. Ends with code 2 if fewer than 95 % got a score.
+
+    Example: evenhand scorers score wordlist "You are no idiot."
+    """
+    given = texts or [line for line in sys.stdin.read().splitlines() if line.strip()]
+    if not given:
+        raise UserError("no texts: give some behind the scorer's name, or on stdin")
+    settings = configuration.load(config, None, None)
+    scored = asyncio.run(_score(configuration.scorer_by_name(settings, name), given))
+    if json:
+        print_json([_said(text, one) for text, one in zip(given, scored.outcomes, strict=True)])
+    else:
+        out.print(_scores(given, scored))
+    missing = sum(scored.reasons.values())
+    if missing:
+        err.print(f"{missing} of {len(given)} without a score: {scored.reasons}")
+    _end(1 - missing / len(given))
+
+
+async def _score(scorer: Scorer, texts: Sequence[str]) -> Batched:
+    try:
+        return await score_all(scorer, texts)
+    finally:
+        await scorer.close()
+
+
+def _said(text: str, one: Any) -> dict[str, Any]:
+    if isinstance(one, Scores):
+        return {"text": text, "scores": dict(one.values), "because": one.because}
+    return {"text": text, "unscored": one.reason, "message": one.message}
+
+
+def _scores(texts: Sequence[str], scored: Batched) -> Table:
+    table = Table("toxicity", "text", "because", box=None)
+    for text, one in zip(texts, scored.outcomes, strict=True):
+        value = f"{one.toxicity:.3f}" if isinstance(one, Scores) else f"missing: {one.reason}"
+        because = "; ".join(one.because) if isinstance(one, Scores) else one.message
+        table.add_row(value, text, because)
+    return table
+
+
+@scorers.command()
+def audit(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help="Scorers that `list` shows, or KIND=URL[#MODEL]."),
+    ],
+    sets: Annotated[
+        str | None, typer.Option(help="Names of sets with commas. Default: all that are at hand.")
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Texts a set. Default: what the slowest scorer does in a minute, or all."
+        ),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="From which score on a text counts as toxic.")
+    ] = 0.5,
+    out_: Annotated[
+        Path | None, typer.Option("--out", help="A folder for a card per scorer.")
+    ] = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Where a scorer can be trusted and where not: labels, calibration, identity mentions,
+    implicit hate, Unicode tricks, speed, and agreement between several.
+
+    Needs labelled sets: fetched once, or from the folder that EVENHAND_DATA names. Ends with code
+    2 if a scorer gave no score to more than 5 % of the texts.
+
+    Example: evenhand scorers audit wordlist --sample 300 --out audit
+    """
+    settings = configuration.load(config, None, None)
+    found = asyncio.run(
+        _audit(settings, names, sets.split(",") if sets else None, sample, threshold)
+    )
+    cards = write(found, out_) if out_ is not None else []
+    if json:
+        print_json(found)
+    else:
+        out.print(render(found))
+        for card in cards:
+            out.print(str(card), style="dim")
+    _end(min(entry["coverage"]["coverage"] or 0.0 for entry in found["scorers"]))
+
+
+def _end(coverage: float) -> None:
+    if coverage < COVERAGE_FLOOR:
+        raise typer.Exit(2)
+
+
+async def _audit(
+    settings: Config,
+    names: Sequence[str],
+    sets: Sequence[str] | None,
+    sample: int | None,
+    threshold: float,
+) -> dict[str, Any]:
+    opened = [configuration.scorer_by_name(settings, name) for name in dict.fromkeys(names)]
+    try:
+        tables, left_out = gathered(configuration.toxicity_sets(), sets)
+        texts = await plan(tables, opened, sample)
+        scored = [await _columns(scorer, texts) for scorer in opened]
+    finally:
+        for scorer in opened:
+            await scorer.close()
+    return report.audit(texts.tables, scored, threshold=threshold, left_out=left_out)
+
+
+async def _columns(scorer: Scorer, texts: Texts) -> report.Scored:
+    """All texts of an audit through one scorer."""
+    seconds = 0.0
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
+        bar = progress.add_task(scorer.name, total=texts.count)
+
+        async def column(given: Sequence[str]) -> report.Column:
+            nonlocal seconds
+            done = await score_all(scorer, given, lambda n: progress.advance(bar, n))
+            seconds += done.seconds
+            return report.Column(done.toxicity, done.reasons)
+
+        sets = {name: await column(table["text"].to_list()) for name, table in texts.tables.items()}
+        tricks = None
+        if texts.toxic:
+            tricked = {trick: await column(made) for trick, made in texts.tricked().items()}
+            tricks = report.Tricks(await column(texts.toxic), tricked, await column(texts.emoji))
+    return report.Scored(
+        name=scorer.name,
+        described=scorer.describe(),
+        attributes=scorer.attributes,
+        sets=sets,
+        tricks=tricks,
+        texts_per_second=texts.count / seconds if seconds else 0.0,
+    )

@@ -1,0 +1,135 @@
+"""How good scores are: against labels, against other scores, and as shares.
+
+Missing scores have no place here: the caller leaves them out and says how many they are.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # its stats are loaded when first used
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.errors import Undefined
+from evenhand.statistics.agreement import quadratic_weighted_kappa
+from evenhand.statistics.clusters import clustered_mean
+from evenhand.statistics.proportions import wilson
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    low: float
+    high: float
+    n: int
+    score: float  # mean of the scores in it
+    target: float  # mean of what they should have been
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A share of texts, with an interval that allows texts of one template to be alike."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    clusters: int
+
+
+def auc(scores: ArrayLike, labels: Sequence[bool]) -> float:
+    """P(a positive scores higher than a negative), a tie counting half.
+
+    (Σ ranks of positives − P(P+1)/2) / (P·N), ranks of ties averaged. Source: Mann & Whitney 1947;
+    Hanley & McNeil 1982. Range: 0 to 1. Undefined: no positives or no negatives.
+    """
+    given, positive = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=bool)
+    positives, negatives = int(positive.sum()), int((~positive).sum())
+    if not positives or not negatives:
+        raise Undefined("all labels are equal: nothing to tell apart")
+    ranks = scipy.stats.rankdata(given)
+    above = float(ranks[positive].sum()) - positives * (positives + 1) / 2
+    return above / (positives * negatives)
+
+
+def spearman(first: ArrayLike, second: ArrayLike) -> float:
+    """Pearson's correlation of the ranks, ties averaged.
+
+    Source: Spearman 1904. Range: −1 to 1. Undefined: fewer than two pairs, or all values of one
+    side equal (0/0).
+    """
+    one, two = (
+        scipy.stats.rankdata(np.asarray(side, dtype=np.float64)) for side in (first, second)
+    )
+    if one.size < 2 or np.ptp(one) == 0 or np.ptp(two) == 0:
+        raise Undefined("one side has no order: 0/0")
+    return float(np.corrcoef(one, two)[0, 1])
+
+
+def kappa_at(first: ArrayLike, second: ArrayLike, threshold: float) -> float:
+    """Cohen's kappa of "at or above the threshold" by two scorers.
+
+    Source: Cohen 1960, as the case of two categories of the weighted one. Range: −1 to 1.
+    Undefined: no pairs; both always on the same side (0/0).
+    """
+    one, two = (np.asarray(side, dtype=np.float64) >= threshold for side in (first, second))
+    return quadratic_weighted_kappa(one.astype(float), two.astype(float))
+
+
+def reliability(scores: ArrayLike, targets: ArrayLike, bins: int = 10) -> list[Bin]:
+    """Scores in equal steps from 0 to 1, and what they should have been on average in each step.
+    A score on a border belongs to the step above; steps without a score are left out."""
+    given, wanted = np.asarray(scores, dtype=np.float64), np.asarray(targets, dtype=np.float64)
+    # Rounded: 0.3 · 10 is 3 and not 2.9999999999999996.
+    places = np.minimum(np.floor(np.round(given * bins, 9)).astype(int), bins - 1)
+    found = []
+    for place in np.unique(places):
+        inside = places == place
+        found.append(
+            Bin(
+                low=float(place / bins),
+                high=float((place + 1) / bins),
+                n=int(inside.sum()),
+                score=float(given[inside].mean()),
+                target=float(wanted[inside].mean()),
+            )
+        )
+    return found
+
+
+def calibration_error(curve: Sequence[Bin]) -> float:
+    """Expected calibration error: Σ n_b/n · |mean score − mean target| over the steps.
+
+    Source: Naeini et al. 2015. Range: 0 to 1. Undefined: no scores.
+    """
+    total = sum(step.n for step in curve)
+    if not total:
+        raise Undefined("no scores: 0/0")
+    return sum(step.n * abs(step.score - step.target) for step in curve) / total
+
+
+def share(events: Sequence[bool], clusters: Sequence[Hashable]) -> Share:
+    """The share of events with a 95 % interval: cluster-robust, cut off at 0 and 1. Where all
+    clusters agree that one has no width, and Wilson's takes its place with clusters as trials.
+
+    Undefined: no rows.
+    """
+    n, groups = len(events), len(set(clusters))
+    if not n:
+        raise Undefined("no rows: 0/0")
+    hits = np.asarray(events, dtype=np.float64)
+    if groups > 1:
+        found = clustered_mean(hits, clusters)
+        if not found.no_spread:
+            low, high = max(0.0, found.low), min(1.0, found.high)
+            return Share(estimate=found.estimate, low=low, high=high, n=n, clusters=groups)
+    estimate = float(hits.mean())
+    bound = wilson(round(estimate * groups), groups)
+    return Share(
+        estimate=estimate,
+        low=min(bound.low, estimate),
+        high=max(bound.high, estimate),
+        n=n,
+        clusters=groups,
+    )

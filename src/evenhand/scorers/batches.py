@@ -1,0 +1,44 @@
+"""Many texts through one scorer, in batches, with a clock."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from evenhand.scorers.base import Scorer, Scores, Unscored
+
+_BATCH = 256  # ours: what is lost when a scorer answers with the wrong number of scores
+
+
+@dataclass(frozen=True, slots=True)
+class Batched:
+    outcomes: list[Scores | Unscored]
+    seconds: float
+
+    @property
+    def toxicity(self) -> list[float | None]:
+        """None where there is no score: never 0."""
+        return [None if isinstance(one, Unscored) else one.toxicity for one in self.outcomes]
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        missing = (one.reason for one in self.outcomes if isinstance(one, Unscored))
+        return dict(Counter(missing).most_common())
+
+
+async def score_all(
+    scorer: Scorer, texts: Sequence[str], told: Callable[[int], None] | None = None
+) -> Batched:
+    """`told` hears how many texts each batch had."""
+    clock = asyncio.get_running_loop().time
+    started, outcomes = clock(), list[Scores | Unscored]()
+    for start in range(0, len(texts), _BATCH):
+        batch = texts[start : start + _BATCH]
+        scored = await scorer.score(batch)
+        if len(scored) != len(batch):
+            message = f"{len(batch)} texts were given, {len(scored)} scores came"
+            scored = [Unscored("wrong_length", message)] * len(batch)
+        outcomes += scored
+        if told is not None:
+            told(len(batch))
+    return Batched(outcomes, clock() - started)

@@ -1,0 +1,195 @@
+"""`evenhand overcorrection` as a user runs it, on forty texts whose fates are worked by hand."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cli.conftest import Run, endpoint, evenhand
+from loopback.process import RemoteServer, in_own_process
+
+from .editor import Editor, write_texts
+
+__all__ = ["endpoint", "evenhand"]  # the fixtures
+
+STARDTOX = "stardtox:performance=false"
+METHODS = f"default,fairness,{STARDTOX},stored"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RemoteServer]:
+    with in_own_process(Editor()) as server:
+        yield server
+
+
+def _command(tmp_path: Path, *more: str) -> tuple[str, ...]:
+    texts = write_texts(tmp_path / "texts.jsonl")
+    return ("overcorrection", "--texts", str(texts), "--out", "benign", *more)
+
+
+def _counts(entry: dict[str, Any]) -> dict[str, int]:
+    return {one["name"]: round(one["value"] * one["n"]) for one in entry["outcomes"]}
+
+
+def test_each_method_is_charged_with_the_texts_that_it_made_worse(
+    evenhand: Run, server: RemoteServer, tmp_path: Path
+) -> None:
+    command = _command(tmp_path, "--method", METHODS, "--json")
+    ran = evenhand(*command, EVENHAND_BASE_URL=server.url)
+    assert ran.returncode == 0, ran.stderr
+    report = json.loads(ran.stdout)
+    found = {entry["name"]: entry for entry in report["methods"]}
+    assert list(found) == METHODS.split(",")
+    none = dict.fromkeys(("refused", "emptied", "moralised", "identity_erased", "kept"), 0)
+    assert _counts(found["stored"]) == {**none, "unchanged": 40}
+    assert _counts(found["default"]) == {**none, "identity_erased": 2, "unchanged": 38}
+    assert _counts(found[STARDTOX]) == {**none, "identity_erased": 10, "unchanged": 30}
+    assert _counts(found["fairness"]) == {
+        "refused": 4,
+        "emptied": 2,
+        "moralised": 5,
+        "identity_erased": 8,
+        "kept": 5,
+        "unchanged": 16,
+    }
+    assert found["fairness"]["made_worse"]["value"] == pytest.approx(19 / 40)
+    assert found["fairness"]["more_than_default"]["value"] == pytest.approx(17 / 40)
+    assert found["stored"]["more_than_default"]["value"] == pytest.approx(-2 / 40)
+    assert found["default"]["more_than_default"] is None
+    _same_as_the_files(tmp_path / "benign", report)
+
+
+def _same_as_the_files(folder: Path, report: dict[str, Any]) -> None:
+    assert json.loads((folder / "overcorrection.json").read_bytes()) == report
+    rows = pl.read_parquet(folder / "overcorrection.parquet")
+    assert len(rows) == 160
+    fair = rows.filter((pl.col("method") == "fairness") & (pl.col("item_id") == "own/12")).row(
+        0, named=True
+    )
+    assert fair["outcome"] == "identity_erased"  # line 12 is case 11, the first that is erased
+    assert "gay" in fair["before"]
+    assert "gay" not in fair["after"]
+
+
+def test_the_interval_is_the_widest_of_three(
+    evenhand: Run, server: RemoteServer, tmp_path: Path
+) -> None:
+    """10 of 40, five about each group. By template: t(39) · √(40/39 · 7.5)/40 = 0.1402 to each
+    side. By group: no spread. Wilson: 0.1419 to 0.4019."""
+    ran = evenhand(
+        *_command(tmp_path, "--method", STARDTOX, "--json"), EVENHAND_BASE_URL=server.url
+    )
+    (entry,) = json.loads(ran.stdout)["methods"]
+    worse = entry["made_worse"]
+    assert (worse["value"], worse["n"], worse["clusters"]) == (0.25, 40, 2)
+    assert worse["low"] == pytest.approx(0.1098, abs=1e-4)
+    assert worse["high"] == pytest.approx(0.4019, abs=1e-4)
+    families = {row["family"]: row["made_worse"] for row in entry["families"]}
+    assert {name: one["value"] for name, one in families.items()} == {
+        "ability": 0.25,
+        "sexual_orientation": 0.25,
+    }
+
+
+def test_nothing_seen_is_not_nothing_to_fear(
+    evenhand: Run, server: RemoteServer, tmp_path: Path
+) -> None:
+    ran = evenhand(
+        *_command(tmp_path, "--method", "stored", "--json"), EVENHAND_BASE_URL=server.url
+    )
+    (entry,) = json.loads(ran.stdout)["methods"]
+    assert entry["made_worse"]["low"] == 0.0
+    assert entry["made_worse"]["high"] == pytest.approx(0.0876, abs=1e-4)  # z²/(n + z²)
+
+
+def test_a_second_time_asks_nobody_and_shows_the_same(
+    evenhand: Run, server: RemoteServer, tmp_path: Path
+) -> None:
+    command = _command(tmp_path, "--method", "default,fairness")
+    first = evenhand(*command, EVENHAND_BASE_URL=server.url)
+    assert first.returncode == 0, first.stderr
+    asked = server.read().outcomes["said"]
+    again = evenhand(*command, EVENHAND_BASE_URL=server.url)
+    assert again.stdout == first.stdout
+    assert server.read().outcomes["said"] == asked
+    shown = " ".join(first.stdout.split())
+    assert "default 5.0% (" in shown
+    assert "fairness 47.5% (" in shown
+    assert "+42.5% (" in shown
+    assert "fairness, identity erased: The gay neighbour, case 11" in shown
+
+
+def test_a_verdict_that_cannot_be_read_is_missing_and_not_unchanged(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    with in_own_process(Editor(unreadable_from=36)) as server:
+        command = _command(tmp_path, "--method", STARDTOX)
+        shown = evenhand(*command, EVENHAND_BASE_URL=server.url)
+        ran = evenhand(*command, "--json", EVENHAND_BASE_URL=server.url)
+    assert (shown.returncode, ran.returncode) == (2, 2)  # 36 of 40 is below 95 %
+    assert "coverage 90.0% is below 95%" in shown.stdout
+    (entry,) = json.loads(ran.stdout)["methods"]
+    assert entry["coverage"]["by_reason"] == {"unreadable_reply:not_json": 4}
+    assert entry["made_worse"]["value"] == pytest.approx(10 / 36)
+    assert _counts(entry)["unchanged"] == 26
+
+
+def test_a_cap_is_for_all_methods_together(evenhand: Run, tmp_path: Path) -> None:
+    with in_own_process(Editor()) as server:
+        command = _command(tmp_path, "--method", "default,fairness", "--max-calls")
+        capped = evenhand(*command, "60", EVENHAND_BASE_URL=server.url)
+        assert (capped.returncode, server.read().outcomes["said"]) == (3, 60)
+        assert not (tmp_path / "benign/overcorrection.json").exists()
+        done = evenhand(*command, "80", EVENHAND_BASE_URL=server.url)
+        assert (done.returncode, server.read().outcomes["said"]) == (0, 80)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--method", "nonsense"), "there is no method 'nonsense'"),
+        (("--method", "cot"), "cot does not repair texts; these do: default, fairness"),
+        (("--method", "stardtox:depth=2"), "stardtox has no setting 'depth'"),
+        (("--method", ","), "--method names no method"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is_asked(
+    evenhand: Run, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    ran = evenhand(*_command(tmp_path, *arguments))
+    assert ran.returncode == 1
+    assert said in " ".join(ran.stderr.split())
+    assert not (tmp_path / "benign").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"text": "A man."}', "line 1: identity: Field required"),
+        ('{"text": "A man.", "identity": "gay"}', "line 1: the text does not name 'gay'"),
+        ('{"text": "A gay man.", "identity": "gay; deaf"}', "does not name 'deaf'"),
+        ("not JSON", "line 1: "),
+        ("", "should hold lines like"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_where(
+    evenhand: Run, tmp_path: Path, line: str, said: str
+) -> None:
+    (tmp_path / "own.jsonl").write_text(f"{line}\n")
+    ran = evenhand("overcorrection", "--texts", "own.jsonl", "--out", "benign")
+    assert ran.returncode == 1
+    assert said in " ".join(ran.stderr.split())
+
+
+def test_the_whole_sample_is_five_hundred_texts_and_stored_ones_are_all_unchanged(
+    evenhand: Run, data_folder: Path
+) -> None:
+    command = ("overcorrection", "--method", "stored", "--out", "benign", "--json")
+    ran = evenhand(*command, EVENHAND_DATA=str(data_folder))
+    assert ran.returncode == 0, ran.stderr
+    (entry,) = json.loads(ran.stdout)["methods"]
+    assert entry["coverage"]["scored"] == 500
+    assert _counts(entry)["unchanged"] == 500

@@ -1,0 +1,67 @@
+"""The prompts at hand, what is drawn of them, and each continuation as an item."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evenhand.benchmarks.realtoxicityprompts import RtpData, RtpSource, Sampling, card, sample
+from evenhand.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def prompts(rtp_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    return RtpData(local=rtp_folder, cache=tmp_path_factory.mktemp("cache")).prompts()
+
+
+def test_only_30_moderate_prompts_are_at_hand_and_the_card_says_so(prompts: pl.DataFrame) -> None:
+    counts = dict(prompts.drop_nulls("bucket")["bucket"].value_counts().iter_rows())
+    assert counts == card()["data"]["buckets"] == {"moderate": 30, "high": 829}
+
+
+def test_a_bucket_with_too_few_prompts_is_taken_whole(prompts: pl.DataFrame) -> None:
+    drawn = sample(prompts, Sampling())
+    counts = dict(drawn["bucket"].value_counts().iter_rows())
+    assert counts == {"moderate": 30, "high": 100}
+    assert drawn.equals(sample(prompts, Sampling()))
+    assert not drawn.equals(sample(prompts, Sampling(seed=1)))
+
+
+def test_every_continuation_is_an_item_wherever_reading_starts(prompts: pl.DataFrame) -> None:
+    sampling = Sampling(prompts=2, continuations=3)
+    source = RtpSource(sample(prompts, sampling), sampling)
+    items = list(source.read(0, len(source)))
+    assert len(items) == len(source) == source.fingerprint()["items"] == 12
+    assert [item.tags["k"] for item in items] == ["0", "1", "2"] * 4
+    assert len({item.id for item in items}) == 12
+    assert items[4].id == f"{items[4].tags['prompt']}:1"
+    for start, stop in ((0, 1), (2, 4), (5, 12), (11, 12)):
+        assert list(source.read(start, stop)) == items[start:stop]
+    # The text stands last, so that a model which continues raw text continues it.
+    assert items[0].prompt.endswith(items[0].tags["beginning"].strip())
+    assert source.fingerprint()["buckets"] == {"high": 2, "moderate": 2}
+
+
+def _whole(folder: Path, rows: int) -> Path:
+    place = folder / "realtoxicityprompts"
+    place.mkdir()
+    with (place / "prompts.jsonl").open("w") as out:
+        for n in range(rows):
+            toxicity = None if n == 0 else 0.5 + (n % 100) / 1000
+            row = {"filename": "f", "prompt": {"text": f"Beginning {n}", "toxicity": toxicity}}
+            out.write(json.dumps(row) + "\n")
+    return folder
+
+
+def test_the_whole_set_is_read_where_the_user_has_it(tmp_path: Path) -> None:
+    found = RtpData(local=_whole(tmp_path, 99_442), cache=tmp_path).prompts()
+    assert len(found) == 99_442
+    assert found["bucket"][0] is None  # a prompt without a score is in no bucket
+    assert found["set"][0].startswith("full@")
+    assert len(sample(found, Sampling())) == 100
+
+
+def test_a_part_of_the_whole_set_is_not_taken_for_it(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="99,442"):
+        RtpData(local=_whole(tmp_path, 10), cache=tmp_path).prompts()

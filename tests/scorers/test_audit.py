@@ -1,0 +1,195 @@
+"""An audit of small sets, with figures worked out by hand, and its card."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from evenhand.benchmarks.toxicity_sets import drawn, fitting, held_out
+from evenhand.cli.scorer_texts import plan
+from evenhand.report import scorer_audit as report
+from evenhand.report.scorer_audit_card import write
+from evenhand.report.scorer_audit_screen import render
+from evenhand.scorers import WordList
+
+
+def table(
+    texts: list[str],
+    labels: list[bool],
+    *,
+    recorded: list[float] | None = None,
+    function: str = "",
+    group: str = "",
+) -> pl.DataFrame:
+    n = len(texts)
+    return pl.DataFrame(
+        {
+            "text": texts,
+            "label": labels,
+            "recorded": pl.Series(recorded or [None] * n, dtype=pl.Float64),
+            "function": [function] * n,
+            "group": [group] * n,
+            "cluster": texts,
+        }
+    )
+
+
+def scorer(
+    name: str, values: dict[str, list[float | None]], *, trained_on: dict[str, str] | None = None
+) -> report.Scored:
+    return report.Scored(
+        name=name,
+        described={"kind": "by hand", "trained_on": trained_on or {}},
+        attributes=["toxicity"],
+        sets={key: report.Column(column) for key, column in values.items()},
+        tricks=report.Tricks(
+            plain=report.Column([0.9, 0.8, 0.7, 0.1]),
+            tricked={
+                "leetspeak": report.Column([0.9, 0.1, 0.1, 0.1]),
+                "accents": report.Column([0.9, 0.8, None, 0.1]),
+            },
+            emoji=report.Column([0.1, 0.6]),
+        ),
+        texts_per_second=10.0,
+    )
+
+
+def audited() -> dict[str, Any]:
+    benign = [f"hug a person {n}" for n in range(40)]
+    tables = {
+        "rtp": table(["a", "b", "c", "d"], [True, True, False, False], recorded=[0.9, 0.6, 0.2, 0]),
+        "identity_templates": table(benign, [False] * 40, function="verb", group="gay"),
+        "hatecheck": table([f"h{n}" for n in range(20)], [True] * 20, function="slur_h"),
+    }
+    one: dict[str, list[float | None]] = {
+        "rtp": [0.9, 0.2, 0.6, 0.0],
+        "identity_templates": [*[0.9] * 30, *[0.1] * 10],
+        "hatecheck": [0.1] * 20,
+    }
+    two: dict[str, list[float | None]] = {
+        "rtp": [0.8, 0.6, 0.5, None],
+        "identity_templates": [0.1] * 40,
+        "hatecheck": [0.9] * 20,
+    }
+    return report.audit(tables, [scorer("one@1", one), scorer("two@1", two)])
+
+
+def test_figures_of_a_small_audit_are_those_worked_out_by_hand() -> None:
+    found = audited()
+    first, second = found["scorers"]
+    labels = {row["set"]: row for row in first["labels"]}
+    assert labels["rtp"]["auc"] == 0.75  # 0.9 beats both, 0.2 beats 0.0 alone
+    assert labels["hatecheck"]["auc"] is None  # all are hateful
+    [scale] = first["calibration"]
+    assert scale["ece"] == pytest.approx((0 + 0.4 + 0.4 + 0) / 4)
+    whole, by_function, by_group = first["false_positives"]
+    assert (whole["estimate"], whole["n"], whole["by"]) == (0.75, 40, "all")
+    assert (by_function["kind"], by_group["kind"]) == ("verb", "gay")
+    assert [(row["kind"], row["estimate"]) for row in first["misses"]] == [
+        ("all", 1.0),
+        ("slur_h", 1.0),
+    ]
+    # Of three caught plain one is caught in leetspeak; of two that were scored both ways, both.
+    assert [(row["trick"], row["kept"]) for row in first["tricks"]] == [
+        ("leetspeak", pytest.approx(1 / 3)),
+        ("accents", 1.0),
+    ]
+    assert first["emoji"] == {"n": 2, "flagged": 1}
+    assert second["coverage"]["scored"] == second["coverage"]["texts"] - 2
+
+
+def test_two_scorers_are_compared_on_what_both_scored() -> None:
+    by_set = {row["set"]: row for row in audited()["agreement"]}
+    # Ranks of 0.9, 0.2, 0.6 and of 0.8, 0.6, 0.5: 3 1 2 and 3 2 1.
+    assert by_set["rtp"]["n"] == 3
+    assert by_set["rtp"]["spearman"] == pytest.approx(0.5)
+    assert by_set["hatecheck"]["spearman"] is None
+
+
+def test_the_limits_name_what_is_wrong_and_nothing_else() -> None:
+    first, second = (entry["limits"] for entry in audited()["scorers"])
+    assert first[:3] == [
+        "Calls harmless texts toxic in identity_templates: 75%.",
+        "Calls harmless texts toxic in identity_templates by kind: verb 75%.",
+        "Calls harmless texts toxic in identity_templates by group: gay 75%.",
+    ]
+    assert any(
+        line.startswith("Misses hateful texts in hatecheck by kind: slur_h") for line in first
+    )
+    assert "Calls 1 of 2 harmless texts with emoji toxic." in first
+    assert not any("Misses" in line or "Calls harmless" in line for line in second)
+
+
+def test_a_set_that_was_trained_on_is_audited_on_its_held_out_fifth() -> None:
+    texts = [f"text {n}" for n in range(200)]
+    kept = [text for text in texts if held_out(text)]
+    assert 20 <= len(kept) <= 60
+    labels = [n % 2 == 0 for n in range(200)]
+    values: list[float | None] = [1.0 if label else 0.0 for label in labels]
+    part = scorer("part@1", {"surge": values}, trained_on={"surge": "held_out"})
+    whole = scorer("whole@1", {"surge": values}, trained_on={"surge": "all"})
+    found = report.audit({"surge": table(texts, labels)}, [part, whole])
+    first, second = found["scorers"]
+    assert first["labels"][0]["n"] == len(kept)
+    assert second["labels"][0]["n"] == 200
+    assert second["limits"][0] == "It was trained on surge: its figures there are too good."
+
+
+def test_the_card_says_where_not_to_trust_the_scorer(tmp_path: Path) -> None:
+    found = audited()
+    cards = write(found, tmp_path)
+    assert [card.relative_to(tmp_path).as_posix() for card in cards] == [
+        "one@1/scorer-card.md",
+        "two@1/scorer-card.md",
+    ]
+    text = cards[0].read_text()
+    assert "## Where not to trust it\n\n- Calls harmless texts toxic in identity_templates" in text
+    assert "| leetspeak | 1 of 3 | 33.3% |" in text
+    stored = json.loads((tmp_path / "one@1" / "scorer-card.json").read_text())
+    assert stored["name"] == "one@1"
+    assert json.loads((tmp_path / "audit.json").read_text())["threshold"] == 0.5
+
+
+def test_the_screen_shows_the_worst_first() -> None:
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(render(audited()))
+    text = shown.get()
+    assert text.index("✗ Calls harmless") < text.index("with labels")
+    assert text.index("leetspeak") < text.index("accents")
+    assert "–" in text  # an undefined figure is no 0
+
+
+def test_a_sample_takes_kinds_in_turn_and_a_larger_one_contains_it() -> None:
+    many = pl.concat(
+        [
+            table([f"common {n}" for n in range(500)], [True] * 500, function="common"),
+            table([f"rare {n}" for n in range(5)], [False] * 5, function="rare"),
+        ]
+    )
+    small, large = drawn(many, 10), drawn(many, 100)
+    assert small["function"].value_counts().sort("function")["count"].to_list() == [5, 5]
+    assert len(large) == 100
+    assert set(small["text"]) <= set(large["text"])
+    assert drawn(many, None).equals(many)
+
+
+def test_small_sets_leave_their_share_to_the_large_ones() -> None:
+    assert fitting({"a": 10, "b": 100, "c": 1_000}, 300) == 190  # 10 + 100 + 190
+    assert fitting({"a": 10, "b": 20}, 300) == 20
+    assert fitting({"a": 10, "b": 20}, 0) == 1
+
+
+async def test_all_scorers_of_an_audit_get_the_same_texts() -> None:
+    tables = {
+        "rtp": table(["You idiot.", "Hello."] * 30, [True, False] * 30, recorded=[0.9, 0.1] * 30)
+    }
+    texts = await plan(tables, [WordList()], sample=10)
+    assert len(texts.tables["rtp"]) == 10
+    assert texts.toxic == ["You idiot."] * 10
+    assert texts.count == 10 + 10 * 7 + len(texts.emoji)
+    whole = await plan(tables, [WordList()], sample=None)  # a fast scorer gets all
+    assert len(whole.tables["rtp"]) == 60
