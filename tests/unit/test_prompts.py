@@ -57,7 +57,7 @@ def test_a_shipped_prompt_without_one_of_its_variables_raises_and_names_it(name:
 
 def _agents() -> set[str]:
     """The prompts of every agent that a method asks, under each of its settings."""
-    found = {"shared/reask"}  # the conversation's own
+    found = {"shared/reask", "scorers/judge"}  # the conversation's own, and a scorer's
     for method in METHODS.values():
         hints = get_type_hints(method)
         options = {field.name: _options(hints[field.name]) for field in fields(method)}

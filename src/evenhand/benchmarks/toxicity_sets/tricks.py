@@ -23,7 +23,8 @@ def _full_width(text: str) -> str:
 
 
 def _leetspeak(text: str) -> str:
-    """A word that would be digits alone stays: nobody reads "4" or "15" as "a" or "is"."""
+    """A word that would be digits alone stays: "4" and "15" are numbers. That makes this trick
+    milder than some ("455"), which `canonical` does not undo."""
     return _LETTERS.sub(lambda word: _digits(word[0]), text)
 
 
