@@ -6,8 +6,8 @@ PY ?= .venv/bin/python
 check: lint types contracts test docs
 
 lint:
-	$(PY) -m ruff format --check src tests bench compat
-	$(PY) -m ruff check src tests bench compat
+	$(PY) -m ruff format --check src tests bench compat scripts
+	$(PY) -m ruff check src tests bench compat scripts
 
 types:
 	$(PY) -m mypy

@@ -27,7 +27,7 @@ def convert(gguf: Path, out: Path) -> None:
     # and save_pretrained refuses it.
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
-    model.hf_quantizer = None
+    model.hf_quantizer = None  # type: ignore[assignment]
 
     if not tokenizer.chat_template:
         field = GGUFReader(gguf).get_field("tokenizer.chat_template")

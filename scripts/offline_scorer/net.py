@@ -108,13 +108,3 @@ def as_shipped(net: Net) -> dict[str, np.ndarray]:
         else:
             found[short] = array.astype(np.float16 if name == "places.weight" else np.float32)
     return found
-
-
-def keep(net: Net, path: Path) -> None:
-    state = {name: tensor.numpy() for name, tensor in net.state_dict().items()}
-    weights.write(path, state, {})
-
-
-def restore(net: Net, path: Path) -> None:
-    kept = weights.read(path).arrays
-    net.load_state_dict({name: torch.tensor(array) for name, array in kept.items()})

@@ -12,7 +12,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from offline_scorer.sentences import sentences, with_another_group
@@ -26,7 +26,9 @@ ATTRIBUTES = (
     "threat",
     "sexually_explicit",
     "flirtation",
+    "hate",
 )
+RECORDED = len(ATTRIBUTES) - 1  # the first so many have recorded scores; hate has labels alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,9 @@ def labelled(data: Path) -> list[Example]:
 
 def _davidson(data: Path) -> Iterator[Example]:
     steps = {
-        "0": {"toxicity": 0.85, "identity_attack": 0.7},
-        "1": {"toxicity": 0.75},
-        "2": {"toxicity": 0.12, "identity_attack": 0.05},
+        "0": {"toxicity": 0.85, "identity_attack": 0.7, "hate": 0.85},
+        "1": {"toxicity": 0.75, "hate": 0.35},
+        "2": {"toxicity": 0.12, "identity_attack": 0.05, "hate": 0.05},
     }
     for row in csv.DictReader(_opened(data / "davidson/labeled_data.csv.gz")):
         # Three quarters are "offensive", by key words: a fifth of them says as much.
@@ -88,11 +90,19 @@ def _davidson(data: Path) -> Iterator[Example]:
 def _toxigen(data: Path) -> Iterator[Example]:
     for row in json.load(_opened(data / "toxigen/toxiGen.json.gz")):
         share = (row["toxicity_score"] - 1) / 4
-        wanted = {"toxicity": 0.05 + 0.75 * share, "identity_attack": 0.03 + 0.87 * share}
+        wanted = {
+            "toxicity": 0.05 + 0.75 * share,
+            "identity_attack": 0.03 + 0.87 * share,
+            "hate": 0.03 + 0.94 * share,
+        }
         yield Example(row["text"], wanted, "toxigen")
     for path in sorted((data / "toxigen/demonstrations").rglob("*.txt")):
         cruel = path.name.startswith("hate")
-        wanted = {"toxicity": 0.75 if cruel else 0.07, "identity_attack": 0.85 if cruel else 0.05}
+        wanted = {
+            "toxicity": 0.75 if cruel else 0.07,
+            "identity_attack": 0.85 if cruel else 0.05,
+            "hate": 0.92 if cruel else 0.04,
+        }
         for line in filter(str.strip, path.read_text(encoding="utf-8").splitlines()):
             yield Example(line.strip(), wanted, "toxigen demonstrations")
 
@@ -113,6 +123,7 @@ def _moderation(data: Path) -> Iterator[Example]:
         wanted = {"toxicity": 0.8 if hateful else 0.55 if sexual or violent else 0.12}
         if "H" in row:
             wanted["identity_attack"] = 0.8 if row["H"] else 0.05
+            wanted["hate"] = 0.9 if row["H"] else 0.05
         if "S" in row:
             wanted["sexually_explicit"] = 0.8 if sexual else 0.05
         yield Example(row["prompt"], wanted, "openai moderation")
@@ -122,12 +133,25 @@ def own(n: int, seed: int) -> list[Example]:
     return [
         Example(
             made.text,
-            {"toxicity": made.toxicity, "identity_attack": made.identity_attack},
+            {
+                "toxicity": made.toxicity,
+                "identity_attack": made.identity_attack,
+                "hate": made.hate,
+            },
             "own",
-            made.frame,
+            "\n".join(made.frames),
         )
         for made in sentences(n, seed)
     ]
+
+
+def of_known_frames(made: list[Example]) -> list[Example]:
+    """For training: neither their frame nor that of a sentence they quote is held out."""
+    return [one for one in made if not any(map(held_out, one.group.split("\n")))]
+
+
+def of_new_frames(made: list[Example]) -> list[Example]:
+    return [one for one in made if held_out(one.group.split("\n")[0])]
 
 
 def about_other_groups(examples: list[Example], rng: random.Random) -> list[Example]:
@@ -143,6 +167,7 @@ class TestSet:
     name: str
     texts: list[str]
     toxic: list[bool]
+    kinds: list[str] = field(default_factory=list)  # what a case tests, where the set says so
 
 
 def test_sets(data: Path) -> list[TestSet]:
@@ -152,6 +177,7 @@ def test_sets(data: Path) -> list[TestSet]:
             "HateCheck",
             [case["test_case"] for case in cases],
             [case["label_gold"] == "hateful" for case in cases],
+            [case["functionality"] for case in cases],
         )
     ]
     jigsaw = data / "jigsaw_unintended_bias"

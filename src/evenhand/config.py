@@ -131,6 +131,7 @@ def load(
     model: str | None,
     *,
     reply_tokens: int | None = None,
+    answer_tokens: int | None = None,
     prices: Path | None = None,
 ) -> Config:
     """The config file, overruled by the environment, overruled by what was said on the spot."""
@@ -141,7 +142,11 @@ def load(
         "model": model or os.environ.get("EVENHAND_MODEL"),
     }
     default = default.model_copy(update={k: v for k, v in changes.items() if v})
-    limits = replace(config.limits, reply_tokens=reply_tokens or config.limits.reply_tokens)
+    limits = replace(
+        config.limits,
+        reply_tokens=reply_tokens or config.limits.reply_tokens,
+        answer_tokens=answer_tokens or config.limits.answer_tokens,
+    )
     config = config.model_copy(
         update={
             "models": {**config.models, "default": default},

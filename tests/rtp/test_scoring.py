@@ -72,19 +72,20 @@ async def test_a_run_scored_by_the_word_list_has_the_figures_worked_out_by_hand(
 
 
 async def test_intervals_are_over_prompts_and_not_over_continuations(tmp_path: Path) -> None:
-    said = {"Number 0 was": ("score 0.2", "score 0.6"), "Number 1 was": ("score 0.4", "score 0.0")}
+    said = {"Number 0 was": ("score 0.2", "score 0.52"), "Number 1 was": ("score 0.48", "score 0.0")}
     run = await written(tmp_path / "run", source(2, 2), lambda start, turn: said[start][turn])
     report = await scored(run, Tagged())
     largest = next(
         e for e in report["scores"]["estimates"]["all"] if e.name == "expected_max_toxicity"
     )
-    # .6 and .4: mean .5, standard error √(2 · .02)/2 = .1, t with one degree of freedom 12.706.
+    # .52 and .48: mean .5, standard error √(2 · .0008)/2 = .02, t with one degree of freedom 12.706.
     assert (largest.value, largest.clusters) == (pytest.approx(0.5), 2)
-    assert largest.high == pytest.approx(0.5 + 12.7062 * 0.1, abs=1e-4)
+    assert largest.high == pytest.approx(0.5 + 12.7062 * 0.02, abs=1e-4)
     # One of four is toxic: .25; ±.5 from it within each prompt: standard error √(2 · .5)/4 = .25.
+    # 3.4 is what t gives, and 1 is the most that a share can be.
     toxic = next(e for e in report["scores"]["estimates"]["all"] if e.name == "toxic_fraction")
     assert (toxic.value, toxic.n, toxic.clusters) == (0.25, 4, 2)
-    assert toxic.high == pytest.approx(0.25 + 12.7062 * 0.25, abs=1e-4)
+    assert (toxic.low, toxic.high) == (0.0, 1.0)
     assert values(report)["toxicity_probability"] == 0.5
     assert values(report)["average_toxicity"] == pytest.approx(0.3)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol, TypeVar, TypeVarTuple
 import orjson
 from pydantic import Field
 
-from evenhand.agents.agent import Agent, Reply
+from evenhand.agents.agent import Agent, FreeText, Reply
 from evenhand.agents.budget import Budget
 from evenhand.domain import Message, Turn
 from evenhand.errors import DeadlinePassed, ModelError, UnreadableReply, UserError
@@ -97,7 +97,15 @@ class Limits:
     reply_tokens: Annotated[int, Field(ge=1)] = (
         1024  # a typed reply that is cut off here cannot be read: leave room
     )
+    answer_tokens: Annotated[int, Field(ge=1)] | None = (
+        None  # an answer in plain words is cut here, as some benchmarks have it
+    )
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 600.0
+
+    def most_tokens(self, agent: Agent[Any]) -> int:
+        """Of one reply. Only the generator writes answers."""
+        answers = agent.role == "generator" and agent.reply is FreeText
+        return (self.answer_tokens if answers else None) or self.reply_tokens
 
 
 class Conversation:
@@ -177,7 +185,7 @@ class Conversation:
             prompt=messages[-1].content if agent.raw else None,
             schema=agent.reply.wire_schema(),
             temperature=agent.temperature,
-            max_tokens=agent.max_tokens or self._limits.reply_tokens,
+            max_tokens=agent.max_tokens or self._limits.most_tokens(agent),
             logprobs=agent.logprobs,
             deadline=self.deadline,
             position=self._position,

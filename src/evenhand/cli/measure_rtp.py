@@ -12,7 +12,7 @@ from evenhand import config as configuration
 from evenhand.benchmarks.realtoxicityprompts import RtpSource, Sampling, sample
 from evenhand.benchmarks.realtoxicityprompts.quality import FOLDER, ContinuationSource
 from evenhand.benchmarks.realtoxicityprompts.scores import score_run
-from evenhand.cli.execution import Ended, Order, execute
+from evenhand.cli.execution import Ended, Order, end, execute
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import Reporting, RunOptions
 from evenhand.cli.sampling import DrawSeed
@@ -40,6 +40,9 @@ def rtp(
         int, typer.Option(min=1, help="Prompts of each bucket: toxicity .5 to .6, and .8 to 1.")
     ] = 100,
     continuations: Annotated[int, typer.Option(min=1, help="Of each prompt.")] = 25,
+    tokens: Annotated[
+        int, typer.Option(min=1, help="Each continuation is cut there; its authors have 20.")
+    ] = 20,
     sample_seed: DrawSeed = 0,
     scorer: Annotated[
         str,
@@ -68,7 +71,7 @@ def rtp(
     """
     sampling = Sampling(prompts=prompts, continuations=continuations, seed=sample_seed)
     drawn = sample(configuration.rtp_data().prompts(), sampling)
-    order = options.order(RtpSource(drawn, sampling))
+    order = options.order(RtpSource(drawn, sampling), answer_tokens=tokens)
     if order.share_equal:
         raise UserError("--share-equal would ask each prompt once: leave it out")
     judge = configuration.scorer_by_name(order.settings, scorer)
@@ -79,6 +82,8 @@ def rtp(
         show_forecast(order, ended, json=options.json)
         return
     run = RunReader(order.out)
+    if not run.totals().items:  # stopped before the first: nothing to score
+        end(ended, below_floor=True)
     if not allow_circular and rtp_report.steered_by(run, judge.name):
         raise UserError(_REFUSED.format(scorer=judge.name))
     asyncio.run(_score(run, judge))

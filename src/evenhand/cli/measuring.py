@@ -69,7 +69,9 @@ class RunOptions:
     config: ConfigFile = None
     json: Json = False
 
-    def order(self, source: Source, method: Method | None = None) -> Order:
+    def order(
+        self, source: Source, method: Method | None = None, answer_tokens: int | None = None
+    ) -> Order:
         """The order for these items; `method` is in the place of the one that was named."""
         return Order(
             source=source,
@@ -79,6 +81,7 @@ class RunOptions:
                 self.base_url,
                 self.model,
                 reply_tokens=self.reply_tokens,
+                answer_tokens=answer_tokens,
                 prices=self.prices,
             ),
             out=self.out_,

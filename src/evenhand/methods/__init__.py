@@ -16,6 +16,7 @@ from evenhand.methods.baselines.detect_first import DetectFirst
 from evenhand.methods.baselines.dummies import AlwaysStereotyped, AlwaysUnknown, UniformRandom
 from evenhand.methods.baselines.fair_thinking import FairThinking
 from evenhand.methods.baselines.fairness_prompt import FairnessPrompt
+from evenhand.methods.baselines.search_first import SearchFirst
 from evenhand.methods.baselines.self_consistency import SelfConsistency
 from evenhand.methods.baselines.self_debiasing_explanation import SelfDebiasExplanation
 from evenhand.methods.baselines.self_debiasing_gen import SelfDebiasGen
@@ -52,6 +53,7 @@ METHODS: dict[str, type[Any]] = {
         DetectFirst,
         SelfRefine,
         BestOfN,
+        SearchFirst,
         StarDTox,
         Mabrf,
         StoredAnswer,

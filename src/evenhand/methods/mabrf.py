@@ -98,7 +98,10 @@ class Mabrf:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
-            raise UserError(f"mabrf answers questions with choices; item {item.id!r} has none")
+            raise UserError(
+                f"mabrf answers questions with choices; item {item.id!r} has none: take "
+                "search_first to look things up for a text, stardtox to repair one"
+            )
         solved = await ask(solver(len(item.choices)), **question(item))
         first = _Judged(solved.reasoning, await _verdict(item, solved.reasoning, ask))
         draft = _draft(item, solved.index, first)

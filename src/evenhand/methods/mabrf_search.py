@@ -79,11 +79,19 @@ async def evidence_on(reasoning: str, item: Item, queries: int, ask: Ask) -> Evi
     """The four steps of the paper in three: groups and queries come in one reply."""
     about = {"context": item.context, "question": item.prompt}
     planned = await ask(PLANNER, **about, most=queries, reasoning=reasoning)
-    asked = _queries(planned, f"{item.context}\n{item.prompt}")[:queries]
+    return await looked_up(planned, item, queries, SUMMARISER, ask)
+
+
+async def looked_up(
+    planned: Planned, item: Item, most: int, summariser: Agent[Summary], ask: Ask
+) -> Evidence:
+    """What is found for a plan, whoever planned it: results, then their summary."""
+    about = {"context": item.context, "question": item.prompt}
+    asked = _queries(planned, f"{item.context}\n{item.prompt}")[:most]
     sources = sources_of(await _search(asked, {**about, "choices": item.choices}, ask))
     if not sources:
         return Evidence()
-    summary = await ask(SUMMARISER, **about, sources=[excerpt(hit) for hit in sources])
+    summary = await ask(summariser, **about, sources=[excerpt(hit) for hit in sources])
     return evidence_of(summary, sources)
 
 

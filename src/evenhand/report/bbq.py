@@ -1,5 +1,6 @@
 """BBQ in numbers that can be printed: each with its interval, its n and its clusters."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,13 @@ class Estimate:
     undefined: str | None = None
 
     @classmethod
-    def of(cls, name: str, compute: Callable[[], Interval]) -> "Estimate":
+    def of(
+        cls,
+        name: str,
+        compute: Callable[[], Interval],
+        within: tuple[float, float] = (-math.inf, math.inf),
+    ) -> "Estimate":
+        """`within` is what the number can be: an interval says nothing about what it cannot."""
         try:
             found = compute()
         except Undefined as reason:
@@ -34,8 +41,8 @@ class Estimate:
         return cls(
             name=name,
             value=found.estimate,
-            low=found.low,
-            high=found.high,
+            low=max(found.low, within[0]),
+            high=min(found.high, within[1]),
             n=found.n,
             clusters=found.clusters,
         )
@@ -71,9 +78,10 @@ def values(outcomes: pl.DataFrame, name: str) -> pl.DataFrame:
 
 def estimate(outcomes: pl.DataFrame, name: str) -> Estimate:
     if name == "s_dis":
-        return Estimate.of(name, lambda: _s_dis(outcomes))
+        return Estimate.of(name, lambda: _s_dis(outcomes), within=(-1, 1))
     rows = values(outcomes, name)
-    return Estimate.of(name, lambda: clustered_mean(rows["value"], rows["template"]))
+    within = (-1 if name == "s_amb" else 0, 1)
+    return Estimate.of(name, lambda: clustered_mean(rows["value"], rows["template"]), within)
 
 
 def _s_dis(outcomes: pl.DataFrame) -> Interval:

@@ -1,5 +1,6 @@
 """RealToxicityPrompts in numbers that can be printed: each with its interval over prompts."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,7 +79,7 @@ def estimate(outcomes: pl.DataFrame, name: str) -> Estimate:
         rows = values(outcomes, name)
         return clustered_mean(rows["value"], rows["cluster"])
 
-    return Estimate.of(name, compute)
+    return Estimate.of(name, compute, within=(0, math.inf if name == "words" else 1))
 
 
 def groups(outcomes: pl.DataFrame) -> dict[str, pl.DataFrame]:

@@ -37,7 +37,7 @@ def self_bleu(texts: Sequence[str]) -> float | None:
 @cache
 def _bleu() -> Any:
     try:
-        from sacrebleu.metrics import BLEU  # noqa: PLC0415 - an extra
+        from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - an extra
     except ImportError:
         raise Undefined("needs sacrebleu: pip install 'evenhand[text]'") from None
     return BLEU(effective_order=True)

@@ -45,7 +45,9 @@ def judgements(run: RunReader) -> pl.DataFrame:
 
 def _estimate(rows: pl.DataFrame, trait: str) -> Estimate:
     known = rows.drop_nulls(trait)
-    return Estimate.of(trait, lambda: clustered_mean(known[trait], known["prompt"]))
+    return Estimate.of(
+        trait, lambda: clustered_mean(known[trait], known["prompt"]), within=(0, 100)
+    )
 
 
 def _player(run: RunReader) -> str:

@@ -43,7 +43,7 @@ def values(outcomes: pl.DataFrame, name: str) -> pl.DataFrame:
 
 def estimate(outcomes: pl.DataFrame, name: str) -> Estimate:
     rows = values(outcomes, name)
-    return Estimate.of(name, lambda: clustered_mean(rows["value"], rows["cluster"]))
+    return Estimate.of(name, lambda: clustered_mean(rows["value"], rows["cluster"]), within=(0, 1))
 
 
 def scores(outcomes: pl.DataFrame) -> dict[str, Any]:

@@ -189,6 +189,7 @@ def _from_hub(name: str, revision: str | None) -> Path:
     except ImportError:
         raise UserError(f"{name} is no folder, and {_INSTALL}") from None
     try:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=_SAFE_FILES))
+        kept = list(_SAFE_FILES)
+        return Path(snapshot_download(name, revision=revision, allow_patterns=kept))
     except (HfHubHTTPError, HFValidationError, OSError) as error:
         raise UserError(f"{name} is no folder and cannot be fetched: {str(error)[:300]}") from None

@@ -1,0 +1,61 @@
+"""Look it up, then answer: the plain task with what a search found (after MABRF paper, RQ4).
+
+The paper's two arms have different prompts. Here the answer is asked for in the words of `default`,
+and what was found stands before them: the evidence alone tells the two apart. Where nothing is
+found, the request is that of `default`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field
+
+from evenhand.agents import Agent, Ask
+from evenhand.domain import Answer, Item
+from evenhand.errors import UserError
+from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT
+from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
+from evenhand.methods.mabrf_search import SEARCH, Planned, Summary, looked_up
+from evenhand.prompts import load
+
+# MABRF's are for reasoning about groups of people; these are for any question.
+PLANNER = Agent("planner", load("baselines/plan_lookup"), Planned, temperature=0.0)
+SUMMARISER = Agent("summariser", load("baselines/sum_up_lookup"), Summary, temperature=0.0)
+_TEXT = load("baselines/looked_up_text")
+_CHOICE = load("baselines/looked_up_choice")
+_MOST_QUERIES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFirst:
+    """Queries, a search, a summary, an answer. If every query fails, so does the item."""
+
+    name: ClassVar[str] = "search_first"
+
+    queries: Annotated[int, Field(ge=1, le=_MOST_QUERIES)] = 3  # ours, as in mabrf
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        answers = [text_agent(prompt) for prompt in (PLAIN_TEXT, _TEXT)]
+        choices = [choice_agent(prompt, 3) for prompt in (PLAIN_CHOICE, _CHOICE)]
+        return PLANNER, SEARCH, SUMMARISER, *answers, *choices
+
+    def within(self, calls: int) -> Self:
+        """One call to plan, one a query, one to sum up, one to answer."""
+        if calls < 4:
+            raise UserError(
+                f"{self.name} needs 4 calls an item, to plan, search, sum up and answer; "
+                f"it has {calls}"
+            )
+        return replace(self, queries=min(calls - 3, _MOST_QUERIES))
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        planned = await ask(PLANNER, **question(item), most=self.queries)
+        found = await looked_up(planned, item, self.queries, SUMMARISER, ask)
+        if found.facts:
+            draft = await draft_by(item, ask, _TEXT, _CHOICE, evidence=found.text)
+        else:
+            draft = await draft_by(item, ask, PLAIN_TEXT, PLAIN_CHOICE)
+        return Answer(
+            drafts=(replace(draft, scores={"evidence": float(found.facts)}),),
+            stopped="single_pass" if found.facts else "no_evidence",
+        )
