@@ -7,13 +7,12 @@ import typer
 
 from evenhand import config as configuration
 from evenhand.benchmarks.squad import Sampling, SquadSource, sample, with_answers
-from evenhand.cli.execution import end, execute
+from evenhand.cli.execution import execute
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import Reporting, RunOptions
 from evenhand.cli.sampling import DrawSeed
 from evenhand.methods import StoredAnswer
 from evenhand.report import squad_report
-from evenhand.store import RunReader
 
 _REPORTING = Reporting(
     measure=squad_report.measure, write=squad_report.write, render=squad_report.render
@@ -49,8 +48,6 @@ def squad(
     if ended.pilot is not None:
         show_forecast(order, ended, json=options.json)
         return
-    if not RunReader(order.out).totals().items:  # stopped before the first: nothing to report
-        end(ended, below_floor=True)
     _REPORTING.conclude(order, ended, json=options.json)
 
 

@@ -133,6 +133,8 @@ class Reporting:
     def conclude(self, order: Order, ended: Ended, *, json: bool) -> None:
         """Write and show the report, and leave with the code that says how it went."""
         run = RunReader(order.out)
+        if not run.totals().items:  # stopped before the first: nothing to report
+            end(ended, below_floor=True)
         report = {**self.measure(run), "money": cost.spent(run, order.prices)}
         self.write(report, order.out)
         if json:
