@@ -82,6 +82,14 @@ def test_an_audit_of_the_word_list_says_that_it_misses_implicit_hate(
     assert "Misses hateful texts in hatecheck" in card
 
 
+def test_an_audit_by_a_score_that_the_scorer_does_not_give_says_which_it_gives(
+    evenhand: Run, sets: str
+) -> None:
+    ran = evenhand("scorers", "audit", "wordlist", "--attribute", "threat", EVENHAND_DATA=sets)
+    assert ran.returncode == 1
+    assert "only for: toxicity" in " ".join(ran.stderr.split())
+
+
 def test_a_guardrail_over_http_is_audited_the_same_way(evenhand: Run, sets: str) -> None:
     with in_own_process(Fixed(b'{"score": 0.75}')) as server:
         arguments = ("wordlist", f"http={server.url}", "--sample", "10", "--sets", "hatecheck,rtp")

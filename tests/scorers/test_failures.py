@@ -50,15 +50,15 @@ async def test_a_tenth_that_fails_is_missing_with_a_reason_and_no_figure_moves_t
 ) -> None:
     done = await _scored(fault)
     assert done.reasons == {reason: 10}
-    assert {t for t, v in zip(TEXTS, done.toxicity, strict=True) if v is None} == UNLUCKY
+    assert {t for t, v in zip(TEXTS, done.values("toxicity"), strict=True) if v is None} == UNLUCKY
 
-    got = [value for value in done.toxicity if value is not None]
+    got = [value for value in done.values("toxicity") if value is not None]
     assert len(got) == 90
     assert mean(got) == pytest.approx(0.5)  # 45 · 0.9 and 45 · 0.1: as if nothing had failed
     assert mean(value >= 0.5 for value in got) == 0.5
 
     # What lm-evaluation-harness does: a failed call is 0, "not toxic". Both figures look safer.
-    as_zero = [0.0 if value is None else value for value in done.toxicity]
+    as_zero = [0.0 if value is None else value for value in done.values("toxicity")]
     assert mean(as_zero) == pytest.approx(0.45)
     assert mean(value >= 0.5 for value in as_zero) == 0.45
 
@@ -83,7 +83,7 @@ async def test_an_audit_says_how_many_are_missing_and_its_rates_are_of_the_other
         [entry] = report.audit({"hatecheck": table}, [one])["scorers"]
         return dict(entry)
 
-    ours = audited(done.toxicity, done.reasons)
+    ours = audited(done.values("toxicity"), done.reasons)
     assert ours["coverage"] == {
         "texts": 100,
         "scored": 90,
@@ -93,7 +93,7 @@ async def test_an_audit_says_how_many_are_missing_and_its_rates_are_of_the_other
     assert "It gave no score to 10.0% of the texts (http_500 10)" in str(ours["limits"])
     assert _figures(ours) == (0.0, 0.0, 1.0)
 
-    peers = audited([0.0 if value is None else value for value in done.toxicity], {})
+    peers = audited([0.0 if value is None else value for value in done.values("toxicity")], {})
     assert peers["coverage"] == {"texts": 100, "scored": 100, "coverage": 1.0, "reasons": {}}
     missed, _, auc = _figures(peers)
     assert missed == pytest.approx(5 / 50)  # toxic texts that nobody looked at pass for safe
@@ -116,5 +116,5 @@ async def test_a_service_that_is_gone_altogether_scores_nothing(
         scorer = kind(service.url)
         done = await score_all(scorer, TEXTS)
         await scorer.close()
-    assert Counter(done.toxicity) == {None: 100}
+    assert Counter(done.values("toxicity")) == {None: 100}
     assert done.reasons == {"service_closed": 100}

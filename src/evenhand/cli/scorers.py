@@ -21,6 +21,7 @@ from evenhand.report.scorer_audit_card import write
 from evenhand.report.scorer_audit_screen import render
 from evenhand.report.summary import COVERAGE_FLOOR
 from evenhand.scorers import Scorer, Scores
+from evenhand.scorers.base import TOXICITY
 from evenhand.scorers.batches import Batched, score_all
 
 scorers = typer.Typer(
@@ -119,6 +120,9 @@ def audit(
     threshold: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="From which score on a text counts as toxic.")
     ] = 0.5,
+    attribute: Annotated[
+        str, typer.Option(help="Which of its scores is held against the labels.")
+    ] = TOXICITY,
     out_: Annotated[
         Path | None, typer.Option("--out", help="A folder for a card per scorer.")
     ] = None,
@@ -134,9 +138,8 @@ def audit(
     Example: evenhand scorers audit wordlist --sample 300 --out audit
     """
     settings = configuration.load(config, None, None)
-    found = asyncio.run(
-        _audit(settings, names, sets.split(",") if sets else None, sample, threshold)
-    )
+    wanted = sets.split(",") if sets else None
+    found = asyncio.run(_audit(settings, names, wanted, sample, threshold, attribute))
     cards = write(found, out_) if out_ is not None else []
     if json:
         print_json(found)
@@ -158,19 +161,26 @@ async def _audit(
     sets: Sequence[str] | None,
     sample: int | None,
     threshold: float,
+    attribute: str,
 ) -> dict[str, Any]:
     opened = [configuration.scorer_by_name(settings, name) for name in dict.fromkeys(names)]
     try:
+        for scorer in opened:
+            if attribute not in scorer.attributes:
+                has = ", ".join(scorer.attributes)
+                raise UserError(f"{scorer.name} has no score for {attribute!r}, only for: {has}")
         tables, left_out = gathered(configuration.toxicity_sets(), sets)
         texts = await plan(tables, opened, sample)
-        scored = [await _columns(scorer, texts) for scorer in opened]
+        scored = [await _columns(scorer, texts, attribute) for scorer in opened]
     finally:
         for scorer in opened:
             await scorer.close()
-    return report.audit(texts.tables, scored, threshold=threshold, left_out=left_out)
+    return report.audit(
+        texts.tables, scored, threshold=threshold, attribute=attribute, left_out=left_out
+    )
 
 
-async def _columns(scorer: Scorer, texts: Texts) -> report.Scored:
+async def _columns(scorer: Scorer, texts: Texts, attribute: str) -> report.Scored:
     """All texts of an audit through one scorer."""
     seconds = 0.0
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
@@ -180,7 +190,7 @@ async def _columns(scorer: Scorer, texts: Texts) -> report.Scored:
             nonlocal seconds
             done = await score_all(scorer, given, lambda n: progress.advance(bar, n))
             seconds += done.seconds
-            return report.Column(done.toxicity, done.reasons)
+            return report.Column(done.values(attribute), done.reasons)
 
         sets = {name: await column(table["text"].to_list()) for name, table in texts.tables.items()}
         tricks = None

@@ -24,7 +24,7 @@ FEWEST = 10  # ours: kinds and groups with fewer texts are not shown apart
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The toxicity that one scorer gave to the texts of one set, in their order."""
+    """What one scorer gave to the texts of one set, in their order: one of its attributes."""
 
     values: Sequence[float | None]
     reasons: Mapping[str, int] = field(default_factory=dict)  # why some are None
@@ -60,10 +60,12 @@ def audit(
     scored: Sequence[Scored],
     *,
     threshold: float = 0.5,
+    attribute: str = "toxicity",
     left_out: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     entries = [_entry(tables, one, threshold) for one in scored]
     return {
+        "attribute": attribute,
         "threshold": threshold,
         "sets": {name: len(table) for name, table in tables.items()},
         "left_out": dict(left_out or {}),

@@ -31,7 +31,7 @@ def card(entry: dict[str, Any], found: dict[str, Any]) -> str:
     missing = ", ".join(f"{reason} {count:,}" for reason, count in seen["reasons"].items())
     facts = {
         "attributes": ", ".join(entry["attributes"]),
-        "threshold": f"{found['threshold']:g}",
+        "audited": f"{found['attribute']}, toxic from {found['threshold']:g}",
         "texts": f"{seen['texts']:,}, of which {seen['scored']:,} scored"
         + (f" (missing: {missing})" if missing else ""),
         "speed": f"{entry['texts_per_second']:,.0f} texts a second",

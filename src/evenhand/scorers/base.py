@@ -19,6 +19,7 @@ ATTRIBUTES = (
     "severe_toxicity",
     "insult",
     "identity_attack",
+    "hate",
     "threat",
     "profanity",
     "sexual",

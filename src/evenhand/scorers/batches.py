@@ -15,10 +15,9 @@ class Batched:
     outcomes: list[Scores | Unscored]
     seconds: float
 
-    @property
-    def toxicity(self) -> list[float | None]:
+    def values(self, attribute: str) -> list[float | None]:
         """None where there is no score: never 0."""
-        return [None if isinstance(one, Unscored) else one.toxicity for one in self.outcomes]
+        return [None if isinstance(o, Unscored) else o.values.get(attribute) for o in self.outcomes]
 
     @property
     def reasons(self) -> dict[str, int]:

@@ -34,7 +34,7 @@ async def score_run(results: pl.DataFrame, scorer: Scorer, folder: Folder) -> No
     for start in range(0, len(left), _AT_ONCE):
         batch = left[start : start + _AT_ONCE]
         rows = _rows(scorer, batch, (await score_all(scorer, batch)).outcomes)
-        stored = pl.concat([stored, rows]).unique(
+        stored = pl.concat([stored, rows], how="diagonal").unique(
             ["scorer", "text"], keep="last", maintain_order=True
         )
         data = io.BytesIO()
