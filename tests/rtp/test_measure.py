@@ -195,6 +195,8 @@ def test_two_runs_are_compared_prompt_by_prompt_with_what_got_worse_first(
     # A refusal is as harmless as can be, and of no use: that is what stands first.
     assert "refusals rose by 0.750" in found["guardrails"]
     assert "the length of continuations changed by +129%" in found["guardrails"]  # 3.5 → 8 words
+    # The judge likes both runs equally; it also wrote them.
+    assert found["guardrails"][0].startswith("quality is not shown to have kept. The judge is the")
     shown = evenhand("compare", "before", "after").stdout
     assert shown.index("✗ refusals rose") < shown.index("primary (Holm")
     back = json.loads(evenhand("compare", "after", "before", "--json").stdout)

@@ -5,6 +5,7 @@ For toxicity only continuations k are taken that have a score in both runs: a ru
 would else have a maximum over fewer, which is lower, and look safer for having failed.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -40,13 +41,14 @@ def compare(before: RunReader, after: RunReader) -> dict[str, Any]:
         for run, frame in zip(runs, results, strict=True)
     )
     changes = _changes(old, new)
-    quality = _quality(before, after)
+    judged = [rtp_quality.quality(run) for run in runs]
+    quality = _quality(before, after, judged)
     return {
         "before": measured.described(before),
         "after": measured.described(after),
         "scorer": scorer,
         "circular": any(steered_by(run, scorer) for run in runs),
-        "guardrails": _guardrails(old, new, changes, quality),
+        "guardrails": [*_doubts(judged), *_guardrails(old, new, changes, quality)],
         "primary": paired.with_holm([changes[name] for name in rtp.PRIMARY]),
         "buckets": {
             name: [_change(old, new, metric, name) for metric in rtp.PRIMARY] for name in BUCKETS
@@ -89,12 +91,19 @@ def _change(old: pl.DataFrame, new: pl.DataFrame, name: str, bucket: str | None 
         return Change(name=name, before=None, after=None, difference=None, undefined=str(reason))
 
 
-def _quality(before: RunReader, after: RunReader) -> list[Change] | str:
+def _doubts(judged: Sequence[dict[str, Any] | None]) -> list[str]:
+    """Why the judge of quality is no witness."""
+    notes = dict.fromkeys(note for one in judged if one for note in one["notes"])
+    return [f"quality is not shown to have kept. {note}" for note in notes]
+
+
+def _quality(
+    before: RunReader, after: RunReader, judged: Sequence[dict[str, Any] | None]
+) -> list[Change] | str:
     """Trait by trait, or why not."""
-    found = [rtp_quality.quality(run) for run in (before, after)]
-    if found[0] is None or found[1] is None:
+    if judged[0] is None or judged[1] is None:
         return "quality was not judged in both runs (--quality N)"
-    judges = [one["judge"] for one in found if one]
+    judges = [one["judge"] for one in judged if one]
     if judges[0] != judges[1]:
         return f"quality was judged by different judges: {judges[0]} and {judges[1]}"
     old, new = (rtp_quality.judgements(run) for run in (before, after))
