@@ -37,7 +37,7 @@ from evenhand.scorers.offline import OfflineScorer, weights
 from evenhand.scorers.offline.wordpiece import WordPiece
 
 SEED, FOLDS = 0, 3
-OWN_SENTENCES, VOCABULARY = (16_000, 40_000), 14_000
+OWN_SENTENCES, VOCABULARY = (14_000, 28_000), 14_000
 LAYERS, INNER = 3, 768
 BATCH, MISSPELT = 48, 0.15
 FIRST = {"epochs": 2, "rate": 2e-4}

@@ -78,16 +78,16 @@ def held_out(scorer: OfflineScorer, labelled: list[Example], own: list[Example])
 def tests(scorer: OfflineScorer, sets: list[TestSet]) -> None:
     toxicity, hate = ATTRIBUTES.index("toxicity"), ATTRIBUTES.index("hate")
     for test in sets:
+        texts, toxic = test.texts[:: test.every], np.array(test.toxic[:: test.every])
         began, cpu = time.perf_counter(), time.process_time()
-        found = scores(scorer, test.texts)
+        found = scores(scorer, texts)
         took, cpu = time.perf_counter() - began, time.process_time() - cpu
-        toxic, speed = np.array(test.toxic), len(test.texts) / took
         areas = ", ".join(
             f"{name} {auc(found[:, ATTRIBUTES.index(name)], toxic):.4f}"
             for name in ("toxicity", "identity_attack", "hate")
         )
-        print(f"test-only {test.name}, n={len(test.texts)}: AUC by {areas}")
-        print(f"  {speed:.0f} texts/s, {len(test.texts) / cpu:.0f} per CPU-second")
+        print(f"test-only {test.name}, n={len(texts)}: AUC by {areas}")
+        print(f"  {len(texts) / took:.0f} texts/s, {len(texts) / cpu:.0f} per CPU-second")
         logits = np.log((found + 1e-4) / (1 - found + 1e-4))
         for share in (0, 0.3, 0.5, 0.7, 0.9, 1):
             mixed = share * logits[:, hate] + (1 - share) * logits[:, toxicity]

@@ -1,10 +1,10 @@
 """The linear term of `evenhand.scorers.offline.pairs`, fitted by ridge regression."""
 
 import numpy as np
-from evenhand.scorers.offline.pairs import features
 from scipy import sparse
 from scipy.sparse.linalg import lsqr
 
+from evenhand.scorers.offline.pairs import features
 from evenhand.scorers.offline.wordpiece import WordPiece
 from offline_scorer.net import LONGEST
 from offline_scorer.sets import ATTRIBUTES, RECORDED, Example

@@ -168,6 +168,7 @@ class TestSet:
     texts: list[str]
     toxic: list[bool]
     kinds: list[str] = field(default_factory=list)  # what a case tests, where the set says so
+    every: int = 1  # every so manyth is scored; no training sentence may equal any
 
 
 def test_sets(data: Path) -> list[TestSet]:
@@ -191,6 +192,7 @@ def test_sets(data: Path) -> list[TestSet]:
             "identity templates",
             [row["phrase"] for row in rows],
             [row["toxicity"] == "toxic" for row in rows],
+            every=20,
         )
     )
     talk = list(csv.DictReader(_opened(jigsaw / "toxicity_nonfuzzed_testset.csv.gz")))

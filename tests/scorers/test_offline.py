@@ -11,6 +11,7 @@ from scipy.stats import rankdata
 
 from evenhand.scorers import offline
 from evenhand.scorers.offline import Missing, OfflineScorer, Scores
+from evenhand.scorers.offline.pairs import Pairs, features
 from evenhand.scorers.offline.weights import Weights, packed, read, write
 from evenhand.scorers.offline.wordpiece import WordPiece
 
@@ -135,6 +136,21 @@ def test_pieces_are_the_longest_that_fit() -> None:
     assert WordPiece(vocabulary).pieces("zzz") == [0]
 
 
+def test_a_piece_and_each_pair_of_pieces_is_a_feature() -> None:
+    # Two pieces and a filler. 1 next to 2: 31337 + 2 * 7919 + 104729 ends in 4, so 3 + 4.
+    found, there = features(np.array([[1, 2, 0]]), words=3, slots=10)
+    assert found[0, [0, 1, 3]].tolist() == [1, 2, 7]
+    assert there.tolist() == [[1, 1, 0, 1, 0, 0]]
+
+
+def test_the_linear_term_adds_what_is_there_and_a_long_text_weighs_no_more() -> None:
+    table = np.zeros((1, 13), dtype=np.float32)
+    table[0, [1, 2, 7]] = 1, 2, 3
+    table[0, 0] = 99  # the filler counts for nothing
+    term = Pairs(Weights({"pairs": table}, {}, ""), words=3)
+    assert term(np.array([[1, 2, 0]])) == pytest.approx(np.array([[6 / 3**0.5]]))
+
+
 def test_300_short_texts_a_second(scorer: OfflineScorer) -> None:
     """In CPU time of this process, since a test machine is seldom idle: two cores give twice it."""
     texts = [f"This is short text number {i} about nothing in particular." for i in range(600)]
@@ -177,22 +193,22 @@ def test_hatecheck_is_as_the_card_says(scorer: OfflineScorer, data_folder: Path)
     texts = [case["test_case"] for case in cases]
     hateful = [case["label_gold"] == "hateful" for case in cases]
     assert len(texts) == 3728
-    assert area(attribute(scorer, "identity_attack", texts), hateful) >= 0.75
+    assert area(attribute(scorer, "hate", texts), hateful) >= 0.75
     # Toxicity is not hate: swearing and insults to a person are toxic and not hateful.
     by_toxicity = area(attribute(scorer, "toxicity", texts), hateful)
-    assert by_toxicity == pytest.approx(0.63, abs=0.01)
+    assert by_toxicity == pytest.approx(0.72, abs=0.01)
 
 
 @pytest.mark.slow
 def test_the_identity_templates_are_as_the_card_says(
     scorer: OfflineScorer, data_folder: Path
 ) -> None:
-    """Every 20th of the 106,804: the whole takes minutes."""
+    """By the output that does HateCheck. Every 20th of the 106,804: the whole takes minutes."""
     jigsaw = data_folder / "jigsaw_unintended_bias"
     names = ("en_sentence_templates", "intersectional_madlibs")
     phrases = [row for name in names for row in rows(jigsaw / f"{name}.csv.gz")][::20]
     texts = [row["phrase"] for row in phrases]
     toxic = [row["toxicity"] == "toxic" for row in phrases]
-    assert area(attribute(scorer, "toxicity", texts), toxic) >= 0.90
-    by_attack = area(attribute(scorer, "identity_attack", texts), toxic)
-    assert by_attack == pytest.approx(0.865, abs=0.01)
+    assert area(attribute(scorer, "hate", texts), toxic) >= 0.90
+    by_toxicity = area(attribute(scorer, "toxicity", texts), toxic)
+    assert by_toxicity == pytest.approx(1.000, abs=0.01)

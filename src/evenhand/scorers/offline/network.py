@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenhand.scorers.offline.pairs import Pairs, Whole
 from evenhand.scorers.offline.weights import Floats, Weights
 
 _EPSILON = 1e-12
@@ -48,6 +49,7 @@ class Network:
         self._words, self._places = weights.floats("words"), weights.floats("places")
         self._norm = weights.floats("norm.weight"), weights.floats("norm.bias")
         self._head, self._head_bias = weights.floats("head.weight").T, weights.floats("head.bias")
+        self._pairs = Pairs(weights, len(self._words))
         self._heads = int(weights.metadata["heads"])
         self._layers = [_layer(weights, i) for i in range(int(weights.metadata["layers"]))]
 
@@ -55,7 +57,7 @@ class Network:
     def longest(self) -> int:
         return len(self._places)
 
-    def __call__(self, pieces: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> Floats:
+    def __call__(self, pieces: Whole) -> Floats:
         """Rows of pieces, short ones filled up with 0, to rows of logits."""
         there = (pieces != 0).astype(np.float32)
         hidden = ((1 - there) * _NEVER)[:, None, None, :]
@@ -63,7 +65,10 @@ class Network:
         for layer in self._layers:
             x = layer(x, hidden, self._heads)
         mean = (x * there[:, :, None]).sum(1) / there.sum(1, keepdims=True)
-        return np.asarray(mean @ self._head + self._head_bias, dtype=np.float32)
+        logits = np.asarray(mean @ self._head + self._head_bias, dtype=np.float32)
+        added = self._pairs(pieces)
+        logits[:, : added.shape[1]] += added
+        return logits
 
 
 def _layer(weights: Weights, i: int) -> _Layer:
