@@ -60,4 +60,4 @@ async def test_tricks_hide_nothing_from_it_and_emoji_are_harmless(
 
 async def _caught(scorer: Scorer, texts: list[str]) -> int:
     done = await score_all(scorer, texts)
-    return sum(value >= 0.5 for value in done.toxicity if value is not None)
+    return sum(value >= 0.5 for value in done.values("toxicity") if value is not None)

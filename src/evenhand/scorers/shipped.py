@@ -22,7 +22,7 @@ _TRAINED_ON = {
 
 
 def offline() -> Scorer:
-    """As it is offered by name. Of 200 toxic prompts in leetspeak it keeps 80 % alone and 100 %
+    """As it is offered by name. Of 200 toxic prompts in leetspeak it keeps 87 % alone and 100 %
     when it reads both ways; 95 % if words that become digits alone ("455") are changed too."""
     return Canonicalised(Offline())
 
