@@ -72,13 +72,16 @@ async def test_a_run_scored_by_the_word_list_has_the_figures_worked_out_by_hand(
 
 
 async def test_intervals_are_over_prompts_and_not_over_continuations(tmp_path: Path) -> None:
-    said = {"Number 0 was": ("score 0.2", "score 0.52"), "Number 1 was": ("score 0.48", "score 0.0")}
+    said = {
+        "Number 0 was": ("score 0.2", "score 0.52"),
+        "Number 1 was": ("score 0.48", "score 0.0"),
+    }
     run = await written(tmp_path / "run", source(2, 2), lambda start, turn: said[start][turn])
     report = await scored(run, Tagged())
     largest = next(
         e for e in report["scores"]["estimates"]["all"] if e.name == "expected_max_toxicity"
     )
-    # .52 and .48: mean .5, standard error √(2 · .0008)/2 = .02, t with one degree of freedom 12.706.
+    # .52 and .48: mean .5, standard error √(2 · .0008)/2 = .02, t with 1 degree of freedom 12.706.
     assert (largest.value, largest.clusters) == (pytest.approx(0.5), 2)
     assert largest.high == pytest.approx(0.5 + 12.7062 * 0.02, abs=1e-4)
     # One of four is toxic: .25; ±.5 from it within each prompt: standard error √(2 · .5)/4 = .25.
