@@ -7,8 +7,6 @@ import typer
 
 from evenhand import config as configuration
 from evenhand.benchmarks.bbq import BbqSource, Sampling, sample, with_answers
-from evenhand.cli.execution import execute
-from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import Reporting, RunOptions
 from evenhand.cli.sampling import PerCategory, Preset, PresetName, SampleSeed
 from evenhand.methods import StoredAnswer
@@ -42,11 +40,7 @@ def bbq(
     sampling = Sampling(preset=preset.value, per_category=per_category, seed=sample_seed)
     source = _source(sampling, answers)
     order = options.order(source, StoredAnswer() if answers else None)
-    ended = execute(order)
-    if ended.pilot is not None:
-        show_forecast(order, ended, json=options.json)
-        return
-    _REPORTING.conclude(order, ended, json=options.json)
+    _REPORTING.run(order, json=options.json)
 
 
 def _source(sampling: Sampling, answers: Path | None) -> BbqSource:

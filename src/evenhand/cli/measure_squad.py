@@ -7,8 +7,6 @@ import typer
 
 from evenhand import config as configuration
 from evenhand.benchmarks.squad import Sampling, SquadSource, sample, with_answers
-from evenhand.cli.execution import execute
-from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import Reporting, RunOptions
 from evenhand.cli.sampling import DrawSeed
 from evenhand.methods import StoredAnswer
@@ -44,11 +42,7 @@ def squad(
     """
     sampling = Sampling(questions=None if all_ else questions, seed=sample_seed)
     order = options.order(_source(sampling, answers), StoredAnswer() if answers else None)
-    ended = execute(order)
-    if ended.pilot is not None:
-        show_forecast(order, ended, json=options.json)
-        return
-    _REPORTING.conclude(order, ended, json=options.json)
+    _REPORTING.run(order, json=options.json)
 
 
 def _source(sampling: Sampling, answers: Path | None) -> SquadSource:

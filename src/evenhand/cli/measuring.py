@@ -27,7 +27,9 @@ from evenhand.cli.execution import (
     ShareEqual,
     TakeOver,
     end,
+    execute,
 )
+from evenhand.cli.forecast import show_forecast
 from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,
@@ -129,6 +131,14 @@ class Reporting:
     measure: Callable[[RunReader], dict[str, Any]]
     write: Callable[[dict[str, Any], str | Path], None]
     render: Callable[[dict[str, Any]], RenderableType]
+
+    def run(self, order: Order, *, json: bool) -> None:
+        """The run and its report; after `--dry-run`, the forecast."""
+        ended = execute(order)
+        if ended.pilot is not None:
+            show_forecast(order, ended, json=json)
+        else:
+            self.conclude(order, ended, json=json)
 
     def conclude(self, order: Order, ended: Ended, *, json: bool) -> None:
         """Write and show the report, and leave with the code that says how it went."""

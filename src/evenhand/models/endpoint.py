@@ -16,6 +16,7 @@ import aiohttp
 from evenhand.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
 from evenhand.models import wire
 from evenhand.models.base import ModelReply, ModelRequest, Redactor
+from evenhand.models.http_client import read_capped
 from evenhand.models.limiter import AdaptiveLimit, Gate
 from evenhand.models.retry import (
     MAX_ATTEMPTS,
@@ -198,7 +199,7 @@ class Endpoint:
             self._url + path, data=data, allow_redirects=False
         ) as response:
             most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
-            body = self._redact.body(await _read_capped(response, most))
+            body = self._redact.body(await _read(response, most))
             return response.status, response.headers, body
 
     async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
@@ -211,7 +212,7 @@ class Endpoint:
                 async with self._open().get(
                     f"{self._url}/models", allow_redirects=False
                 ) as response:
-                    status, body = response.status, await _read_capped(response, _MAX_LIST)
+                    status, body = response.status, await _read(response, _MAX_LIST)
         except wire.BadBody:
             return None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -258,20 +259,15 @@ class Endpoint:
         return self._session
 
 
-async def _read_capped(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     length = response.content_length
     packed = "content-encoding" in response.headers  # a megabyte can unpack to a gigabyte
     if length is not None and length <= most and not packed:
         return await response.read()
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in response.content.iter_any():
-        size += len(chunk)
-        if size > most:
-            response.close()
-            raise wire.BadBody(f"body is larger than {most} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks)
+    body = await read_capped(response, most)
+    if body is None:
+        raise wire.BadBody(f"body is larger than {most} bytes")
+    return body
 
 
 def _advice(status: int) -> str:

@@ -1,7 +1,6 @@
 """Two BBQ runs on the items they share: what got worse first, then the primary endpoints with Holm
 over their family, then cost, then categories."""
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -10,11 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.benchmarks.bbq.outcomes import outcomes
-from evenhand.errors import Undefined, UserError
+from evenhand.errors import UserError
 from evenhand.metrics import bbq as states
-from evenhand.report import bbq
-from evenhand.report.bbq_report import SCORED_COLUMNS, SIGNED, cost, cost_table, label
-from evenhand.statistics.clusters import Interval, clustered_mean
+from evenhand.report import bbq, measured, paired
+from evenhand.report.bbq_report import SCORED_COLUMNS, SIGNED, label
+from evenhand.report.measured import cost, cost_table
+from evenhand.report.paired import Change
 from evenhand.statistics.equivalence import non_inferiority
 from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.paired import changes, mcnemar_p
@@ -27,40 +27,25 @@ UNREADABLE_MARGIN = 0.01
 ALPHA = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """After minus before, over the items that both runs answered."""
-
-    name: str
-    before: float | None
-    after: float | None
-    difference: float | None
-    low: float | None = None
-    high: float | None = None
-    se: float = 0.0
-    p: float | None = None
-    p_holm: float | None = None
-    n: int = 0
-    clusters: int = 0
-    undefined: str | None = None
-
-
 def compare(before: RunReader, after: RunReader) -> dict[str, Any]:
     """The whole comparison as plain data."""
-    _refuse_other_items(before, after)
+    for run in (before, after):
+        if run.record.source.get("benchmark") != "bbq":
+            raise UserError("both runs must be made by `evenhand measure bbq`")
+    measured.same_sample(before, after)
     runs = {"a": before, "b": after}
     results = {n: run.results().select(SCORED_COLUMNS).collect() for n, run in runs.items()}
     scored = {name: outcomes(frame) for name, frame in results.items()}
     kept = {name: frame.filter(~pl.col("masked")) for name, frame in scored.items()}
-    primary = _with_holm([change(kept["a"], kept["b"], name) for name in bbq.PRIMARY])
+    primary = paired.with_holm([change(kept["a"], kept["b"], name) for name in bbq.PRIMARY])
     others = [n for n in bbq.NAMES if n not in bbq.PRIMARY and n != "s_dis"]
     secondary = [change(kept["a"], kept["b"], name) for name in others]
     flips = _flips(kept["a"], kept["b"])
     categories = _categories(kept["a"], kept["b"])
     found = {c.name: c for c in (*primary, *secondary)}
     return {
-        "before": _described(before),
-        "after": _described(after),
+        "before": measured.described(before),
+        "after": measured.described(after),
         "guardrails": _guardrails(found, flips, kept, categories),
         "primary": primary,
         "secondary": secondary,
@@ -70,48 +55,12 @@ def compare(before: RunReader, after: RunReader) -> dict[str, Any]:
     }
 
 
-def _refuse_other_items(before: RunReader, after: RunReader) -> None:
-    ours, theirs = before.record.source, after.record.source
-    if ours.get("benchmark") != "bbq" or theirs.get("benchmark") != "bbq":
-        raise UserError("both runs must be made by `evenhand measure bbq`")
-    if ours["sha256"] != theirs["sha256"] or ours["sampling"] != theirs["sampling"]:
-        raise UserError(
-            "the two runs are over different samples; repeat one with the sampling of the other: "
-            f"{ours['sampling']} and {theirs['sampling']}"
-        )
-
-
-def _described(run: RunReader) -> dict[str, Any]:
-    method = run.record.method
-    return {"run": str(run.path), "method": method, "model": run.record.cast["default"]["model"]}
-
-
 def change(before: pl.DataFrame, after: pl.DataFrame, name: str) -> Change:
-    pairs = bbq.values(before, name).join(
-        bbq.values(after, name).select("item_id", after="value"), on="item_id"
-    )
-    try:
-        found: Interval = clustered_mean(pairs["after"] - pairs["value"], pairs["template"])
-    except Undefined as reason:
-        return Change(name=name, before=None, after=None, difference=None, undefined=str(reason))
-    return Change(
-        name=name,
-        before=float(pairs["value"].mean()),  # type: ignore[arg-type]
-        after=float(pairs["after"].mean()),  # type: ignore[arg-type]
-        difference=found.estimate,
-        low=found.low,
-        high=found.high,
-        se=found.se,
-        p=found.p_two_sided,
-        n=found.n,
-        clusters=found.clusters,
-    )
+    return paired.change(name, _keyed(before, name), _keyed(after, name))
 
 
-def _with_holm(family: list[Change]) -> list[Change]:
-    """An endpoint without a p-value takes its place in the family with p = 1."""
-    adjusted = holm([1.0 if c.p is None else c.p for c in family])
-    return [replace(c, p_holm=p) for c, p in zip(family, adjusted, strict=True)]
+def _keyed(outcomes: pl.DataFrame, name: str) -> pl.DataFrame:
+    return bbq.values(outcomes, name).select("value", key="item_id", cluster="template")
 
 
 def _flips(before: pl.DataFrame, after: pl.DataFrame) -> dict[str, Any]:
@@ -231,14 +180,8 @@ def _reading_lines(kept: dict[str, pl.DataFrame]) -> list[str]:
 
 
 def render(found: dict[str, Any]) -> RenderableType:
-    before, after = found["before"], found["after"]
-    head = (
-        f"{before['method']['name']} ({before['run']}) → {after['method']['name']} ({after['run']})"
-    )
-    red = [Text(f"✗ {line}", style="bold red") for line in found["guardrails"]]
     return Group(
-        Text(head, style="bold"),
-        *(red or [Text("no guardrail crossed", style="green")]),
+        *measured.comparison_head(found),
         Text(""),
         _changes("primary endpoints (Holm over the three)", found["primary"]),
         Text(_power(found["primary"]), style="dim"),

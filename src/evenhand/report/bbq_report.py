@@ -1,23 +1,18 @@
 """The report of one BBQ run: coverage first, then the endpoints, cost, categories, and what other
 tools would have printed."""
 
-import io
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import orjson
-import polars as pl
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from evenhand.benchmarks.bbq.outcomes import outcomes
-from evenhand.report import bbq
+from evenhand.report import bbq, measured
 from evenhand.report.bbq import Estimate
 from evenhand.report.summary import COVERAGE_FLOOR, below_floor
 from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
 
 # A run's rows without its texts: all that scoring and costing need.
 SCORED_COLUMNS = (
@@ -53,57 +48,17 @@ def label(name: str) -> str:
 def measure(run: RunReader) -> dict[str, Any]:
     """Everything that may be said of a run, as plain data."""
     results = run.results().select(SCORED_COLUMNS).collect()
-    return {
-        "benchmark": "bbq",
-        "run": str(run.path),
-        "method": run.record.method,
-        "model": run.record.cast["default"]["model"],
-        "source": run.record.source,
-        "created": run.record.created,
-        "versions": run.record.versions,
-        "not_run": run.record.source["items"] - len(results),
-        "scores": bbq.scores(outcomes(results)),
-        "cost": cost(run, results),
-    }
-
-
-def cost(run: RunReader, results: pl.DataFrame) -> dict[str, Any]:
-    """Per answer: calls, tokens and seconds of model time, mean and 95th percentile."""
-    turns = run.turns().group_by("position").agg(pl.col("seconds").sum()).collect()
-    tokens = results["prompt_tokens"] + results["completion_tokens"]
-    return {
-        "calls": _spread(results["calls"]),
-        "tokens": _spread(tokens.drop_nulls()),
-        "seconds": _spread(turns["seconds"]),
-        "items_without_token_count": tokens.null_count(),
-    }
-
-
-def _spread(column: pl.Series) -> dict[str, float | None]:
-    if column.is_empty():
-        return {"mean": None, "p95": None, "total": None}
-    return {
-        "mean": float(column.cast(pl.Float64).mean() or 0.0),  # type: ignore[arg-type]
-        "p95": column.cast(pl.Float64).quantile(0.95, "higher"),
-        "total": float(column.sum()),
-    }
+    return {**measured.head(run, results), "scores": bbq.scores(outcomes(results))}
 
 
 def write(report: dict[str, Any], location: str | Path) -> None:
     """`report.json`, and the estimates as rows of `report.parquet`."""
-    folder = open_folder(location)
-    data = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-    folder.replace("report.json", data)
     scores = report["scores"]
-    rows = [{"group": "all", **asdict(e)} for e in scores["estimates"]]
-    rows += [{"group": "with masked records", **asdict(e)} for e in scores["with_masked_records"]]
+    groups = {"all": scores["estimates"], "with masked records": scores["with_masked_records"]}
     for category in scores["categories"]:
         found = [value for value in category.values() if isinstance(value, Estimate)]
-        rows += [{"group": category["category"], **asdict(e)} for e in found]
-    schema = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "undefined": pl.String}
-    table = io.BytesIO()
-    pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None).write_parquet(table)
-    folder.replace("report.parquet", table.getvalue())
+        groups[category["category"]] = found
+    measured.write(report, groups, location)
 
 
 def render_measure(report: dict[str, Any]) -> RenderableType:
@@ -116,7 +71,7 @@ def render_measure(report: dict[str, Any]) -> RenderableType:
         _endpoints(scores["estimates"]),
         _masked(scores),
         Text(""),
-        cost_table({method: report["cost"]}),
+        measured.cost_table({method: report["cost"]}),
         Text(""),
         _categories(scores["categories"], scores["macro"]),
         Text(""),
@@ -173,17 +128,6 @@ def _masked(scores: dict[str, Any]) -> Text:
         f"with them: {found}",
         style="dim",
     )
-
-
-def cost_table(costs: dict[str, dict[str, Any]]) -> Table:
-    table = Table("cost an answer (mean / p95)", *costs, box=None, padding=(0, 2, 0, 0))
-    for name, digits in (("calls", 2), ("tokens", 0), ("seconds", 2)):
-        shown = []
-        for found in costs.values():
-            mean, p95 = found[name]["mean"], found[name]["p95"]
-            shown.append("-" if mean is None else f"{mean:,.{digits}f} / {p95:,.{digits}f}")
-        table.add_row(name, *shown)
-    return table
 
 
 def _categories(rows: list[dict[str, Any]], macro: dict[str, float | None]) -> Table:

@@ -8,9 +8,10 @@ from rich.text import Text
 
 from evenhand.report import bbq
 from evenhand.report.bbq import Estimate
-from evenhand.report.bbq_compare import ACCURACY_MARGIN, Change
+from evenhand.report.bbq_compare import ACCURACY_MARGIN
 from evenhand.report.frontier import worst_first
 from evenhand.report.frontier_verdict import HARM, UTILITY, Accuracy, Kind, accuracy_is
+from evenhand.report.paired import Change
 from evenhand.report.summary import COVERAGE_FLOOR, below_floor
 
 _STYLES = {Kind.NOT_WORTH_IT: "bold red", Kind.UNDERPOWERED: "yellow", Kind.WORTH_IT: "bold green"}

@@ -11,8 +11,9 @@ from enum import StrEnum
 from typing import Any
 
 from evenhand.report.bbq import AMBIGUOUS
-from evenhand.report.bbq_compare import ACCURACY_MARGIN, ALPHA, Change
+from evenhand.report.bbq_compare import ACCURACY_MARGIN, ALPHA
 from evenhand.report.bbq_report import label
+from evenhand.report.paired import Change
 from evenhand.statistics.equivalence import non_inferiority
 from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.paired import sign_flip_without_spread

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from evenhand.errors import UserError
 from evenhand.report.bbq import Estimate
-from evenhand.report.bbq_report import cost
 from evenhand.report.summary import COVERAGE_FLOOR, below_floor
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
@@ -52,6 +51,39 @@ def head(run: RunReader, results: pl.DataFrame) -> dict[str, Any]:
         "not_run": run.record.source["items"] - len(results),
         "cost": cost(run, results),
     }
+
+
+def cost(run: RunReader, results: pl.DataFrame) -> dict[str, Any]:
+    """Per answer: calls, tokens and seconds of model time, mean and 95th percentile."""
+    turns = run.turns().group_by("position").agg(pl.col("seconds").sum()).collect()
+    tokens = results["prompt_tokens"] + results["completion_tokens"]
+    return {
+        "calls": _spread(results["calls"]),
+        "tokens": _spread(tokens.drop_nulls()),
+        "seconds": _spread(turns["seconds"]),
+        "items_without_token_count": tokens.null_count(),
+    }
+
+
+def _spread(column: pl.Series) -> dict[str, float | None]:
+    if column.is_empty():
+        return {"mean": None, "p95": None, "total": None}
+    return {
+        "mean": float(column.cast(pl.Float64).mean() or 0.0),  # type: ignore[arg-type]
+        "p95": column.cast(pl.Float64).quantile(0.95, "higher"),
+        "total": float(column.sum()),
+    }
+
+
+def cost_table(costs: dict[str, dict[str, Any]]) -> Table:
+    table = Table("cost an answer (mean / p95)", *costs, box=None, padding=(0, 2, 0, 0))
+    for name, digits in (("calls", 2), ("tokens", 0), ("seconds", 2)):
+        shown = []
+        for found in costs.values():
+            mean, p95 = found[name]["mean"], found[name]["p95"]
+            shown.append("-" if mean is None else f"{mean:,.{digits}f} / {p95:,.{digits}f}")
+        table.add_row(name, *shown)
+    return table
 
 
 def same_sample(before: RunReader, after: RunReader) -> None:

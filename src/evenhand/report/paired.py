@@ -1,16 +1,33 @@
 """Two runs over the same items, number by number: what changed, and what may have got worse."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import polars as pl
 from rich.table import Table
 from rich.text import Text
 
 from evenhand.errors import Undefined
-from evenhand.report.bbq_compare import Change
 from evenhand.statistics.clusters import clustered_mean
 from evenhand.statistics.equivalence import non_inferiority
 from evenhand.statistics.multiplicity import holm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """After minus before, over the items that both runs answered."""
+
+    name: str
+    before: float | None
+    after: float | None
+    difference: float | None
+    low: float | None = None
+    high: float | None = None
+    se: float = 0.0
+    p: float | None = None
+    p_holm: float | None = None
+    n: int = 0
+    clusters: int = 0
+    undefined: str | None = None
 
 
 def change(name: str, before: pl.DataFrame, after: pl.DataFrame) -> Change:

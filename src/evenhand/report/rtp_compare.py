@@ -18,8 +18,8 @@ from evenhand.benchmarks.realtoxicityprompts.quality import TRAITS
 from evenhand.errors import Undefined, UserError
 from evenhand.metrics.toxicity import BUCKETS
 from evenhand.report import measured, paired, rtp, rtp_quality
-from evenhand.report.bbq_compare import Change
-from evenhand.report.bbq_report import cost, cost_table
+from evenhand.report.measured import cost, cost_table
+from evenhand.report.paired import Change
 from evenhand.report.rtp_report import CIRCULAR, steered_by
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder

@@ -13,8 +13,8 @@ from evenhand.benchmarks.realtoxicityprompts import scores as stored
 from evenhand.domain.prices import Prices
 from evenhand.metrics import refusal
 from evenhand.report import measured, rtp, rtp_quality
-from evenhand.report.bbq_report import cost_table
 from evenhand.report.cost import money
+from evenhand.report.measured import cost_table
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from evenhand.benchmarks.squad.outcomes import outcomes
 from evenhand.report import measured, paired, squad
-from evenhand.report.bbq_report import cost, cost_table
+from evenhand.report.measured import cost, cost_table
 from evenhand.store import RunReader
 
 # Fixed before looking, as on BBQ.

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from evenhand.benchmarks.squad.outcomes import outcomes
 from evenhand.report import measured, squad
-from evenhand.report.bbq_report import cost_table
+from evenhand.report.measured import cost_table
 from evenhand.store import RunReader
 
 

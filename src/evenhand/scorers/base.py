@@ -99,6 +99,17 @@ async def score_the_scorable(
     return [next(scored) if problem is None else problem for problem in refused]
 
 
+async def score_each(
+    texts: Sequence[str], score: Callable[[str], Awaitable[Scores | Unscored]]
+) -> list[Scores | Unscored]:
+    """`score` for each text that can be scored, side by side."""
+
+    async def one(text: str) -> Scores | Unscored:
+        return unscorable(text) or await score(text)
+
+    return list(await asyncio.gather(*map(one, texts)))
+
+
 class ScorerModel:
     """A scorer as a member of a cast, so that its scores are recorded, replayed and paid for by
     the same conversation that asks the language models."""

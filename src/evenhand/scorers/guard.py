@@ -18,7 +18,7 @@ from typing import Any, Literal
 from evenhand.domain import Message
 from evenhand.errors import ModelError
 from evenhand.models.base import ChatModel, ModelRequest, Sample, TokenLogprob
-from evenhand.scorers.base import TOXICITY, Scores, Unscored, unscorable
+from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_each
 
 Form = Literal["llama_guard", "granite_guardian"]
 _LONGEST_REPLY = 40  # tokens: the word, and a few categories
@@ -77,12 +77,9 @@ class Guard:
         await self._model.close()
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
-        return list(await asyncio.gather(*map(self._score, texts)))
+        return await score_each(texts, self._score)
 
     async def _score(self, text: str) -> Scores | Unscored:
-        problem = unscorable(text)
-        if problem is not None:
-            return problem
         system = (Message("system", self._system),) if self._system else ()
         request = ModelRequest(
             messages=(*system, Message("user", text)),

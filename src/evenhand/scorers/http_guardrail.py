@@ -1,11 +1,10 @@
 """Any guardrail that takes a text as JSON and answers with a number or a yes or no."""
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from evenhand.scorers.base import TOXICITY, Scores, Unscored, checked, unscorable
+from evenhand.scorers.base import TOXICITY, Scores, Unscored, checked, score_each
 from evenhand.scorers.service import JsonService
 
 
@@ -43,12 +42,9 @@ class HttpGuardrail:
         await self._service.close()
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
-        return list(await asyncio.gather(*map(self._score, texts)))
+        return await score_each(texts, self._score)
 
     async def _score(self, text: str) -> Scores | Unscored:
-        problem = unscorable(text)
-        if problem is not None:
-            return problem
         found: Any = await self._service.post({self._text_field: text})
         if isinstance(found, Unscored):
             return found

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evenhand.errors import ModelError
 from evenhand.models.base import ChatModel, ModelRequest, ReplySchema
 from evenhand.prompts import load
-from evenhand.scorers.base import TOXICITY, Scores, Unscored, unscorable
+from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_each
 from evenhand.scorers.guard import failed
 
 _PROMPT = load("scorers/judge")
@@ -53,12 +53,9 @@ class Judge:
         await self._model.close()
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
-        return list(await asyncio.gather(*map(self._score, texts)))
+        return await score_each(texts, self._score)
 
     async def _score(self, text: str) -> Scores | Unscored:
-        problem = unscorable(text)
-        if problem is not None:
-            return problem
         request = ModelRequest(
             messages=_PROMPT.render({"text": text}),
             schema=_SCHEMA,

@@ -4,14 +4,13 @@ Google's service ends on 31 December 2026 and takes no new users since February 
 there after its end is `service_closed`. A server of one's own that speaks the same form stays.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
 
-from evenhand.scorers.base import Scores, Unscored, checked, unscorable
+from evenhand.scorers.base import Scores, Unscored, checked, score_each
 from evenhand.scorers.service import JsonService
 
 ENDS = date(2026, 12, 31)
@@ -58,12 +57,9 @@ class Perspective:
         await self._service.close()
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
-        return list(await asyncio.gather(*map(self._score, texts)))
+        return await score_each(texts, self._score)
 
     async def _score(self, text: str) -> Scores | Unscored:
-        problem = unscorable(text)
-        if problem is not None:
-            return problem
         body = {
             "comment": {"text": text},
             "languages": ["en"],

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
@@ -18,6 +17,7 @@ import orjson
 from evenhand.errors import UserError
 from evenhand.models import wire
 from evenhand.models.base import Redactor
+from evenhand.models.http_client import OwnSession, plain_url, read_capped
 from evenhand.models.retry import RETRY_STATUSES, pause_before, retry_after
 from evenhand.scorers.base import Unscored
 
@@ -34,7 +34,7 @@ class _Failure:
     again: bool = True
 
 
-class JsonService:
+class JsonService(OwnSession):
     """An address that takes JSON. Redirects are not followed: another host would get the texts.
 
     `seconds` bounds a call with all its tries. Past the day `ends`, whatever goes wrong is put
@@ -52,7 +52,12 @@ class JsonService:
         at_once: int = 4,
         ends: date | None = None,
     ) -> None:
-        self.url = checked_url(url)
+        self.url = plain_url(
+            url,
+            no_address="a scorer's url should look like https://scores.example/v1",
+            tells_too_much="a scorer's url holds a user, a password or a query; leave them out "
+            "and name the key's environment variable in api_key_env",
+        ).rstrip("/")
         self._headers = {"content-type": "application/json", "accept": "application/json"}
         self._headers |= dict(headers or {})
         if key:
@@ -63,17 +68,7 @@ class JsonService:
         self._seconds = seconds
         self._at_once = at_once
         self._ends = ends
-        self._places: asyncio.Semaphore | None = None
-        self._session: aiohttp.ClientSession | None = None
         self._rng = random.Random()  # jitter only
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_session": None, "_places": None}  # each process opens its own
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
     async def post(self, body: Any) -> dict[str, Any] | Unscored:
         if self._places is None:
@@ -108,7 +103,7 @@ class JsonService:
                 asyncio.timeout_at(ends),
                 self._open().post(self.url, data=data, allow_redirects=False) as response,
             ):
-                body = await _read_capped(response)
+                body = await read_capped(response, _MOST_BODY)
         except aiohttp.ClientError as error:  # before TimeoutError: a connect time-out is both
             return _Failure("unreachable", f"{type(error).__name__}: {error}")
         except TimeoutError:
@@ -151,30 +146,3 @@ def _object(body: bytes | None) -> dict[str, Any] | _Failure:
     if isinstance(answer, dict):
         return answer
     return _Failure("garbage", "the answer is not a JSON object")
-
-
-async def _read_capped(response: aiohttp.ClientResponse) -> bytes | None:
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > _MOST_BODY:
-            response.close()
-            return None
-    return bytes(body)
-
-
-def checked_url(url: str) -> str:
-    """The address as it may be shown: no password, no query, where some write their key."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # reading it is what checks it
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError("a scorer's url should look like https://scores.example/v1")
-    if parts.username is not None or parts.password is not None or parts.query:
-        raise UserError(
-            "a scorer's url holds a user, a password or a query; leave them out and name the "
-            "key's environment variable in api_key_env"
-        )
-    return parts._replace(fragment="").geturl().rstrip("/")

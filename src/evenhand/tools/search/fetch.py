@@ -14,8 +14,9 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
+from evenhand.models.http_client import OwnSession, read_capped
 from evenhand.tools.search.html_text import text_of_html
-from evenhand.tools.search.wire import AGENT, OwnSession
+from evenhand.tools.search.wire import AGENT
 
 _SECONDS = 10.0
 _MOST_BODY = 1024 * 1024
@@ -118,12 +119,9 @@ async def _words(response: aiohttp.ClientResponse) -> str | None:
         return None
     if response.content_type not in ("text/html", "text/plain", "application/xhtml+xml"):
         return None
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > _MOST_BODY:
-            response.close()
-            return None
+    body = await read_capped(response, _MOST_BODY)
+    if body is None:
+        return None
     if response.content_type == "text/plain":
-        return bytes(body).decode(response.charset or "utf-8", "replace") or None
-    return await asyncio.to_thread(text_of_html, bytes(body)) or None
+        return body.decode(response.charset or "utf-8", "replace") or None
+    return await asyncio.to_thread(text_of_html, body) or None

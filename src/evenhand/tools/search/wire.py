@@ -9,13 +9,13 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
-from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
 
-from evenhand.errors import SearchFailed, UserError
+from evenhand.errors import SearchFailed
 from evenhand.models.base import Redactor
+from evenhand.models.http_client import OwnSession, plain_url, read_capped
 from evenhand.models.retry import RETRY_STATUSES, pause_before, retry_after
 
 _TRIES = 3
@@ -31,26 +31,15 @@ class _Failure:
     wait: float | None = None
 
 
-class OwnSession:
-    """Holds a session that each process opens for itself, at the first request."""
-
-    _session: aiohttp.ClientSession | None = None
-    _places: asyncio.Semaphore | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_session": None, "_places": None}
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-
-
 class JsonApi(OwnSession):
     """An engine's address. Redirects are not followed: another host would get the query."""
 
     def __init__(self, name: str, url: str, *, key_header: str = "", key: str = "") -> None:
-        self.url = checked_url(url)
+        self.url = plain_url(
+            url,
+            no_address="[search] url: write it like https://search.example/search",
+            tells_too_much="[search] url: it holds a user, a password or a query; leave them out",
+        )
         self._name = name
         self._headers = {"accept": "application/json", "user-agent": AGENT}
         if key:
@@ -91,7 +80,7 @@ class JsonApi(OwnSession):
                 asyncio.timeout_at(ends),
                 self._open().get(self.url, params=parameters, allow_redirects=False) as response,
             ):
-                body = await _read_capped(response)
+                body = await read_capped(response, _MOST_BODY)
         except aiohttp.ClientError as error:  # before TimeoutError: a connect time-out is both
             problem = f"{type(error).__name__}: {error}"
         except TimeoutError:
@@ -137,30 +126,6 @@ class JsonApi(OwnSession):
                 trust_env=False,
             )
         return self._session
-
-
-async def _read_capped(response: aiohttp.ClientResponse) -> bytes | None:
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > _MOST_BODY:
-            response.close()
-            return None
-    return bytes(body)
-
-
-def checked_url(url: str) -> str:
-    """The address as it may be shown: no password, no query, where some write their key."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # reading it is what checks it
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError("[search] url: write it like https://search.example/search")
-    if parts.username is not None or parts.password is not None or parts.query:
-        raise UserError("[search] url: it holds a user, a password or a query; leave them out")
-    return parts._replace(fragment="").geturl()
 
 
 def words(value: Any) -> str:

@@ -1,0 +1,50 @@
+"""What all callers of a service share: an own session, bounded bodies, plain addresses."""
+
+import asyncio
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from evenhand.errors import UserError
+
+
+class OwnSession:
+    """Holds a session that each process opens for itself, at the first request."""
+
+    _session: aiohttp.ClientSession | None = None
+    _places: asyncio.Semaphore | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None, "_places": None}
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+async def read_capped(response: aiohttp.ClientResponse, most: int) -> bytes | None:
+    """The body; None if it is larger."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > most:
+            response.close()
+            return None
+    return bytes(body)
+
+
+def plain_url(url: str, *, no_address: str, tells_too_much: str) -> str:
+    """The address as it may be shown: no password, no query, where some write their key. The words
+    are those of the `UserError` if it is none, or holds one."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # reading it is what checks it
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError(no_address)
+    if parts.username is not None or parts.password is not None or parts.query:
+        raise UserError(tells_too_much)
+    return parts._replace(fragment="").geturl()
