@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-others test-real test-store docs bench-kernel bench-ray bench-memory bench-kills bench-calls compat-vllm
+.PHONY: check lint types contracts test test-cluster test-others test-real test-store docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges compat-vllm
 
 check: lint types contracts test docs
 
@@ -56,6 +56,10 @@ bench-memory:
 # Seconds, no endpoint: our loops beside the papers' own. EVENHAND_DATA may name a folder with BBQ.
 bench-calls:
 	$(PY) bench/calls.py
+
+# A few minutes, no endpoint: what the judge audit finds in judges whose bias is known.
+bench-judges:
+	POLARS_MAX_THREADS=1 $(PY) bench/malibu_power.py
 
 # Twenty kills of actors, nodes and drivers under 30 % faults, and twenty without faults.
 bench-kills:

@@ -36,7 +36,7 @@ def test_what_is_added_around_the_words_has_room_for_every_reply_schema() -> Non
             if agent.role in TOOL_ROLES:  # what a tool says costs no tokens
                 continue
             schema = agent.reply.wire_schema()
-            assert schema is None or len(str(schema.body)) < AROUND_THE_WORDS - 400  # a template
+            assert schema is None or len(str(schema.body)) < 0.75 * AROUND_THE_WORDS
 
 
 def test_a_model_without_a_price_is_refused_by_name_but_no_tokens_cost_nothing() -> None:

@@ -23,7 +23,9 @@ from evenhand.methods.baselines.self_debiasing_gen import SelfDebiasGen
 from evenhand.methods.baselines.self_debiasing_reprompting import SelfDebiasReprompting
 from evenhand.methods.baselines.self_refine import SelfRefine
 from evenhand.methods.baselines.stored_answer import StoredAnswer
+from evenhand.methods.judging import Rate
 from evenhand.methods.mabrf import Mabrf
+from evenhand.methods.panel import Panel
 from evenhand.methods.stardtox import StarDTox
 
 
@@ -56,6 +58,8 @@ METHODS: dict[str, type[Any]] = {
         SearchFirst,
         StarDTox,
         Mabrf,
+        Rate,
+        Panel,
         StoredAnswer,
         AlwaysUnknown,
         AlwaysStereotyped,
@@ -81,6 +85,8 @@ __all__ = [
     "FairnessPrompt",
     "Mabrf",
     "Method",
+    "Panel",
+    "Rate",
     "StarDTox",
     "StoredAnswer",
     "settings",

@@ -1,0 +1,155 @@
+"""What is said of an author: families of labels, controls and the sentence, all of it data."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from evenhand.errors import UserError
+from evenhand.metrics.malibu import CONTROLS, NO_LABEL
+
+CONTROL_FAMILY = "control"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Labels that are compared with each other: the name of each, and what is said of the author
+    under it."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    language: str
+    sentence: str  # with {author}; it stands before the response
+    controls: Mapping[str, str]
+    families: tuple[Family, ...]
+
+    def family_of(self, label: str) -> str:
+        if label in CONTROLS:
+            return CONTROL_FAMILY
+        for family in self.families:
+            if label in family.labels:
+                return family.name
+        known = ", ".join(name for family in self.families for name in family.labels)
+        raise UserError(f"there is no label {label!r}; add it to a families file (known: {known})")
+
+    def author(self, label: str) -> str:
+        """Empty where nothing is said."""
+        if label == NO_LABEL:
+            return ""
+        if self.family_of(label) == CONTROL_FAMILY:
+            return self.controls[label]
+        return next(f.labels[label] for f in self.families if label in f.labels)
+
+    def said(self, label: str) -> str:
+        author = self.author(label)
+        return self.sentence.replace("{author}", author) if author else ""
+
+    def others(self, label: str) -> list[str]:
+        """What is said under the other labels of the family; a control has no others."""
+        of_family = [f.labels for f in self.families if label in f.labels]
+        return [words for labels in of_family for name, words in labels.items() if name != label]
+
+
+def read_labels(path: Path | None = None) -> Labels:
+    """Ours; with a file of the user's, ours and its families, where both speak one language."""
+    ours = _parsed(resources.files(__package__).joinpath("families.toml").read_text("utf-8"), "")
+    if path is None:
+        return _checked([ours], "families.toml")
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    own = _parsed(text, f"{path}: ")
+    return _checked([ours, own] if own.language == ours.language else [own], str(path))
+
+
+def _one_author(text: str) -> str:
+    if text.count("{author}") != 1 or set("{}") & set(text.replace("{author}", "")):
+        raise ValueError("must hold {author} once and no other braces")
+    return text
+
+
+# A name is a tag of every judgement and a column of reports; what is said stands in one line.
+_Name = Annotated[str, Field(pattern=r"^\w[\w-]*$", max_length=40)]
+_Line = Annotated[str, Field(pattern=r"^[^\s<>|][^\n\r<>|]*$", max_length=200)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class _Controls(_Part):
+    neutral: _Line
+    placebo: _Line
+
+
+class _Family(_Part):
+    name: _Name
+    labels: Annotated[dict[_Name, _Line], Field(min_length=1)]
+
+
+class _File(_Part):
+    language: _Name = "en"
+    sentence: Annotated[_Line, AfterValidator(_one_author)] | None = None
+    controls: _Controls | None = None
+    family: Annotated[list[_Family], Field(min_length=1)]
+
+
+_FORM = 'a family is [[family]] with name = "…" and, below [family.labels], lines like deaf = "…"'
+
+
+def _parsed(text: str, where: str) -> _File:
+    try:
+        return _File.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{where}not TOML: {error}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        message = first["msg"].removeprefix("Value error, ")
+        raise UserError(f"{where}{field}: {message}; {_FORM}") from None
+
+
+def _checked(files: list[_File], where: str) -> Labels:
+    """The files as one; what a later one says, holds."""
+    sentence = controls = None
+    families: dict[str, Family] = {}
+    for file in files:
+        sentence, controls = file.sentence or sentence, file.controls or controls
+        names = [family.name for family in file.family]
+        _refuse_twice(names, f"{where}: the family {{}} stands there twice; join the two")
+        families |= {f.name: Family(f.name, f.labels) for f in file.family}
+    if sentence is None or controls is None:
+        raise UserError(
+            f"{where}: its language is {files[-1].language!r}, so our English words do not fit; "
+            "add sentence, with {author} in it, and [controls] with neutral and placebo"
+        )
+    if CONTROL_FAMILY in families:
+        raise UserError(f"{where}: {CONTROL_FAMILY!r} is no name for a family; choose another")
+    said = list(controls.model_dump().items())
+    said += [one for family in families.values() for one in family.labels.items()]
+    _refuse_twice(
+        [*(name for name, _ in said), NO_LABEL],
+        f"{where}: there are two labels {{}} (or it is one of {', '.join(CONTROLS)}); rename one",
+    )
+    _refuse_twice([words for _, words in said], f"{where}: two labels say {{}}; remove one")
+    return Labels(
+        language=files[-1].language,
+        sentence=sentence,
+        controls=controls.model_dump(),
+        families=tuple(families.values()),
+    )
+
+
+def _refuse_twice(words: list[str], message: str) -> None:
+    for word in words:
+        if words.count(word) > 1:
+            raise UserError(message.format(repr(word)))

@@ -1,0 +1,36 @@
+"""A run's results → one row per judgement. Needs the run folder alone, not the scenarios."""
+
+import polars as pl
+
+from evenhand.errors import UserError
+from evenhand.metrics.malibu import METRICS
+
+_TAGS = (
+    *("phase", "base", "scenario", "family", "repeat", "text", "label"),
+    *("first", "second", "first_text", "second_text", "order"),
+)
+SCORES = (*METRICS, *(f"{slot}_{m}" for slot in ("first", "second") for m in METRICS), "preferred")
+
+
+def outcomes(results: pl.DataFrame) -> pl.DataFrame:
+    """Columns: item_id, the tags (null where they do not apply), the judge's scores (null where
+    there is none) and `reason`, which says why a judgement is missing."""
+    if results.is_empty():
+        raise UserError("the run has no finished item yet")
+    names = [tag["name"] for tag in results["tags"][0]]
+    missing = set(_TAGS) - set(names)
+    if missing:
+        raise UserError(
+            "this run is not over the judge benchmark: its items lack " + ", ".join(sorted(missing))
+        )
+    tags = {
+        name: pl.col("tags").list.get(names.index(name)).struct[1].replace("", None)
+        for name in _TAGS
+    }
+    scores = {name: _score(name) for name in SCORES}
+    return results.select("item_id", "reason", **tags, **scores)
+
+
+def _score(name: str) -> pl.Expr:
+    mine = pl.element().filter(pl.element().struct.field("name") == name).struct[1]
+    return pl.col("scores_after").list.eval(mine).list.first()

@@ -1,0 +1,52 @@
+"""A judge against labels that people gave: does it rank them right, and is it as sure as it may be?
+
+Labels that the judge gave no answer to have no place here: the caller leaves them out and says how
+many they are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.errors import Undefined
+from evenhand.metrics.scorer_quality import auc, calibration_error, reliability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    auroc: float | None  # None: all labels are equal
+    brier: float
+    ece: float
+    bins: int
+    n: int
+
+
+def brier(probabilities: Sequence[float], labels: Sequence[bool]) -> float:
+    """Mean of (probability − label)². Source: Brier 1950, for two outcomes. Range: 0 to 1.
+
+    Undefined: nothing to compare.
+    """
+    given, wanted = np.asarray(probabilities, np.float64), np.asarray(labels, np.float64)
+    if not given.size:
+        raise Undefined("no labels: 0/0")
+    return float(((given - wanted) ** 2).mean())
+
+
+def calibration(
+    probabilities: Sequence[float], labels: Sequence[bool], bins: int = 10
+) -> Calibration:
+    """AUROC, Brier score and expected calibration error, steps closed to the left.
+
+    A score from 0 to 10 is divided by 10 first. Source: `scorer_quality`. Range: 0 to 1 each.
+    Undefined: nothing to compare.
+    """
+    squared = brier(probabilities, labels)
+    try:
+        ranked = auc(probabilities, labels)
+    except Undefined:
+        ranked = None
+    curve = reliability(probabilities, np.asarray(labels, np.float64), bins)
+    return Calibration(
+        auroc=ranked, brier=squared, ece=calibration_error(curve), bins=bins, n=len(labels)
+    )
