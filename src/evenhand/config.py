@@ -23,6 +23,9 @@ seconds = 600
 [search]                                 # off without it; see docs/search.md
 engine = "mediawiki"
 
+[judges]                                 # see docs/malibu.md
+certificates = "certificates"
+
 [prices]                                 # or a file of its own, by --prices FILE
 currency = "USD"
 
@@ -112,6 +115,11 @@ class PriceFile(BaseModel):
         return Prices(listed, self.currency)
 
 
+class JudgesConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    certificates: Path  # a folder of what `evenhand judge-check` wrote
+
+
 class Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     models: dict[str, ModelConfig] = {}
@@ -119,6 +127,7 @@ class Config(BaseModel):
     scorers: dict[str, ScorerConfig] = {}
     limits: Limits = Limits()
     search: SearchConfig | None = None  # None: nothing is searched, nothing leaves
+    judges: JudgesConfig | None = None
     prices: PriceFile | None = None
 
     def default_model(self) -> ModelConfig:

@@ -18,6 +18,8 @@ _FIELDS = {
     "support": {"reason", "support"},
     "choice": {"answer"},
     "reasonedchoice": {"reasoning", "answer"},
+    "rated": {"reason", "creativity", "accuracy", "efficiency", "reliability"},
+    "compared": {"reason", "first", "second", "preferred"},
 }
 
 
@@ -52,9 +54,20 @@ def said(body: Mapping[str, Any]) -> str:
             return json.dumps({"answer": "ABC"[chance % 3]})
         case "reasonedchoice":
             return json.dumps({"reasoning": "the context", "answer": "ABC"[chance % 3]})
+        case "rated":
+            return json.dumps({"reason": "clear", **_marks(chance)})
+        case "compared":
+            better = ("first", "second", "tie")[chance % 3]
+            slots = {"first": _marks(chance), "second": _marks(chance // 3)}
+            return json.dumps({"reason": "both are clear", **slots, "preferred": better})
         case _:
             return f"A draft about the task, number {chance}."
     return json.dumps(value)
+
+
+def _marks(chance: int) -> dict[str, int]:
+    names = ("creativity", "accuracy", "efficiency", "reliability")
+    return {name: 5 + (chance >> place) % 4 for place, name in enumerate(names)}
 
 
 def completion(

@@ -10,6 +10,7 @@ from evenhand.cli.answer import answer
 from evenhand.cli.compare import compare
 from evenhand.cli.doctor import doctor
 from evenhand.cli.frontier import frontier
+from evenhand.cli.judge_check import judge_check
 from evenhand.cli.measure import measure
 from evenhand.cli.methods import methods
 from evenhand.cli.mitigate import mitigate
@@ -34,6 +35,7 @@ for command in (doctor, serve_local, answer, mitigate, compare, frontier, plan, 
     app.command(no_args_is_help=asks_for_input)(command)
 app.add_typer(measure, name="measure")
 app.command(no_args_is_help=True)(overcorrection)
+app.command("judge-check", no_args_is_help=True)(judge_check)
 app.add_typer(runs, name="runs")
 app.add_typer(scorers, name="scorers")
 

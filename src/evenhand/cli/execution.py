@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from evenhand import config as configuration
 from evenhand.agents import Cast
+from evenhand.cli.certified import look_at_judges
 from evenhand.cli.options import open_cast
 from evenhand.cli.screen import err, run_progress
 from evenhand.config import Config
@@ -67,6 +69,13 @@ DryRun = Annotated[
 ShareEqual = Annotated[
     bool, typer.Option("--share-equal", help="Ask once what several items ask in the same words.")
 ]
+RequireCertified = Annotated[
+    bool,
+    typer.Option(
+        "--require-certified-judges",
+        help="Refuse to begin unless every judge has a certificate that says pass.",
+    ),
+]
 
 STOPPED = 130
 BELOW_FLOOR = 2
@@ -91,6 +100,8 @@ class Order:
     actors: int | None = None
     dry_run: bool = False
     share_equal: bool = False
+    require_certified: bool = False
+    is_audit: bool = False  # of a judge, who cannot be certified yet
 
     @property
     def prices(self) -> Prices | None:
@@ -117,6 +128,20 @@ def execute(order: Order) -> Ended:
     return asyncio.run(_execute(order))
 
 
+def require_certified(order: Order, methods: Sequence[Method]) -> None:
+    """Before the first of several runs begins: a later one must not be refused half-way."""
+    asyncio.run(_require_certified(order, methods))
+
+
+async def _require_certified(order: Order, methods: Sequence[Method]) -> None:
+    cast = await open_cast(order.settings)
+    try:
+        for method in methods:
+            look_at_judges(method, cast, order.settings, require=True)
+    finally:
+        await cast.close()
+
+
 async def _execute(order: Order) -> Ended:
     cast = await _cast(order)
     plan = Plan(
@@ -129,6 +154,8 @@ async def _execute(order: Order) -> Ended:
     )
     stop, progress = _stop_on_signals(), Progress()
     try:
+        if not (order.asks_nobody or order.is_audit):
+            look_at_judges(order.method, cast, order.settings, require=order.require_certified)
         purse = _purse(order, cast)
         async with run_progress(progress):
             pilot = await _run(order, plan, progress, stop, purse)

@@ -17,10 +17,12 @@ from evenhand.cli.execution import (
     MaxCost,
     Order,
     PriceFile,
+    RequireCertified,
     Seed,
     TakeOver,
     end,
     execute,
+    require_certified,
 )
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
 from evenhand.cli.sampling import PerCategory, Preset, PresetName, SampleSeed, require_bbq
@@ -65,6 +67,7 @@ def frontier(
     seed: Seed = None,
     in_flight: InFlight = 64,
     take_over: TakeOver = False,
+    require_certified_judges: RequireCertified = False,
     reply_tokens: ReplyTokens = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
@@ -97,7 +100,10 @@ def frontier(
         max_cost=max_cost,
         max_calls=max_calls,
         dry_run=dry_run,
+        require_certified=require_certified_judges,
     )
+    if require_certified_judges:
+        require_certified(order, [one.method for one in chosen])
     series = _Series(order, calls)
     ended = series.run(chosen)
     if ended.stopped or ended.capped_by:

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from evenhand.cli.execution import (
     Out,
     PriceFile,
     Replay,
+    RequireCertified,
     Seed,
     ShareEqual,
     TakeOver,
@@ -65,6 +66,7 @@ class RunOptions:
     actors: Actors = None
     replay: Replay = None
     take_over: TakeOver = False
+    require_certified_judges: RequireCertified = False
     reply_tokens: ReplyTokens = None
     base_url: BaseUrl = None
     model: ModelName = None
@@ -97,12 +99,16 @@ class RunOptions:
             max_calls=self.max_calls,
             dry_run=self.dry_run,
             share_equal=self.share_equal,
+            require_certified=self.require_certified_judges,
         )
 
 
-def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
+def with_run_options(
+    command: Callable[..., None], *, without: Collection[str] = ()
+) -> Callable[..., None]:
     """A command whose first argument is `RunOptions` takes each of them as an option of its own,
-    behind its own ones: written once, they are the same for every benchmark."""
+    behind its own ones: written once, they are the same for every benchmark. Those in `without`
+    keep their default."""
     own = list(inspect.signature(command).parameters.values())[1:]
     shared = [
         inspect.Parameter(
@@ -112,6 +118,7 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
             annotation=field.type,
         )
         for field in fields(RunOptions)
+        if field.name not in without
     ]
 
     @functools.wraps(command)

@@ -18,6 +18,7 @@ from evenhand.cli.execution import (
     Out,
     PriceFile,
     Replay,
+    RequireCertified,
     Seed,
     ShareEqual,
     TakeOver,
@@ -74,6 +75,7 @@ def mitigate(
     actors: Actors = None,
     replay: Replay = None,
     take_over: TakeOver = False,
+    require_certified_judges: RequireCertified = False,
     reply_tokens: ReplyTokens = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
@@ -109,6 +111,7 @@ def mitigate(
         max_calls=max_calls,
         dry_run=dry_run,
         share_equal=share_equal,
+        require_certified=require_certified_judges,
     )
     ended = execute(order)
     if ended.pilot is not None:

@@ -1,0 +1,164 @@
+"""`evenhand judge-check`: what labels, slots and requests do to a judge, and its certificate."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenhand import config as configuration
+from evenhand.benchmarks.malibu import TEN, Design, MalibuData, MalibuSource
+from evenhand.benchmarks.malibu.probes import AuditSource, injected, labelled
+from evenhand.cli.execution import Order, end, execute
+from evenhand.cli.forecast import show_forecast
+from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.sampling import DrawSeed
+from evenhand.cli.screen import err, out, print_json
+from evenhand.config import Config
+from evenhand.errors import UserError
+from evenhand.report import cost, judge_audit_screen, judge_check_report
+from evenhand.report.judge_certificate import FILE
+from evenhand.report.judge_effects import SCORE_MARGIN, WIN_MARGIN
+from evenhand.report.summary import below_floor
+from evenhand.store import RunReader
+
+_ROLE = "judge"
+_USUAL = Design()
+_INJECTED = 12  # ours: bases, three questions each
+
+
+def _judge_check(
+    options: RunOptions,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="A model of the config, by its name there. Default: who plays `judge` in the "
+            "cast, else the default model."
+        ),
+    ] = None,
+    panel: Annotated[
+        bool, typer.Option("--panel", help="Audit a panel of it, in discussion.")
+    ] = False,
+    bases: Annotated[int, typer.Option(min=1, help="Base scenarios, of 63.")] = _USUAL.bases,
+    pairs: Annotated[
+        int | None,
+        typer.Option(min=0, help="Bases on which each two labels are compared. Default: 8."),
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each question is asked.")] = 1,
+    identities: Annotated[
+        str | None, typer.Option(help="Labels with commas. Default: the paper's ten.")
+    ] = None,
+    families: Annotated[
+        Path | None, typer.Option(help="A TOML file with labels of your own: docs/malibu.md.")
+    ] = None,
+    scenarios: Annotated[
+        Path | None, typer.Option(help="A JSONL file with scenarios of your own.")
+    ] = None,
+    injections: Annotated[
+        int, typer.Option(min=0, help="Bases on which requests to the judge are tried.")
+    ] = _INJECTED,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Texts that people marked: JSONL with task, text, label."),
+    ] = None,
+    margin: Annotated[
+        float, typer.Option(help="What a label may do to marks, in points of ten.")
+    ] = SCORE_MARGIN,
+    margin_wins: Annotated[
+        float, typer.Option(help="What a slot may do to a win rate.")
+    ] = WIN_MARGIN,
+    sample_seed: DrawSeed = 0,
+) -> None:
+    """Audit a judge: does it mark the same text differently under another label of its author?
+
+    Writes report.json and judge-certificate.json into the run folder, and the certificate into the
+    folder that [judges] in the config names. Ends with code 2 if fewer than 95 % of the verdicts
+    could be read, with 3 at a cap. That a judge fails is a result, and code 0.
+
+    Example: evenhand judge-check --bases 12 --out runs/judge
+    """
+    design = Design(
+        bases=bases,
+        pairs=min(_USUAL.pairs, bases) if pairs is None else pairs,
+        repeats=repeats,
+        identities=_names(identities) if identities else TEN,
+        seed=sample_seed,
+    )
+    if options.share_equal and repeats > 1:
+        raise UserError("--share-equal asks once what is repeated: leave out one of the two")
+    margins = {
+        "score": _positive(margin, "--margin"),
+        "win_rate": _positive(margin_wins, "--margin-wins"),
+    }
+    source = _source(design, families, scenarios, injections, labels, margins)
+    method = configuration.build_method("panel" if panel else "rate", options.set_ or ())
+    order = replace(options.order(source, method), is_audit=True)
+    order = replace(order, settings=alone(order.settings, judge))
+    ended = execute(order)
+    if ended.pilot is not None:
+        show_forecast(order, ended, json=options.json)
+        return
+    if ended.stopped or ended.capped_by:
+        end(ended, below_floor=False)
+    report = _conclude(order, json=options.json)
+    end(ended, below_floor=below_floor(report["coverage"]))
+
+
+judge_check = with_run_options(_judge_check, without=("method", "require_certified_judges"))
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.split(",") if name.strip())
+
+
+def _positive(margin: float, option: str) -> float:
+    if not margin > 0:
+        raise UserError(f"{option}: a margin is a positive distance, not {margin:g}")
+    return margin
+
+
+def _source(
+    design: Design,
+    families: Path | None,
+    scenarios: Path | None,
+    injections: int,
+    labels: Path | None,
+    margins: dict[str, float],
+) -> AuditSource:
+    data = MalibuData()
+    drawn_from = data.scenarios(scenarios)
+    source = MalibuSource(drawn_from, data.labels(families), design)
+    probes = injected(source, drawn_from, injections)
+    if labels is not None:
+        probes += labelled(labels)
+    return AuditSource(source, probes, margins)
+
+
+def alone(settings: Config, judge: str | None) -> Config:
+    """The config with the judge as its only model: no other is needed, so none is looked at."""
+    name = judge or settings.cast.get(_ROLE, "default")
+    if name not in settings.models:
+        known = ", ".join(sorted(settings.models))
+        raise UserError(f"--judge: the config has no model {name!r}; it has: {known}")
+    return settings.model_copy(
+        update={"models": {"default": settings.models[name]}, "cast": {}, "search": None}
+    )
+
+
+def _conclude(order: Order, *, json: bool) -> judge_check_report.Report:
+    """Write and show what was found."""
+    run = RunReader(order.out)
+    report, certificate = judge_check_report.measure(run)
+    report["money"] = cost.spent(run, order.prices)
+    judge_check_report.write(report, certificate, order.out)
+    if json:
+        print_json(report)
+    else:
+        out.print(judge_audit_screen.render(report))
+        out.print(judge_check_report.render(certificate))
+        out.print(cost.render_spent(report["money"]))
+        out.print(f"{order.out}/report.json, {FILE}", style="dim")
+    if order.settings.judges is not None:
+        kept = judge_check_report.keep(certificate, order.settings.judges.certificates)
+        err.print(f"certificate kept as {kept}", soft_wrap=True)
+    return report

@@ -1,0 +1,64 @@
+"""Judges whose every fault is planted, behind a loopback server."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from loopback import replies
+from loopback.http import Call, Line
+
+_METRICS = ("creativity", "accuracy", "efficiency", "reliability")
+_MARK = 5
+
+
+@dataclass
+class Planted:
+    """Marks a text by the length of its first word: 5 or 6. On top of it come the faults."""
+
+    model: str = "pretended"
+    favoured: str = ""  # what is said of an author whose marks are raised …
+    by: int = 0  # … by so many points
+    slot: str = ""  # the slot that is preferred, whatever stands there
+    obeys: bool = False  # gives what a text asks for
+    constant: bool = False
+    unreadable: str = ""  # where these words stand, nothing comes that could be read
+
+    async def __call__(self, call: Call, line: Line) -> str:
+        said = self._said(call.body)
+        reply = replies.completion(said, prompt_tokens=9, completion_tokens=9, model=self.model)
+        await line.send_json(reply)
+        return "said"
+
+    def _said(self, body: dict[str, Any]) -> str:
+        words = "\n".join(message["content"] for message in body["messages"])
+        if self.unreadable and self.unreadable in words:
+            return "It is fine."
+        form = replies.schema_name(body)
+        if form not in ("rated", "compared"):
+            return replies.said(body)
+        if form == "compared":
+            return self._compared(words)
+        author, text = _parts(words, "response")
+        return json.dumps({"reason": "so it is", **self._marks(author, text)})
+
+    def _compared(self, words: str) -> str:
+        slots = [self._marks(*_parts(words, f"response_{n}")) for n in (1, 2)]
+        first, second = (sum(marks.values()) for marks in slots)
+        preferred = "first" if first > second else "second" if second > first else "tie"
+        verdict = {"first": slots[0], "second": slots[1], "preferred": self.slot or preferred}
+        return json.dumps({"reason": "so it is", **verdict})
+
+    def _marks(self, author: str, text: str) -> dict[str, int]:
+        mark = _MARK if self.constant else _MARK + len(text.split(maxsplit=1)[0]) % 2
+        mark += self.by if self.favoured and self.favoured in author else 0
+        if self.obeys and "10" in text[-60:]:
+            mark = 10
+        return dict.fromkeys(_METRICS, mark)
+
+
+def _parts(words: str, tag: str) -> tuple[str, str]:
+    """What is said of the author of a response, and the response."""
+    found = re.search(rf"([^\n]*)\n\n<{tag}>\n(.*?)\n</{tag}>", words, re.DOTALL)
+    assert found is not None
+    return found[1], found[2]

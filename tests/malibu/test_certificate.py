@@ -1,0 +1,269 @@
+"""The certificate: what it is tied to, that it cannot be edited, and the gate that asks for it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.conftest import Run, endpoint, evenhand
+from evenhand.errors import UserError
+from evenhand.report.judge_certificate import (
+    Certificate,
+    Check,
+    Judge,
+    Wanted,
+    find,
+    overall,
+    why_not,
+)
+from loopback.process import RemoteServer, in_own_process
+
+from .judges import Planted
+
+__all__ = ["endpoint", "evenhand"]  # the fixtures
+
+PROMPTS = {"malibu/judge_single@1": "a" * 64}
+METHOD = {"name": "rate", "settings": {"counterfactual": "off"}}
+WANTED = Wanted(model="m", method=METHOD, prompts={**PROMPTS, "other@1": "b"}, version="1-A")
+
+
+def _check(name: str, state: Any, *, required: bool = True) -> Check:
+    return Check(name=name, state=state, required=required, says="so it is", estimate=0.1, n=60)
+
+
+def _certificate(*checks: Check, **changes: Any) -> Certificate:
+    found = list(checks) or [_check("identity", "pass")]
+    made = Certificate(
+        judge=Judge(model="m", served_by=["m.gguf"], described={"kind": "endpoint", "model": "m"}),
+        method=METHOD,
+        prompts=PROMPTS,
+        benchmark={"version": "1-A", "sha256": "c" * 64},
+        margins={"score": 0.25, "win_rate": 0.05},
+        limits={"calls": 64},
+        seed=None,
+        evenhand="0.1.0",
+        created="2026-01-01T00:00:00Z",
+        calls=2000,
+        checks=found,
+        state=overall(found),
+    )
+    return made.model_copy(update=changes).sealed()
+
+
+@pytest.mark.parametrize(
+    ("checks", "state"),
+    [
+        ([("pass", True), ("not_measured", False), ("measured", False)], "pass"),
+        ([("pass", True), ("underpowered", False)], "pass"),
+        ([("pass", True), ("underpowered", True)], "underpowered"),
+        ([("pass", True), ("not_measured", True)], "underpowered"),
+        ([("underpowered", True), ("fail", False)], "fail"),
+        ([], "underpowered"),
+    ],
+)
+def test_one_failure_fails_and_what_is_not_shown_does_not_pass(
+    checks: list[tuple[str, bool]], state: str
+) -> None:
+    assert overall([_check("c", s, required=r) for s, r in checks]) == state
+
+
+def test_a_certificate_is_read_as_it_was_written() -> None:
+    made = _certificate()
+    assert Certificate.from_bytes(made.to_bytes(), "it") == made
+
+
+def test_every_changed_byte_is_refused() -> None:
+    data = _certificate().to_bytes()
+    for place in range(len(data)):
+        changed = bytes([*data[:place], data[place] ^ 1, *data[place + 1 :]])
+        with pytest.raises(UserError, match=r"checksum|no certificate"):
+            Certificate.from_bytes(changed, "it")
+    with pytest.raises(UserError, match="checksum"):
+        Certificate.from_bytes(data + b" ", "it")
+
+
+def test_a_state_that_the_checks_do_not_give_is_refused_also_with_a_right_checksum() -> None:
+    forged = _certificate(_check("identity", "fail"), state="pass")
+    with pytest.raises(UserError, match="checksum"):
+        Certificate.from_bytes(forged.to_bytes(), "it")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"judge": Judge(model="n", served_by=[], described={})}, "for the model 'n', not 'm'"),
+        ({"prompts": {"malibu/judge_single@1": "d" * 64}}, "another wording of the prompt malib"),
+        ({"prompts": {"malibu/judge_single@2": "a" * 64}}, "prompt malibu/judge_single@2"),
+        ({"method": {**METHOD, "name": "panel"}}, "for panel (counterfactual=off), not rate"),
+        ({"benchmark": {"version": "2-A"}}, "version 2-A of the scenarios, not 1-A"),
+    ],
+)
+def test_a_certificate_of_another_judge_does_not_hold_and_says_why(
+    changes: dict[str, Any], reason: str
+) -> None:
+    assert reason in str(why_not(_certificate(**changes), WANTED))
+    assert why_not(_certificate(), WANTED) is None
+
+
+def test_the_newest_that_fits_is_found_and_a_broken_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(_certificate(created="2026-02-01T00:00:00Z").to_bytes())
+    failed = _certificate(_check("identity", "fail"), created="2026-03-01T00:00:00Z")
+    (tmp_path / "b.json").write_bytes(failed.to_bytes())
+    (tmp_path / "c.json").write_bytes(b"{}")
+    found = find(tmp_path, WANTED)
+    assert (found.path, found.passes) == (tmp_path / "b.json", False)
+    assert "certificate says fail (identity)" in found.says
+    other = WANTED.model_copy(update={"prompts": {}})
+    assert "another wording" in find(tmp_path, other).says
+    assert "c.json is no certificate" in find(tmp_path, other).says
+    assert "names no folder" in find(None, WANTED).says
+
+
+# -- the gate --------------------------------------------------------------------------------------
+
+SMALL = ("--bases", "8", "--pairs", "6", "--identities", "female,male", "--injections", "6")
+CONFIG = """
+[models.judge]
+base_url = "{url}"
+model = "pretended"
+
+[cast]
+bias_evaluator = "judge"
+performance_evaluator = "judge"
+
+[judges]
+certificates = "certificates"
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[RemoteServer]:
+    with in_own_process(Planted()) as server:
+        yield server
+
+
+@pytest.fixture
+def project(tmp_path: Path, server: RemoteServer) -> Path:
+    """A prompt to answer, and a config whose judge is another model than the default one."""
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
+    (tmp_path / "evenhand.toml").write_text(CONFIG.format(url=server.url))
+    return tmp_path
+
+
+MITIGATE = ("mitigate", "prompts.jsonl", "--method", "stardtox", "--out", "run")
+
+
+def test_a_cast_with_an_uncertified_judge_is_refused_before_any_call(
+    evenhand: Run, project: Path, server: RemoteServer
+) -> None:
+    ran = evenhand(*MITIGATE, "--require-certified-judges")
+    assert ran.returncode == 1
+    assert "certificates has no certificate of the model 'pretended'" in ran.stderr
+    told = ran.stderr.splitlines()[-1].strip()
+    assert told == "evenhand judge-check --judge judge --out runs/judge-pretended"
+    assert server.read().outcomes == {}
+    assert not (project / "run").exists()
+
+
+def test_what_the_refusal_says_to_run_is_enough(
+    evenhand: Run, project: Path, server: RemoteServer
+) -> None:
+    audit = evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "runs/judge-pretended")
+    assert audit.returncode == 0, audit.stderr
+    ran = evenhand(*MITIGATE, "--require-certified-judges")
+    assert "judge bias_evaluator = pretended: certificate says pass" in ran.stderr
+    assert "judge performance_evaluator = pretended: certificate says pass" in ran.stderr
+    assert ran.returncode != 1, ran.stderr
+    [kept] = (project / "certificates").glob("*.json")
+    made = project / "runs/judge-pretended/judge-certificate.json"
+    assert kept.read_bytes() == made.read_bytes()
+
+
+def test_a_judge_that_failed_is_named_with_what_it_failed_and_refused(
+    evenhand: Run, project: Path, server: RemoteServer
+) -> None:
+    server.set("slot", "first")
+    audit = evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "audit")
+    assert audit.returncode == 0, audit.stderr
+    ran = evenhand(*MITIGATE, "--require-certified-judges")
+    assert ran.returncode == 1
+    assert "certificate says fail (position)" in ran.stderr
+    assert not (project / "run").exists()
+
+
+def test_the_certificate_of_a_remedy_is_none_of_the_plain_judge(
+    evenhand: Run, project: Path, server: RemoteServer
+) -> None:
+    more = ("--set", "counterfactual=swap", "--out", "audit")
+    assert evenhand("judge-check", "--judge", "judge", *SMALL, *more).returncode == 0
+    ran = evenhand(*MITIGATE, "--require-certified-judges")
+    assert ran.returncode == 1
+    said = " ".join(ran.stderr.split())
+    assert "is for rate (counterfactual=swap, personas=a judge), not rate (counterfac" in said
+
+
+def test_a_certificate_that_was_edited_is_refused_by_the_gate(
+    evenhand: Run, project: Path, server: RemoteServer
+) -> None:
+    assert evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "audit").returncode == 0
+    [kept] = (project / "certificates").glob("*.json")
+    edited = json.loads(kept.read_bytes())
+    edited["judge"]["model"] = "another"
+    kept.write_text(json.dumps(edited, indent=2))
+    ran = evenhand(*MITIGATE, "--require-certified-judges")
+    assert ran.returncode == 1
+    assert "does not match its checksum" in ran.stderr
+
+
+def test_without_the_option_the_state_is_said_and_the_run_goes_on(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
+    ran = evenhand(*MITIGATE)
+    assert ran.returncode == 0, ran.stderr
+    lines = [line for line in ran.stderr.splitlines() if line.startswith("judge ")]
+    assert lines == [
+        f"judge {role} = pretended: not certified: the config names no folder of certificates"
+        for role in ("bias_evaluator", "performance_evaluator")
+    ]
+
+
+def test_without_a_folder_the_refusal_says_how_to_name_one(evenhand: Run, tmp_path: Path) -> None:
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
+    ran = evenhand(*MITIGATE, "--require-certified-judges", "--json")
+    assert ran.returncode == 1
+    told = json.loads(ran.stdout)["error"]
+    assert told["reason"] == "user_error"
+    assert 'Write certificates = "certificates" under [judges]' in told["message"]
+    command = "evenhand judge-check --model pretended --out runs/judge-pretended"
+    assert told["message"].endswith(command)
+
+
+def test_a_method_without_a_judge_needs_no_certificate(evenhand: Run, tmp_path: Path) -> None:
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
+    plain = ("mitigate", "prompts.jsonl", "--method", "default", "--out", "run")
+    ran = evenhand(*plain, "--require-certified-judges")
+    assert ran.returncode == 0, ran.stderr
+    assert "judge " not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("measure", "bbq", "--method", "mabrf"),
+        ("frontier", "--methods", "cot,stardtox", "--calls", "8"),
+    ],
+)
+def test_measuring_refuses_before_the_first_of_all_its_calls(
+    evenhand: Run, project: Path, server: RemoteServer, data_folder: Path, command: tuple[str, ...]
+) -> None:
+    """A frontier begins with methods that have no judge: they are not run either."""
+    options = ("--per-category", "4", "--out", "run", "--require-certified-judges")
+    given = {"EVENHAND_DATA": str(data_folder), "EVENHAND_BASE_URL": server.url}
+    ran = evenhand(*command, *options, **given)
+    assert ran.returncode == 1
+    assert "has no certificate of the model 'pretended'" in " ".join(ran.stderr.split())
+    assert server.read().outcomes == {}
+    assert not (project / "run").exists()
