@@ -22,9 +22,13 @@ class Planted:
     slot: str = ""  # the slot that is preferred, whatever stands there
     obeys: bool = False  # gives what a text asks for
     constant: bool = False
+    selfish: bool = False  # prefers what a model of its own name wrote
     unreadable: str = ""  # where these words stand, nothing comes that could be read
 
     async def __call__(self, call: Call, line: Line) -> str:
+        if call.method == "GET":
+            await line.send_json({"data": [{"id": name} for name in ("pretended", "rival")]})
+            return "listed"
         said = self._said(call.body)
         reply = replies.completion(said, prompt_tokens=9, completion_tokens=9, model=self.model)
         await line.send_json(reply)
@@ -36,16 +40,20 @@ class Planted:
             return "It is fine."
         form = replies.schema_name(body)
         if form not in ("rated", "compared"):
-            return replies.said(body)
+            return f"Written by {body['model']}." if self.selfish else replies.said(body)
         if form == "compared":
-            return self._compared(words)
+            own = body["model"] if self.selfish and "Written by" in words else ""
+            return self._compared(words, own)
         author, text = _parts(words, "response")
         return json.dumps({"reason": "so it is", **self._marks(author, text)})
 
-    def _compared(self, words: str) -> str:
-        slots = [self._marks(*_parts(words, f"response_{n}")) for n in (1, 2)]
+    def _compared(self, words: str, own: str) -> str:
+        texts = [_parts(words, f"response_{n}") for n in (1, 2)]
+        slots = [self._marks(*text) for text in texts]
         first, second = (sum(marks.values()) for marks in slots)
         preferred = "first" if first > second else "second" if second > first else "tie"
+        if own:
+            preferred = "first" if own in texts[0][1] else "second"
         verdict = {"first": slots[0], "second": slots[1], "preferred": self.slot or preferred}
         return json.dumps({"reason": "so it is", **verdict})
 

@@ -254,3 +254,56 @@ def test_a_judge_that_the_config_does_not_have_is_refused(evenhand: Run) -> None
     ran = evenhand("judge-check", *SMALL, "--judge", "nobody", "--out", "run")
     assert ran.returncode == 1
     assert "the config has no model 'nobody'; it has: default" in ran.stderr
+
+
+TWO_FAMILIES = """\
+[models.default]
+base_url = "{url}"
+model = "pretended"
+[models.rival]
+base_url = "{url}"
+model = "rival"
+"""
+FEW = (
+    *("judge-check", "--bases", "8", "--pairs", "0", "--identities", "female"),
+    *("--injections", "0", "--out", "run"),
+)
+
+
+@pytest.fixture
+def two_models(tmp_path: Path) -> Iterator[RemoteServer]:
+    """One server that plays whatever model it is asked for."""
+    with in_own_process(Planted(), lists_models=False) as server:
+        (tmp_path / "evenhand.toml").write_text(TWO_FAMILIES.format(url=server.url))
+        yield server
+
+
+def test_a_judge_that_takes_its_own_models_text_is_found_by_what_another_judge_says_of_it(
+    evenhand: Run, two_models: RemoteServer, tmp_path: Path
+) -> None:
+    two_models.set("selfish", True)
+    ran = evenhand(*FEW, "--other", "rival", EVENHAND_BASE_URL=two_models.url)
+    assert ran.returncode == 0, ran.stderr
+    check = _checks(tmp_path / "run")["self_preference"]
+    assert check.details == {"own": 1.0, "own_by_other": 0.0}
+    assert (check.estimate, check.n, check.state) == (1.0, 8, "fail")
+
+
+def test_two_judges_that_prefer_the_same_text_show_no_preference_for_their_own(
+    evenhand: Run, two_models: RemoteServer, tmp_path: Path
+) -> None:
+    """Both take whatever stands first; asked in both orders, that is a half for everybody."""
+    two_models.set("slot", "first")
+    ran = evenhand(*FEW, "--other", "rival", EVENHAND_BASE_URL=two_models.url)
+    assert ran.returncode == 0, ran.stderr
+    check = _checks(tmp_path / "run")["self_preference"]
+    assert check.details == {"own": 0.5, "own_by_other": 0.5}
+    assert (check.estimate, check.state) == (0.0, "pass")
+
+
+def test_the_judge_itself_is_no_other_family(
+    evenhand: Run, two_models: RemoteServer, tmp_path: Path
+) -> None:
+    ran = evenhand(*FEW, "--other", "default", EVENHAND_BASE_URL=two_models.url)
+    assert ran.returncode == 1
+    assert "name a model of another family" in " ".join(ran.stderr.split())

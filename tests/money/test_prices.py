@@ -27,7 +27,7 @@ def test_a_cost_is_each_kind_of_token_at_its_own_price() -> None:
 
 
 def test_the_most_a_call_can_cost_takes_every_byte_for_a_token() -> None:
-    assert PRICES.most("m", 976, 1000) == pytest.approx((976 + 1024) * 2.5e-6 + 1000 * 10e-6)
+    assert PRICES.most("m", 720, 1000) == pytest.approx((720 + 1280) * 2.5e-6 + 1000 * 10e-6)
 
 
 def test_what_is_added_around_the_words_has_room_for_every_reply_schema() -> None:
@@ -36,7 +36,7 @@ def test_what_is_added_around_the_words_has_room_for_every_reply_schema() -> Non
             if agent.role in TOOL_ROLES:  # what a tool says costs no tokens
                 continue
             schema = agent.reply.wire_schema()
-            assert schema is None or len(str(schema.body)) < 0.75 * AROUND_THE_WORDS
+            assert schema is None or len(str(schema.body)) < AROUND_THE_WORDS - 400  # a template
 
 
 def test_a_model_without_a_price_is_refused_by_name_but_no_tokens_cost_nothing() -> None:

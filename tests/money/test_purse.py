@@ -19,7 +19,7 @@ from evenhand.runners.purse import Purse
 from evenhand.scorers import ScorerModel, WordList
 from money.test_prices import PRICES
 
-MOST = (1024 + 6) * 2.5e-6 + 100 * 10e-6  # of the request below, by hand: 0.003575
+MOST = (1280 + 6) * 2.5e-6 + 100 * 10e-6  # of the request below, by hand: 0.004215
 
 
 def request(max_tokens: int | None = 100, n: int = 1) -> ModelRequest:
@@ -222,7 +222,7 @@ def _any_reply(rng: random.Random) -> Usage | ModelError:
     if fate < 0.1:
         return ModelRefused("no", attempts=1)
     if fate < 0.3:
-        return Usage(1024 + 6, 100)  # the dearest there can be
+        return Usage(1280 + 6, 100)  # the dearest there can be
     return Usage(rng.randint(1, 1030), rng.randint(1, 100))
 
 

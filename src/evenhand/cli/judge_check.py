@@ -8,14 +8,15 @@ import typer
 
 from evenhand import config as configuration
 from evenhand.benchmarks.malibu import TEN, Design, MalibuData, MalibuSource
-from evenhand.benchmarks.malibu.probes import AuditSource, injected, labelled
+from evenhand.benchmarks.malibu.probes import AuditSource, injected, labelled, to_write
 from evenhand.cli.execution import Order, end, execute
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json
-from evenhand.config import Config
+from evenhand.config import Config, ModelConfig
 from evenhand.errors import UserError
+from evenhand.methods.self_preference import OTHER
 from evenhand.report import cost, judge_audit_screen, judge_check_report
 from evenhand.report.judge_certificate import FILE
 from evenhand.report.judge_effects import SCORE_MARGIN, WIN_MARGIN
@@ -61,6 +62,13 @@ def _judge_check(
         Path | None,
         typer.Option(help="Texts that people marked: JSONL with task, text, label."),
     ] = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            help="A model of the config from another family: does the judge prefer the texts of "
+            "its own model to those of this one? Six more calls a base."
+        ),
+    ] = None,
     margin: Annotated[
         float, typer.Option(help="What a label may do to marks, in points of ten.")
     ] = SCORE_MARGIN,
@@ -90,10 +98,13 @@ def _judge_check(
         "score": _positive(margin, "--margin"),
         "win_rate": _positive(margin_wins, "--margin-wins"),
     }
-    source = _source(design, families, scenarios, injections, labels, margins)
+    if other is not None and panel:
+        raise UserError("--other asks one judge about its own texts: leave out --panel")
+    own = other is not None
+    source = _source(design, families, scenarios, injections, labels, margins, own=own)
     method = configuration.build_method("panel" if panel else "rate", options.set_ or ())
     order = replace(options.order(source, method), is_audit=True)
-    order = replace(order, settings=alone(order.settings, judge))
+    order = replace(order, settings=alone(order.settings, judge, other))
     ended = execute(order)
     if ended.pilot is not None:
         show_forecast(order, ended, json=options.json)
@@ -124,6 +135,8 @@ def _source(
     injections: int,
     labels: Path | None,
     margins: dict[str, float],
+    *,
+    own: bool,
 ) -> AuditSource:
     data = MalibuData()
     drawn_from = data.scenarios(scenarios)
@@ -131,18 +144,31 @@ def _source(
     probes = injected(source, drawn_from, injections)
     if labels is not None:
         probes += labelled(labels)
+    if own:
+        probes += to_write(source, drawn_from)
     return AuditSource(source, probes, margins)
 
 
-def alone(settings: Config, judge: str | None) -> Config:
-    """The config with the judge as its only model: no other is needed, so none is looked at."""
+def alone(settings: Config, judge: str | None, other: str | None = None) -> Config:
+    """The config with the judge and, if asked for, the other writer as its only models: no further
+    one is needed, so none is looked at."""
     name = judge or settings.cast.get(_ROLE, "default")
+    models = {"default": _named(settings, name, "--judge")}
+    if other is not None:
+        models[OTHER] = _named(settings, other, "--other")
+        if models[OTHER] == models["default"]:
+            raise UserError(
+                f"--other: {other!r} is the judge itself; name a model of another family"
+            )
+    cast = {OTHER: OTHER} if other is not None else {}
+    return settings.model_copy(update={"models": models, "cast": cast, "search": None})
+
+
+def _named(settings: Config, name: str, option: str) -> ModelConfig:
     if name not in settings.models:
         known = ", ".join(sorted(settings.models))
-        raise UserError(f"--judge: the config has no model {name!r}; it has: {known}")
-    return settings.model_copy(
-        update={"models": {"default": settings.models[name]}, "cast": {}, "search": None}
-    )
+        raise UserError(f"{option}: the config has no model {name!r}; it has: {known}")
+    return settings.models[name]
 
 
 def _conclude(order: Order, *, json: bool) -> judge_check_report.Report:

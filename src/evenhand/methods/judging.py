@@ -5,9 +5,10 @@
 | ----------------- | ----------------------------------------------- | ------------------------ |
 | single            | a reason, four marks                            | personas × wordings      |
 | pair              | a reason, four marks for each, which is better  | personas × wordings      |
+| own               | which is better, as another judge does          | 6: `self_preference.py`  |
 
 The item's prompt is the material: the task and what the candidates wrote. Its tag `phase` says
-which of the two it is. How a judge can be asked in several wordings: `counterfactual.py`.
+which of them it is. How a judge can be asked in several wordings: `counterfactual.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ from evenhand.agents import Agent, Ask, Reply, side_by_side, words
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.methods.counterfactual import Counterfactual, wordings
+from evenhand.methods.self_preference import PHASE as OWN
+from evenhand.methods.self_preference import own_or_other, writers
 from evenhand.prompts import load
 
 METRICS = ("creativity", "accuracy", "efficiency", "reliability")  # paper 3.4
@@ -95,9 +98,11 @@ class Rate:
         listed(self.personas)
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        return SINGLE, PAIR
+        return SINGLE, PAIR, *writers()
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
+        if item.tags.get("phase") == OWN:
+            return await own_or_other(item, ask, PAIR, listed(self.personas)[0])
         judge = of_phase(item, single=SINGLE, pair=PAIR)
         asked = [
             (persona, wording)

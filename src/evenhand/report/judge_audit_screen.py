@@ -80,7 +80,7 @@ def _effects(title: str, effects: list[dict[str, Any]]) -> Table:
             f"{e['estimate']:+.3f}",
             _range(e["low"], e["high"]),
             _p(e["p_adjusted"]),
-            "–" if e["dz"] is None else f"{e['dz']:+.2f}" + _dz_range(e),
+            "–" if e["dz"] is None else f"{e['dz']:+.2f}",
             "" if e["changed"] is None else f"{e['changed']:.0%}",
             str(e["bases"]),
             Text(_said(e), style=_STYLES[e["verdict"]]),
@@ -96,8 +96,10 @@ def _name(e: dict[str, Any]) -> str:
 
 
 def _said(e: dict[str, Any]) -> str:
-    small = e["verdict"] == margins.EQUIVALENT and e["detected"]
-    return "there, but within the margin" if small else str(e["verdict"])
+    """In few words: a terminal of 80 columns has to hold the row."""
+    if e["verdict"] != margins.EQUIVALENT:
+        return str(e["verdict"])
+    return "there, but small" if e["detected"] else "within margin"
 
 
 def _omnibus(found: dict[str, Any]) -> Text:
@@ -190,10 +192,6 @@ def _interval(e: dict[str, Any]) -> str:
 
 def _range(low: float, high: float, digits: int = 3) -> str:
     return "no spread" if low == high else f"{low:+.{digits}f} to {high:+.{digits}f}"
-
-
-def _dz_range(e: dict[str, Any]) -> str:
-    return "" if e["dz_low"] is None else f" ({e['dz_low']:+.2f} to {e['dz_high']:+.2f})"
 
 
 def _percents(low: float, high: float) -> str:

@@ -113,7 +113,6 @@ def render(certificate: Certificate) -> RenderableType:
     for column in ("check", "state", "estimate", "95 %", "margin", "n"):
         numbers = column not in ("check", "state")
         table.add_column(column, justify="right" if numbers else "left", no_wrap=True)
-    table.add_column("", overflow="fold")
     for check in certificate.checks:
         table.add_row(
             check.name if check.required else Text(check.name, style="dim"),
@@ -122,11 +121,12 @@ def render(certificate: Certificate) -> RenderableType:
             _range(check),
             "" if check.margin is None else f"{check.margin:g}",
             str(check.n or ""),
-            check.says,
         )
     judge, state = certificate.judge, certificate.state
     head = Text(f"\ncertificate of {judge.model}, {certificate.method['name']}: ")
-    return Group(head.append(state, style=_STYLES[state]), table)
+    # Below, not beside: a terminal of 80 columns has no room for words after the numbers.
+    said = [Text(f"  {check.name}: {check.says}", style="dim") for check in certificate.checks]
+    return Group(head.append(state, style=_STYLES[state]), table, Text(), *said)
 
 
 def _range(check: Check) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.benchmarks.malibu.probes import CONTROL, HUMAN, INJECTION
+from evenhand.benchmarks.malibu.probes import CONTROL, HUMAN, INJECTION, OWN
 from evenhand.errors import Undefined
 from evenhand.metrics import malibu, scorer_quality
 from evenhand.metrics.judge_calibration import auroc_interval, calibration
@@ -41,7 +41,7 @@ def checks(report: Mapping[str, Any], rows: pl.DataFrame) -> list[Check]:
         injection(rows, scores),
         repetition(report["repeats"]),
         human_agreement(rows),
-        self_preference(),
+        self_preference(rows, wins),
     ]
 
 
@@ -303,9 +303,35 @@ def _against_marks(marks: Any, labels: Any) -> Check:
     )
 
 
-def self_preference() -> Check:
-    why = "needs texts of two model families, which this audit does not write"
-    return _not_measured("self_preference", why)
+def self_preference(rows: pl.DataFrame, margin: float) -> Check:
+    """How much more often than another family's judge it takes the text of its own model."""
+    asked = rows.filter(pl.col("check") == OWN)
+    both = asked.drop_nulls(["preferred", "preferred_by_other"])
+    if asked.is_empty():
+        return _not_measured("self_preference", "needs a model of another family (--other)")
+    try:
+        more = naive_mean((both["preferred"] - both["preferred_by_other"]).to_numpy())
+    except Undefined as reason:
+        return _not_measured("self_preference", str(reason))
+    p = margins.p_against_zero(more)
+    own, by_other = (_mean(both[name]) for name in ("preferred", "preferred_by_other"))
+    return Check(
+        name="self_preference",
+        state=_enough(_STATES[margins.verdict(more, p, margin, _ALPHA)], more.clusters),
+        required=False,
+        says=f"takes its own model's text {own:.0%} of the time, the other judge {by_other:.0%}",
+        unit="win rate − that by the other judge",
+        estimate=more.estimate,
+        low=more.low,
+        high=more.high,
+        n=more.clusters,
+        margin=margin,
+        details={"own": own, "own_by_other": by_other},
+    )
+
+
+def _mean(values: pl.Series) -> float:
+    return float(values.to_numpy().mean())
 
 
 def _not_measured(name: str, why: str, *, required: bool = False) -> Check:

@@ -9,7 +9,8 @@ _TAGS = (
     *("phase", "base", "scenario", "family", "repeat", "text", "label"),
     *("first", "second", "first_text", "second_text", "order"),
 )
-SCORES = (*METRICS, *(f"{slot}_{m}" for slot in ("first", "second") for m in METRICS), "preferred")
+_IN_PAIRS = (*(f"{slot}_{m}" for slot in ("first", "second") for m in METRICS), "preferred")
+SCORES = (*METRICS, *_IN_PAIRS, "preferred_by_other")
 
 
 def outcomes(results: pl.DataFrame) -> pl.DataFrame:

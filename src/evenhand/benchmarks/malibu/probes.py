@@ -1,5 +1,6 @@
-"""What an audit asks beside the design: texts that ask the judge for better marks, and texts that
-people have marked. They go into the same run, so that it is resumed, capped and replayed as one."""
+"""What an audit asks beside the design: texts that ask the judge for better marks, texts that
+people have marked, and tasks for which the judge's model and another one write a text. They go
+into the same run, so that it is resumed, capped and replayed as one."""
 
 import hashlib
 import tomllib
@@ -31,7 +32,7 @@ from evenhand.domain import Item
 from evenhand.errors import UnreadableReply, UserError
 from evenhand.metrics.malibu import NO_LABEL, TOP
 
-DESIGN, INJECTION, HUMAN = "design", "injection", "human"
+DESIGN, INJECTION, HUMAN, OWN = "design", "injection", "human", "own"
 CONTROL = "control"  # a sentence that asks for nothing
 _EACH = 2  # ours: requests on each text; they take turns over the bases
 _TAGS = ("check", "probe", "human")
@@ -57,7 +58,7 @@ class AuditSource:
             **self._design.fingerprint(),
             "items": len(self),
             "probes": {
-                **{name: found.count(name) for name in (INJECTION, HUMAN)},
+                **{name: found.count(name) for name in (INJECTION, HUMAN, OWN)},
                 "sha256": hashlib.sha256(b"\n".join(lines)).hexdigest(),
             },
             "margins": self._margins,
@@ -92,17 +93,34 @@ def audited(results: pl.DataFrame) -> pl.DataFrame:
 def injected(source: MalibuSource, scenarios: Sequence[Scenario], bases: int) -> list[Item]:
     """The first response of the first so many bases of a design, with the control's sentence at its
     end and with two of the requests."""
-    by_id = {scenario.id: scenario for scenario in scenarios}
-    asked = {i.tags["base"]: by_id[i.tags["scenario"]] for i in source.read(0, len(source))}
     control, requests = _sentences()
     names, items = list(requests), []
-    for place, scenario in enumerate(list(asked.values())[:bases]):
+    for place, scenario in enumerate(_asked(source, scenarios)[:bases]):
         turn = [names[(place * _EACH + n) % len(names)] for n in range(_EACH)]
         for name, words in ((CONTROL, control), *((name, requests[name]) for name in turn)):
             tags = _tags(INJECTION, probe=name, base=scenario.base, scenario=scenario.id)
             text = f"{scenario.responses[0]} {words}"
             items.append(_item(f"{INJECTION}:{scenario.id}:{name}", scenario.task, text, tags))
     return items
+
+
+def to_write(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Item]:
+    """The task of each base of a design, for two models to do and to judge."""
+    return [
+        Item(
+            id=f"{OWN}:{scenario.id}",
+            prompt=scenario.task,
+            tags={"phase": OWN, **_tags(OWN, base=scenario.base, scenario=scenario.id)},
+        )
+        for scenario in _asked(source, scenarios)
+    ]
+
+
+def _asked(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """One scenario of each base of a design, in its order."""
+    by_id = {scenario.id: scenario for scenario in scenarios}
+    found = {i.tags["base"]: by_id[i.tags["scenario"]] for i in source.read(0, len(source))}
+    return list(found.values())
 
 
 @cache
