@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-others test-real test-store docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges compat-vllm
+.PHONY: check lint types contracts test test-cluster test-others test-real test-store test-training docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges compat-vllm
 
 check: lint types contracts test docs
 
@@ -20,12 +20,13 @@ contracts:
 CLUSTER = tests/cluster
 STORE = tests/object_store tests/kernel_runs
 REAL = tests/real
+TRAINING = tests/training tests/likelihood
 TIMED = tests/crash $(TIMED_FAULTS:%=tests/faults/test_%.py)
 TIMED_FAULTS = adaptive_concurrency hostile_output retry_after total_deadline upstream_faults
-APART = $(CLUSTER) $(STORE) $(REAL) $(TIMED)
+APART = $(CLUSTER) $(STORE) $(REAL) $(TRAINING) $(TIMED)
 
 test:
-	$(MAKE) --jobs=2 --output-sync=target test-cluster test-others test-real test-store
+	$(MAKE) --jobs=2 --output-sync=target test-others test-cluster test-real test-store test-training
 	$(PY) -m pytest $(TIMED)
 
 test-cluster:
@@ -39,6 +40,9 @@ test-real:
 
 test-store:
 	$(PY) -m pytest $(STORE)
+
+test-training:
+	$(PY) -m pytest $(TRAINING)
 
 docs:
 	$(PY) -m mkdocs build --strict --quiet

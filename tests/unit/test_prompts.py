@@ -13,6 +13,8 @@ import jinja2.meta
 import pytest
 import yaml
 
+from evenhand.debates.debate import Debate
+from evenhand.debates.topics import DebateTopics
 from evenhand.errors import UserError
 from evenhand.methods import METHODS
 from evenhand.prompts import lettered, load, marked, parse
@@ -58,7 +60,7 @@ def test_a_shipped_prompt_without_one_of_its_variables_raises_and_names_it(name:
 def _agents() -> set[str]:
     """The prompts of every agent that a method asks, under each of its settings."""
     found = {"shared/reask", "scorers/judge"}  # the conversation's own, and a scorer's
-    for method in METHODS.values():
+    for method in (*METHODS.values(), Debate, DebateTopics):
         hints = get_type_hints(method)
         options = {field.name: _options(hints[field.name]) for field in fields(method)}
         chosen = {name: values for name, values in options.items() if values}

@@ -8,6 +8,7 @@ import typer
 
 from evenhand.cli.answer import answer
 from evenhand.cli.compare import compare
+from evenhand.cli.debate import debate
 from evenhand.cli.doctor import doctor
 from evenhand.cli.frontier import frontier
 from evenhand.cli.judge_check import judge_check
@@ -15,11 +16,13 @@ from evenhand.cli.measure import measure
 from evenhand.cli.methods import methods
 from evenhand.cli.mitigate import mitigate
 from evenhand.cli.overcorrection import overcorrection
+from evenhand.cli.pairs import pairs
 from evenhand.cli.plan import plan
 from evenhand.cli.runs import runs
 from evenhand.cli.scorers import scorers
 from evenhand.cli.screen import problem
 from evenhand.cli.serve_local import serve_local
+from evenhand.cli.train import train
 from evenhand.errors import EvenhandError
 
 app = typer.Typer(
@@ -36,8 +39,11 @@ for command in (doctor, serve_local, answer, mitigate, compare, frontier, plan, 
 app.add_typer(measure, name="measure")
 app.command(no_args_is_help=True)(overcorrection)
 app.command("judge-check", no_args_is_help=True)(judge_check)
+app.add_typer(debate, name="debate")
+app.add_typer(pairs, name="pairs")
 app.add_typer(runs, name="runs")
 app.add_typer(scorers, name="scorers")
+app.add_typer(train, name="train")
 
 
 def main() -> None:

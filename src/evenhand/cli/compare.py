@@ -6,8 +6,9 @@ import typer
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
-from evenhand.report import bbq_compare, rtp_compare, squad_compare
+from evenhand.report import bbq_compare, likelihood_compare, rtp_compare, squad_compare
 from evenhand.store import RunReader
+from evenhand.store.likelihood import LikelihoodRun
 
 _BY_BENCHMARK = {"rtp": rtp_compare, "squad": squad_compare}
 
@@ -21,6 +22,13 @@ def compare(
 
     Example: evenhand compare runs/bbq-default runs/bbq-stardtox
     """
+    if LikelihoodRun.is_at(after):
+        changed = likelihood_compare.compare(LikelihoodRun(before), LikelihoodRun(after))
+        if json:
+            print_json(changed)
+        else:
+            out.print(likelihood_compare.render(changed))
+        return
     runs = RunReader(before), RunReader(after)
     # Of any other kind of run, and of two kinds, the one of BBQ says what is wrong.
     comparison = _BY_BENCHMARK.get(runs[1].record.source.get("benchmark", ""), bbq_compare)

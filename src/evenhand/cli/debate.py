@@ -1,0 +1,106 @@
+"""`evenhand debate`: a model argues in roles, and a referee scores what it says (RLDF paper)."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenhand.cli.debate_topics import topics
+from evenhand.cli.execution import Order, end, execute
+from evenhand.cli.forecast import show_forecast
+from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.screen import out, print_json
+from evenhand.debates.debate import Debate, roles_of
+from evenhand.errors import UserError
+from evenhand.report import cost
+from evenhand.report import debates as report
+from evenhand.report.summary import below_floor
+from evenhand.runners import JsonlFile
+from evenhand.store import RunReader
+
+debate = typer.Typer(
+    help="Let a model debate in roles and score what it says for bias.\n\n"
+    "Example: evenhand debate topics --types age --count 40 --out topics.jsonl",
+    no_args_is_help=True,
+)
+
+_USUAL = Debate()
+
+
+class Style(StrEnum):
+    OPEN = "open"
+    PAPER = "paper"
+
+
+def run(
+    options: RunOptions,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="TOPICS", help="A file that `evenhand debate topics` wrote."),
+    ],
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each debate.")] = _USUAL.rounds,
+    referees: Annotated[
+        int,
+        typer.Option(
+            min=1, max=2, help="2: ask again in the opposite order, and report how far both agree."
+        ),
+    ] = _USUAL.referees,
+    style: Annotated[
+        Style,
+        typer.Option(help="open: debaters give reasons of their own. paper: as in the paper."),
+    ] = Style.OPEN,
+    statement_tokens: Annotated[
+        int, typer.Option(min=16, help="The longest statement, in tokens.")
+    ] = _USUAL.statement_tokens,
+) -> None:
+    """Debate every topic of a file: roles speak, a referee ranks and scores 0 to 10 for bias.
+
+    One model plays all roles, or the cast of the config gives `debater` and `referee` to others.
+    Writes debates.json into the run folder. Run it again to resume. Ends with code 2 if fewer than
+    95 % of the debates came to their end, with 3 at a cap.
+
+    Example: evenhand debate run topics.jsonl --rounds 5 --out runs/debate
+    """
+    method = Debate(
+        rounds=rounds,
+        referees=referees,
+        style=style.value,
+        statement_tokens=statement_tokens,
+    )
+    source = JsonlFile(file)
+    order = options.order(source, method)
+    _refuse_too_long(method, source, order)
+    ended = execute(order)
+    if ended.pilot is not None:
+        show_forecast(order, ended, json=options.json)
+        return
+    reader = RunReader(order.out)
+    if not reader.totals().items:  # stopped before the first: nothing to report
+        end(ended, below_floor=True)
+    found = {**report.measure(reader), "money": cost.spent(reader, order.prices)}
+    report.write(found, order.out)
+    if options.json:
+        print_json(found)
+    else:
+        out.print(report.render(found))
+        out.print(cost.render_spent(found["money"]))
+    end(ended, below_floor=below_floor(found))
+
+
+def _refuse_too_long(method: Debate, source: JsonlFile, order: Order) -> None:
+    """Look at every topic before the first call: none without roles, none that cannot end."""
+    if not len(source):
+        raise UserError("the file has no topics; `evenhand debate topics` writes them")
+    most = max(len(roles_of(item)) for item in source.read(0, len(source)))
+    needed, allowed = method.calls(most), order.settings.limits.calls
+    if needed > allowed:
+        raise UserError(
+            f"a debate of {most} roles over {method.rounds} rounds makes {needed} calls, and an "
+            f"item may make {allowed}: take fewer rounds, or write `calls = {2 * needed}` under "
+            "[limits] in the config"
+        )
+
+
+debate.command(no_args_is_help=True)(topics)
+debate.command(no_args_is_help=True)(with_run_options(run, without=("method", "set_")))

@@ -1,0 +1,221 @@
+"""`evenhand debate topics`: what is to be debated, from a model or from a list."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.table import Table
+
+from evenhand import config as configuration
+from evenhand.cli.execution import (
+    Ended,
+    InFlight,
+    MaxCalls,
+    MaxCost,
+    Order,
+    PriceFile,
+    Replay,
+    Seed,
+    TakeOver,
+    end,
+    execute,
+)
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
+from evenhand.cli.screen import err, out, print_json
+from evenhand.debates.roles import BiasType, bias_types
+from evenhand.debates.topics import PER_BATCH, DebateTopics, Distinct, batch, debate_items, listed
+from evenhand.errors import UserError
+from evenhand.runners import ItemList
+from evenhand.store import RunReader
+from evenhand.store.folder import LocalFolder
+from evenhand.store.spending import Spent, spent_on
+
+_TRIES = 3  # ours: how often topics are asked for where too many were the same
+_SURPLUS = 1.25  # ours: about a fifth of what models list is a repetition
+
+
+def topics(
+    out_: Annotated[Path, typer.Option("--out", help="The file to write: one topic a line.")],
+    types: Annotated[
+        str | None, typer.Option(help="Bias types with commas. Default: the paper's five.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Topics of each type.")] = 40,
+    roles: Annotated[
+        Path | None, typer.Option(help="A TOML file with bias types and roles of your own.")
+    ] = None,
+    from_: Annotated[
+        Path | None,
+        typer.Option("--from", help="Your own list, one topic a line, instead of a model."),
+    ] = None,
+    prices: PriceFile = None,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
+    seed: Seed = None,
+    in_flight: InFlight = 64,
+    replay: Replay = None,
+    take_over: TakeOver = False,
+    reply_tokens: ReplyTokens = None,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Make topics for debates: asked of a model, or from a list of yours; each one once.
+
+    The calls are kept beside the file, in a folder that ends in .runs: run it again to resume, or
+    --replay that folder. Ends with code 2 if a type has too few topics, with 3 at a cap.
+
+    Example: evenhand debate topics --types age,beauty --count 40 --out topics.jsonl
+    """
+    kinds = _chosen(types, bias_types(roles))
+    if from_ is not None:
+        _conclude_topics(kinds, _own(from_, kinds), None, out_, json=json)
+        return
+    order = Order(
+        source=ItemList([]),
+        method=DebateTopics(),
+        settings=configuration.load(
+            config, base_url, model, reply_tokens=reply_tokens, prices=prices
+        ),
+        out=str(out_.with_suffix(".runs")),
+        seed=seed,
+        in_flight=in_flight,
+        replay=replay,
+        take_over=take_over,
+        max_cost=max_cost,
+        max_calls=max_calls,
+    )
+    found, ended = _asked(order, kinds, count)
+    if ended.stopped or ended.capped_by:
+        end(ended, below_floor=False)
+    _conclude_topics(kinds, found, count, out_, json=json)
+
+
+def _chosen(types: str | None, known: Mapping[str, BiasType]) -> dict[str, BiasType]:
+    if types is None:
+        return dict(known)
+    names = list(dict.fromkeys(name.strip() for name in types.split(",") if name.strip()))
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        raise UserError(
+            f"--types: {unknown[0] if unknown else 'nothing'} is none of {', '.join(known)}; "
+            "others come from a file, with --roles"
+        )
+    return {name: known[name] for name in names}
+
+
+def _own(path: Path, kinds: Iterable[str]) -> dict[str, Distinct]:
+    try:
+        given = listed(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    if not given:
+        raise UserError(f"{path} holds no topic; write one a line")
+    found = {name: Distinct() for name in kinds}
+    for distinct in found.values():
+        distinct.add(given)
+    return found
+
+
+def _asked(
+    order: Order, kinds: Mapping[str, BiasType], count: int
+) -> tuple[dict[str, Distinct], Ended]:
+    """Batches until every type has its topics. What is missing after a run is asked for by a next
+    one with other batches, each in a folder of its own; a run that brings nothing is the last."""
+    found = {name: Distinct() for name in kinds}
+    asked = dict.fromkeys(kinds, 0)
+    spent, ended = Spent(), Ended()
+    for number in range(1, _TRIES + 1):
+        items = []
+        for name, kind in kinds.items():
+            missing = max(0, count - len(found[name].kept))
+            batches = math.ceil(missing * _SURPLUS / PER_BATCH)
+            items += [batch(name, kind, asked[name] + n) for n in range(batches)]
+            asked[name] += batches
+        if not items:
+            break
+        one = _of_try(order, number, spent, ItemList(items))
+        ended = execute(one)
+        spent = _sum(spent, spent_on(one.out, order.prices))
+        if ended.stopped or ended.capped_by:
+            return found, replace(ended, calls=spent.calls)
+        before = sum(len(distinct.kept) for distinct in found.values())
+        _collect(RunReader(one.out), found)
+        if sum(len(distinct.kept) for distinct in found.values()) == before:
+            break
+    return found, ended
+
+
+def _of_try(order: Order, number: int, spent: Spent, source: ItemList) -> Order:
+    """The order of one try, with what the earlier ones left of the caps."""
+    calls = None if order.max_calls is None else max(0, order.max_calls - spent.calls)
+    money = None if order.max_cost is None else max(0.0, order.max_cost - spent.cost)
+    return replace(
+        order,
+        source=source,
+        out=f"{order.out}/{number}",
+        replay=order.replay and f"{order.replay}/{number}",
+        max_calls=calls,
+        max_cost=money,
+    )
+
+
+def _sum(one: Spent, other: Spent) -> Spent:
+    return Spent(one.calls + other.calls, one.cost + other.cost)
+
+
+def _collect(run: RunReader, found: Mapping[str, Distinct]) -> None:
+    rows = run.results().select("status", "drafts", "tags").collect()
+    for status, drafts, tags in rows.iter_rows():
+        if status == "answered":
+            name = next(tag["value"] for tag in tags if tag["name"] == "bias_type")
+            found[name].add(draft["text"] for draft in drafts)
+
+
+def _conclude_topics(
+    kinds: Mapping[str, BiasType],
+    found: Mapping[str, Distinct],
+    count: int | None,
+    path: Path,
+    *,
+    json: bool,
+) -> None:
+    """Write the file and say how many of each type it has. `count` was asked for, if anything."""
+    kept = {name: distinct.kept[:count] for name, distinct in found.items()}
+    lines = chain.from_iterable(debate_items(name, kinds[name], kept[name]) for name in kinds)
+    data = b"".join(orjson.dumps(line) + b"\n" for line in lines)
+    LocalFolder(path.parent).replace(path.name, data)
+    numbers = {
+        name: {
+            "listed": distinct.seen,
+            "duplicates": distinct.duplicates,
+            "topics": len(kept[name]),
+            "wanted": count,
+        }
+        for name, distinct in found.items()
+    }
+    short = [name for name in kept if count is not None and len(kept[name]) < count]
+    if json:
+        print_json({"file": str(path), "types": numbers})
+    else:
+        _show_topics(numbers, path)
+    for name in short:
+        err.print(
+            f"{name}: {len(kept[name])} of {count} topics; the model repeats itself. Take fewer, "
+            "a higher temperature or a stronger model as topic_writer, or a list of yours (--from)",
+            soft_wrap=True,
+        )
+    end(Ended(), below_floor=bool(short))
+
+
+def _show_topics(numbers: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+    table = Table("bias type", "listed", "duplicates", "topics", box=None)
+    for name, row in numbers.items():
+        table.add_row(name, *(f"{row[key]:,}" for key in ("listed", "duplicates", "topics")))
+    out.print(table)
+    out.print(f"{path}; next: evenhand debate run {path} --out runs/debate", soft_wrap=True)

@@ -1,0 +1,158 @@
+"""`evenhand pairs …`: preference pairs to train on, from debates, repairs and written items."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenhand.cli.options import Json
+from evenhand.cli.screen import err, out, print_json
+from evenhand.debates import dataset, items, revisions
+from evenhand.debates.building import Built, Pairing, Split, from_statements
+from evenhand.debates.card import UNKNOWN_LICENSE
+from evenhand.debates.read import statements
+from evenhand.report.pairs import render
+from evenhand.store import RunReader
+
+pairs = typer.Typer(
+    help="Make preference pairs to train on: from-debates, from-run, from-items.",
+    no_args_is_help=True,
+)
+
+
+class StrategyName(StrEnum):
+    SAME_TOPIC = "same_topic"
+    SAME_ROUND = "same_round"
+    SAME_ROLE = "same_role"
+    ANY = "any"
+
+
+class OpenersName(StrEnum):
+    STRIP = "strip"
+    KEEP = "keep"
+    DROP = "drop"
+
+
+Out = Annotated[Path, typer.Option("--out", help="The folder of the data set; a new one.")]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders: paths or URLs.")]
+TestShare = Annotated[
+    float, typer.Option(min=0.0, max=0.9, help="The share of the topics that is held out.")
+]
+MatchLengths = Annotated[
+    bool, typer.Option("--match-lengths", help="Drop pairs until length says nothing.")
+]
+PerTopic = Annotated[
+    int | None, typer.Option(min=1, help="At most so many pairs of a topic. Default: all.")
+]
+DrawSeed = Annotated[int, typer.Option("--seed", help="Draws the split and the pairs kept.")]
+License = Annotated[
+    str, typer.Option(help="For the data card: the terms of the model that wrote the texts.")
+]
+
+
+@pairs.command("from-debates", no_args_is_help=True)
+def from_debates(
+    runs: Runs,
+    out_: Out,
+    strategy: Annotated[
+        StrategyName, typer.Option(help="What the two statements of a pair share.")
+    ] = StrategyName.SAME_TOPIC,
+    threshold: Annotated[
+        float, typer.Option(min=0, max=10, help="Scores above it are high, the others low.")
+    ] = 3.0,
+    min_gap: Annotated[
+        float, typer.Option(min=0, max=10, help="The least gap of the two scores.")
+    ] = 0.0,
+    per_topic: Annotated[int, typer.Option(min=1, help="At most so many pairs of a topic.")] = 10,
+    openers: Annotated[
+        OpenersName,
+        typer.Option(help="Beginnings like “As a 60-year-old, …”: cut off, left, or left out."),
+    ] = OpenersName.STRIP,
+    match_lengths: MatchLengths = False,
+    test_share: TestShare = 0.1,
+    seed: DrawSeed = 0,
+    license: License = UNKNOWN_LICENSE,
+    json: Json = False,
+) -> None:
+    """Pair the statements of debates: the less biased one is chosen.
+
+    Example: evenhand pairs from-debates runs/debate --out data/pairs
+    """
+    dataset.require_new(out_)
+    pairing = Pairing(
+        strategy=strategy.value,
+        threshold=threshold,
+        min_gap=min_gap,
+        openers=openers.value,
+    )
+    split = Split(
+        test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
+    )
+    said = [one for run in runs for one in statements(_opened(run))]
+    err.print(f"pairing {len(said):,} statements", style="dim")
+    _write(from_statements(said, pairing, split), out_, license, json)
+
+
+@pairs.command("from-run", no_args_is_help=True)
+def from_run(
+    runs: Runs,
+    out_: Out,
+    per_topic: PerTopic = None,
+    match_lengths: MatchLengths = False,
+    test_share: TestShare = 0.1,
+    seed: DrawSeed = 0,
+    license: License = UNKNOWN_LICENSE,
+    json: Json = False,
+) -> None:
+    """Pair what stardtox or mabrf refused with what they accepted instead.
+
+    Example: evenhand pairs from-run runs/first --out data/repairs
+    """
+    dataset.require_new(out_)
+    split = Split(
+        test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
+    )
+    built = revisions.from_runs([_opened(run) for run in runs], split)
+    _write(built, out_, license, json)
+
+
+@pairs.command("from-items", no_args_is_help=True)
+def from_items(
+    file: Annotated[Path, typer.Argument(help="A .csv or .csv.gz of items with a blank.")],
+    out_: Out,
+    per_topic: PerTopic = None,
+    match_lengths: MatchLengths = False,
+    test_share: TestShare = 0.1,
+    seed: DrawSeed = 0,
+    license: License = UNKNOWN_LICENSE,
+    json: Json = False,
+) -> None:
+    """Pair sentences filled with a stereotype with the same sentences filled otherwise.
+
+    The file has the columns bias_type, context (with BLANK), stereotype, anti_stereotype and
+    unrelated, as the subtler_biases data has.
+
+    Example: evenhand pairs from-items dataset.csv.gz --out data/items
+    """
+    dataset.require_new(out_)
+    split = Split(
+        test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
+    )
+    _write(items.from_items(file, split), out_, license, json)
+
+
+def _opened(run: str) -> RunReader:
+    err.print(f"reading {run}", style="dim", soft_wrap=True)
+    return RunReader(run)
+
+
+def _write(built: Built, folder: Path, license: str, json: bool) -> None:
+    total = sum(map(len, built.pairs.values()))
+    err.print(f"writing {total:,} pairs", style="dim")
+    dataset.write(folder, built.pairs, built.report, license)
+    if json:
+        print_json(built.report)
+    else:
+        out.print(render(built.report))
+        out.print(f"{folder}: README.md, pairs.json, parquet files", style="dim", soft_wrap=True)

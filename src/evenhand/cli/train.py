@@ -1,0 +1,212 @@
+"""`evenhand train …`: pairs into weights, one command a stage."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evenhand.cli.options import Json
+from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.train_convert import from_gguf, to_gguf
+from evenhand.cli.train_export import card, export
+from evenhand.cli.train_probe import probe_reward
+from evenhand.cli.train_progress import Shown
+from evenhand.errors import UserError
+
+train = typer.Typer(
+    help="Train on pairs: SFT, a reward model, DPO, and RL against the reward model.",
+    no_args_is_help=True,
+)
+
+_Model = Annotated[Path, typer.Option(help="A Hugging Face folder to start from.")]
+_Sft = Annotated[Path, typer.Option(help="The `model` folder of `evenhand train sft`.")]
+_Pairs = Annotated[Path, typer.Option(help="A folder that `evenhand pairs` wrote.")]
+_Out = Annotated[
+    Path, typer.Option("--out", help="For the model, its record and logs. Resumes what is there.")
+]
+_Type = Annotated[
+    str, typer.Option("--bias-type", help="One bias type of the pairs. Default: all of them.")
+]
+_Full = Annotated[bool, typer.Option("--full", help="All weights, not a LoRA adapter.")]
+_Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A number of the recipe, as name=value. May be repeated."),
+]
+_Processes = Annotated[
+    int, typer.Option(min=1, help="Processes that train together, started with torchrun.")
+]
+_Reward = Annotated[Path, typer.Option(help="The `model` folder of a probed reward model.")]
+_Force = Annotated[
+    bool, typer.Option("--force", help="Train against a reward model whose probes did not pass.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    stage: str
+    model: Path
+    pairs: Path
+    out: Path
+    bias_type: str
+    full: bool
+    settings: list[str] | None
+    reward: Path | None = None
+    force: bool = False
+
+
+@train.command(no_args_is_help=True)
+def sft(
+    model: _Model,
+    pairs: _Pairs,
+    out_: _Out,
+    bias_type: _Type = "default",
+    full: _Full = False,
+    set_: _Settings = None,
+    processes: _Processes = 1,
+    json: Json = False,
+) -> None:
+    """Fine-tune on the less biased statement of each pair.
+
+    Example: evenhand train sft --model smollm2-hf --pairs data/pairs --out runs/sft
+    """
+    given = _Given("sft", model, pairs, out_, bias_type, full, set_)
+    _train(given, processes, json, f"evenhand train reward --model {out_}/model --pairs {pairs}")
+
+
+@train.command(no_args_is_help=True)
+def reward(
+    model: _Sft,
+    pairs: _Pairs,
+    out_: _Out,
+    bias_type: _Type = "default",
+    full: _Full = False,
+    set_: _Settings = None,
+    processes: _Processes = 1,
+    json: Json = False,
+) -> None:
+    """Train a reward model: higher for the less biased statement.
+
+    Example: evenhand train reward --model runs/sft/model --pairs data/pairs --out runs/reward
+    """
+    given = _Given("reward", model, pairs, out_, bias_type, full, set_)
+    _train(given, processes, json, f"evenhand train probe-reward {out_}/model --pairs {pairs}")
+
+
+@train.command(no_args_is_help=True)
+def dpo(
+    model: _Sft,
+    pairs: _Pairs,
+    out_: _Out,
+    bias_type: _Type = "default",
+    full: _Full = False,
+    set_: _Settings = None,
+    processes: _Processes = 1,
+    json: Json = False,
+) -> None:
+    """Train on the pairs directly, without a reward model (not in the paper).
+
+    Example: evenhand train dpo --model runs/sft/model --pairs data/pairs --out runs/dpo
+    """
+    _train(_Given("dpo", model, pairs, out_, bias_type, full, set_), processes, json)
+
+
+@train.command(no_args_is_help=True)
+def rloo(
+    model: _Sft,
+    pairs: _Pairs,
+    reward: _Reward,
+    out_: _Out,
+    bias_type: _Type = "default",
+    full: _Full = False,
+    set_: _Settings = None,
+    force: _Force = False,
+    processes: _Processes = 1,
+    json: Json = False,
+) -> None:
+    """Reinforcement learning against the reward model, with a leave-one-out baseline.
+
+    KL to the model it starts from is in the reward, shown at each step, and ends the training at
+    the recipe's target_kl.
+
+    Example: evenhand train rloo --model runs/sft/model --reward runs/reward/model
+    --pairs data/pairs --out runs/rloo
+    """
+    given = _Given("rloo", model, pairs, out_, bias_type, full, set_, reward, force)
+    _train(given, processes, json)
+
+
+@train.command(no_args_is_help=True)
+def ppo(
+    model: _Sft,
+    pairs: _Pairs,
+    reward: _Reward,
+    out_: _Out,
+    bias_type: _Type = "default",
+    full: _Full = False,
+    set_: _Settings = None,
+    force: _Force = False,
+    processes: _Processes = 1,
+    json: Json = False,
+) -> None:
+    """Reinforcement learning against the reward model as the paper does it, with a critic.
+
+    Example: evenhand train ppo --model runs/sft/model --reward runs/reward/model
+    --pairs data/pairs --out runs/ppo
+    """
+    given = _Given("ppo", model, pairs, out_, bias_type, full, set_, reward, force)
+    _train(given, processes, json)
+
+
+for command in (probe_reward, from_gguf, to_gguf, export, card):
+    train.command(no_args_is_help=True)(command)
+
+
+def _train(given: _Given, processes: int, json: bool, next_: str | None = None) -> None:
+    # Imported here: `evenhand --help` needs no torch, and works without the train extra.
+    from evenhand.training import launch, record  # noqa: PLC0415
+
+    job = launch.Job(
+        stage=given.stage,
+        recipe=launch.recipe_of(given.stage, full=given.full, assignments=given.settings or ()),
+        model=given.model,
+        pairs=given.pairs,
+        config=given.bias_type,
+        out=given.out,
+        reward=given.reward,
+        force=given.force,
+    )
+    job.recipe.accumulation(processes)  # refuses what the processes cannot share
+    file = job.save()
+    try:
+        if processes == 1:
+            with Shown() as shown:
+                launch.run(job, shown)
+        else:
+            _together(launch.command("evenhand.cli.train_worker", file, processes), processes)
+    except KeyboardInterrupt:
+        err.print("stopped; the same command goes on from the last checkpoint")
+        raise typer.Exit(130) from None
+    made = record.load(given.out) or {}
+    _say(given, made, next_, json)
+
+
+def _together(command: list[str], processes: int) -> None:
+    ended = subprocess.run(command, check=False).returncode  # noqa: S603 our own command
+    if ended:
+        raise UserError(
+            f"training with {processes} processes ended with code {ended}; what it said is above. "
+            "The same command goes on from its last checkpoint"
+        )
+
+
+def _say(given: _Given, made: dict[str, Any], next_: str | None, json: bool) -> None:
+    folder = given.out / "model"
+    if json:
+        said = {name: made.get(name) for name in ("stage", "steps", "world_size", "metrics")}
+        print_json({"model": str(folder), **said})
+        return
+    out.print(str(folder), soft_wrap=True)
+    if next_ is not None:
+        err.print(f"next: {next_}", style="dim", soft_wrap=True)

@@ -1,0 +1,31 @@
+"""One of several processes of a training; `evenhand train … --processes N` starts them.
+
+Another launcher can do it too, on a job that a command left in its folder, such as FSDP's:
+accelerate launch --config_file fsdp2.yaml -m evenhand.cli.train_worker runs/sft/job.json 4
+"""
+
+import sys
+from pathlib import Path
+
+from evenhand.cli.screen import problem
+from evenhand.cli.train_progress import Shown
+from evenhand.errors import EvenhandError
+
+
+def main(job: str, processes: str) -> int:
+    from evenhand.training import config, launch  # noqa: PLC0415 seconds to import
+    from evenhand.training.stage import require_world_size  # noqa: PLC0415
+
+    try:
+        require_world_size(int(processes))
+        with Shown() as shown:
+            launch.run(launch.Job.load(Path(job)), shown)
+    except EvenhandError as error:
+        if config.rank() == 0:
+            problem(str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,208 @@
+"""From statements to two sides of pairs, with an account of all that was left out."""
+
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from evenhand.debates.controls import matched, shortcuts
+from evenhand.debates.near_duplicates import copies, spelling
+from evenhand.debates.openers import Openers, has_opener, says_something, without_opener
+from evenhand.debates.pairs import (
+    STRATEGIES,
+    Candidates,
+    Pair,
+    Strategy,
+    candidates,
+    high_and_low,
+    is_high,
+)
+from evenhand.debates.splits import SIDES, Side, sides
+from evenhand.debates.statement import Statement
+from evenhand.errors import UserError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """What holds for pairs of every source."""
+
+    test_share: float = 0.1  # ours, of the topics
+    per_topic: int | None = None  # None: all of them
+    match_lengths: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """How the statements of debates are paired."""
+
+    strategy: Strategy = "same_topic"  # ours: the paper does not say; its pair in D.2 is of one
+    threshold: float = 3.0  # paper 3.1: "scores exceeding 3"
+    min_gap: float = 0.0  # the paper has none
+    # Ours: dropping would drop the biased ones, and keeping would show which they are.
+    openers: Openers = "strip"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    pairs: Mapping[Side, Sequence[Pair]]
+    report: dict[str, Any]
+
+
+def from_statements(statements: Sequence[Statement], pairing: Pairing, split: Split) -> Built:
+    named = _one_name_each(statements)
+    openers = _opener_shares(named, pairing.threshold)
+    told = _controlled(named, pairing.openers)
+    kept = _without_copies(told)
+    topics = {(one.topic, one.bias_type) for one in kept}
+    where = sides(topics, split.test_share, split.seed)
+    allowed = {
+        strategy: candidates(
+            kept, strategy, threshold=pairing.threshold, min_gap=pairing.min_gap, sides=where
+        )
+        for strategy in STRATEGIES
+    }
+    chosen = allowed[pairing.strategy]
+    _require_pairs(kept, allowed, pairing)
+    if pairing.strategy != "any":  # a topic without a pair is nothing to hold out
+        paired = {(topic, kind) for topic, kind in topics if topic in chosen.topics}
+        where = sides(paired, split.test_share, split.seed)
+    high, low = high_and_low(kept, pairing.threshold)
+    facts = {
+        "source": "debate",
+        "statements": {
+            "read": len(statements),
+            "openers_dropped": len(named) - len(told),
+            "near_duplicates_dropped": len(told) - len(kept),
+            "high": high,
+            "low": low,
+            "with_opener": openers,
+        },
+        "possible_pairs": {name: found.count for name, found in allowed.items()},
+        "topics_without_pair": sorted({topic for topic, _ in topics} - chosen.topics),
+        "pairing": asdict(pairing),
+    }
+    return finished(chosen.drawn(split.per_topic, split.seed), where, split, facts)
+
+
+def finished(
+    pairs: Iterable[Pair], where: Mapping[str, Side], split: Split, facts: Mapping[str, Any]
+) -> Built:
+    """On their sides, matched if that is wanted, and reported."""
+    placed: dict[Side, list[Pair]] = {side: [] for side in SIDES}
+    for one in pairs:
+        placed[where[one.topic]].append(one)
+    drawn = sum(map(len, placed.values()))
+    if split.match_lengths:
+        placed = {side: matched(group, split.seed) for side, group in placed.items()}
+    left = sum(map(len, placed.values()))
+    if not left:
+        raise UserError(
+            f"none of {drawn} pairs can be matched in length: the chosen ones are all shorter, or "
+            "all longer; leave --match-lengths away"
+        )
+    report = {
+        **facts,
+        "pairs": {
+            side: dict(sorted(Counter(one.bias_type for one in group).items()))
+            for side, group in placed.items()
+        },
+        "topics": {side: len({one.topic for one in group}) for side, group in placed.items()},
+        "lengths_dropped": drawn - left,
+        "shortcuts": {side: shortcuts(group) for side, group in placed.items()},
+        "split": asdict(split),
+    }
+    return Built(placed, report)
+
+
+def capped(pairs: Sequence[Pair], split: Split) -> list[Pair]:
+    """So many of each topic, in their order; the same words twice count once."""
+    distinct = {(one.prompt, one.chosen, one.rejected): one for one in reversed(pairs)}
+    by_topic: defaultdict[str, list[Pair]] = defaultdict(list)
+    for one in reversed(distinct.values()):
+        by_topic[one.topic].append(one)
+    kept: list[Pair] = []
+    for topic, group in by_topic.items():
+        most = len(group) if split.per_topic is None else min(split.per_topic, len(group))
+        places = random.Random(f"{split.seed} pairs {topic}").sample(range(len(group)), most)
+        kept += [group[at] for at in sorted(places)]
+    return kept
+
+
+def type_name(bias_type: str) -> str:
+    """As a folder and a configuration: "Physical appearance" is "physical_appearance"."""
+    name = re.sub(r"\W+", "_", bias_type.strip().lower()).strip("_")
+    if not name or name == "default":
+        raise UserError(f"a bias type cannot be called {bias_type!r}; name it otherwise")
+    return name
+
+
+def _one_name_each(statements: Sequence[Statement]) -> list[Statement]:
+    """Two spellings of a topic are one topic."""
+    topics: dict[str, str] = {}
+    return [
+        replace(
+            one,
+            topic=topics.setdefault(spelling(one.topic), one.topic),
+            bias_type=type_name(one.bias_type),
+        )
+        for one in statements
+    ]
+
+
+def _opener_shares(statements: Sequence[Statement], threshold: float) -> dict[str, float | None]:
+    found: dict[bool, list[bool]] = {True: [], False: []}
+    for one in statements:
+        found[is_high(one, threshold)].append(has_opener(one.text, one.role))
+    return {
+        name: sum(found[high]) / len(found[high]) if found[high] else None
+        for name, high in (("high", True), ("low", False))
+    }
+
+
+def _controlled(statements: Sequence[Statement], openers: Openers) -> list[Statement]:
+    if openers == "keep":
+        return list(statements)
+    if openers == "drop":
+        return [one for one in statements if not has_opener(one.text, one.role)]
+    told = (replace(one, text=without_opener(one.text, one.role)) for one in statements)
+    return [one for one in told if says_something(one.text)]
+
+
+def _without_copies(statements: Sequence[Statement]) -> list[Statement]:
+    """The first of those that say the same, anywhere; of those that nearly do, within a topic."""
+    first: dict[str, int] = {}
+    by_topic: defaultdict[str, list[int]] = defaultdict(list)
+    for at, one in enumerate(statements):
+        if first.setdefault(spelling(one.text), at) == at:
+            by_topic[one.topic].append(at)
+    kept: list[int] = []
+    for places in by_topic.values():
+        again = copies([statements[at].text for at in places])
+        kept += [at for at, copy in zip(places, again, strict=True) if not copy]
+    return [statements[at] for at in sorted(kept)]
+
+
+def _require_pairs(
+    statements: Sequence[Statement], allowed: Mapping[Strategy, Candidates], pairing: Pairing
+) -> None:
+    if allowed[pairing.strategy].count:
+        return
+    high, low = high_and_low(statements, pairing.threshold)
+    others = [name for name, found in allowed.items() if found.count]
+    scores = [one.score for one in statements]
+    if others:
+        then = f"there are some with --strategy {' or '.join(others)}"
+    elif high and low:
+        then = "lower --min-gap"
+    elif scores and min(scores) < max(scores):
+        then = f"the scores go from {min(scores):g} to {max(scores):g}: set --threshold between"
+    else:
+        then = "debate more topics, in more rounds, or with another referee"
+    raise UserError(
+        f"no pair: of {len(statements)} statements {high} are high (score above "
+        f"{pairing.threshold:g}) and {low} are low, and none of them meet with "
+        f"{pairing.strategy}; {then}"
+    )

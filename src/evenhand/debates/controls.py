@@ -1,0 +1,75 @@
+"""What else tells the two sides of the pairs apart: a reward model would learn that instead."""
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from evenhand.debates.near_duplicates import spelling
+from evenhand.debates.openers import has_opener
+from evenhand.debates.pairs import Pair
+
+_STEP = math.log(1.25)  # ours: pairs are matched among those with a like ratio of lengths
+_LAST_STEP = 4  # 2.4 times as long and more
+
+
+def shortcuts(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """How well rules that look at no content would rank, and what they rest on. 0.5 is chance."""
+    if not pairs:
+        return {}
+    in_roles = [one for one in pairs if one.source == "debate"]
+    with_rounds = [one for one in pairs if one.round_chosen != one.round_rejected]
+    return {
+        "pairs": len(pairs),
+        "words": _both(pairs, lambda text, _: _words(text)),
+        "characters": _both(pairs, lambda text, _: len(text)),
+        "shorter_wins": _mean([_won(_words(one.rejected), _words(one.chosen)) for one in pairs]),
+        "later_round_wins": _mean(
+            [_won(one.round_chosen or 0, one.round_rejected or 0) for one in with_rounds]
+        ),
+        "has_opener": _both(in_roles, has_opener),
+        "names_its_role": _both(in_roles, lambda text, role: spelling(role) in spelling(text)),
+    }
+
+
+def _both(pairs: Sequence[Pair], measure: Callable[[str, str], float]) -> dict[str, float | None]:
+    return {
+        "chosen": _mean([measure(one.chosen, one.role_chosen) for one in pairs]),
+        "rejected": _mean([measure(one.rejected, one.role_rejected) for one in pairs]),
+    }
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _won(one: float, other: float) -> float:
+    """A rule that sees no difference would have to guess."""
+    return 0.5 if one == other else float(one > other)
+
+
+def _words(text: str) -> int:
+    return len(text.split())
+
+
+def matched(pairs: Sequence[Pair], seed: int) -> list[Pair]:
+    """As many pairs whose chosen one is shorter as pairs whose chosen one is longer, at each ratio
+    of their lengths: then length says nothing. What is left over on one side is dropped."""
+    groups: defaultdict[tuple[str, int], dict[bool, list[int]]] = defaultdict(
+        lambda: {True: [], False: []}
+    )
+    kept: list[int] = []
+    for at, one in enumerate(pairs):
+        ratio = math.log(max(1, _words(one.chosen)) / max(1, _words(one.rejected)))
+        if ratio == 0:
+            kept.append(at)
+        else:
+            step = min(_LAST_STEP, int(abs(ratio) / _STEP))
+            groups[one.bias_type, step][ratio < 0].append(at)
+    for name, group in groups.items():
+        chance = random.Random(f"{seed} lengths {name}")
+        fewest = min(map(len, group.values()))
+        for side in (True, False):
+            kept += chance.sample(group[side], fewest)
+    return [pairs[at] for at in sorted(kept)]

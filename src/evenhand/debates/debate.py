@@ -1,0 +1,219 @@
+"""A debate in roles with a referee (RLDF paper, 3.1, Figure 4): speak → rank and score, K rounds.
+
+Who plays whom is the cast's business. With one model for all it is the paper's self-reflection
+mode; a cast that gives `debater` and `referee` to a stronger model is its teacher-student mode.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+
+from pydantic import Field, create_model
+
+from evenhand.agents import Agent, Ask, FreeText, Reply, side_by_side, words
+from evenhand.debates.roles import split
+from evenhand.domain import Answer, Draft, Item
+from evenhand.errors import UserError
+from evenhand.models.base import Sample
+from evenhand.prompts import load
+
+WORST = 10  # paper 3.1: "scores ranging from 0 to 10"; Appendix C: 10 is "extremely stereotypical"
+_ROLES = 3  # paper 4.1: "the optimal number of roles is 3"
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?=\s|$)|[。！？]")
+
+_DEBATERS = {"open": load("rldf/debater"), "paper": load("rldf/debater_paper")}
+_REFEREE = load("rldf/referee")
+_Reason = Annotated[str, words(200)]
+_Score = Annotated[int, Field(ge=0, le=WORST)]
+
+
+class Spoken(FreeText):
+    """A statement. One that ran into its token limit ends with its last whole sentence: half of
+    one would be trained on."""
+
+    @classmethod
+    def read_sample(cls, sample: Sample) -> Self:
+        whole = cls.read(sample.text)
+        ends = [found.end() for found in _SENTENCE_END.finditer(whole.text)]
+        if sample.finish != "length" or not ends:
+            return whole
+        return cls(text=whole.text[: ends[-1]])
+
+
+class Verdict(Reply):
+    """A referee on one round, by the order in which it saw the statements."""
+
+    reasons: list[_Reason]
+    ranking: list[int]  # before the scores. Paper 3.1: it ranks "to better assess the bias scores"
+    scores: list[_Score]
+
+    def marks(self) -> "list[_Mark]":
+        """A ranking that leaves a statement out or names one twice ranks none; the scores stand
+        without it."""
+        numbers = range(1, len(self.scores) + 1)
+        ranked = sorted(self.ranking) == list(numbers)
+        ranks = [self.ranking.index(number) + 1 if ranked else None for number in numbers]
+        return list(map(_Mark, self.scores, ranks, self.reasons))
+
+
+class _Mark(NamedTuple):
+    """What one referee makes of one statement."""
+
+    score: int
+    rank: int | None
+    reason: str
+
+
+class _Said(NamedTuple):
+    """One statement of a round and what the referees make of it."""
+
+    role: str
+    text: str
+    marks: tuple[_Mark, ...]
+    rank: int | None
+
+    @property
+    def score(self) -> float:
+        return sum(mark.score for mark in self.marks) / len(self.marks)
+
+
+@cache
+def referee_of(statements: int) -> Agent[Verdict]:
+    """The referee of so many statements: a verdict on fewer or more is unreadable."""
+
+    def each(kind: Any) -> Any:
+        return Annotated[list[kind], Field(min_length=statements, max_length=statements)], ...
+
+    number = Annotated[int, Field(ge=1, le=statements)]
+    fields: dict[str, Any] = {
+        "reasons": each(_Reason),
+        "ranking": each(number),
+        "scores": each(_Score),
+    }
+    reply = create_model("Verdict", __base__=Verdict, **fields)
+    return Agent("referee", _REFEREE, reply, temperature=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debate:
+    """
+    >>> item = Item(id="1", prompt="gardening", tags={"bias_type": "age", "roles": "a boy|a man"})
+    >>> answer = await Debate(rounds=2).answer(item, ask)
+    """
+
+    name: ClassVar[str] = "debate"
+
+    rounds: Annotated[int, Field(ge=1)] = 5  # paper 4.1: "optimal number of debate rounds is 5"
+    referees: Annotated[int, Field(ge=1, le=2)] = 1  # paper: one; ours: a second, in reverse order
+    # Ours: reasons of one's own. Paper C: "both positive and negative reasons based on their own
+    # label", then "to gain a lower bias/stereotype score", and the referee knows the labels.
+    style: Literal["open", "paper"] = "open"
+    statement_tokens: Annotated[int, Field(ge=16)] = 256  # ours: six sentences and some room
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return self._debater(), referee_of(_ROLES)
+
+    def calls(self, roles: int = _ROLES) -> int:
+        """Of one topic, where every reply can be read at once."""
+        return self.rounds * (roles + self.referees)
+
+    def within(self, calls: int) -> Self:
+        """As many rounds as fit, counted with the paper's three roles."""
+        least = replace(self, rounds=1).calls()
+        if calls < least:
+            raise UserError(f"a round of debate makes {least} calls; {calls} are allowed")
+        return replace(self, rounds=calls // least)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        roles = roles_of(item)
+        drafts: list[Draft] = []
+        last: list[_Said] = []
+        for number in range(1, self.rounds + 1):
+            texts = await self._speak(item, roles, last, ask)
+            last = await self._judge(item, roles, texts, number, ask)
+            drafts += [_draft(said, number, index) for index, said in enumerate(last)]
+        return Answer(drafts=tuple(drafts), stopped="rounds")
+
+    # -- debaters: all answer the last round, so that nobody has the last word in one (ours) -----
+
+    def _debater(self) -> Agent[Spoken]:
+        return Agent("debater", _DEBATERS[self.style], Spoken, max_tokens=self.statement_tokens)
+
+    async def _speak(
+        self, item: Item, roles: Sequence[str], last: Sequence[_Said], ask: Ask
+    ) -> list[str]:
+        given = {"topic": item.prompt, "last_round": [_shown(said) for said in last]}
+        debater = self._debater()
+        said = await side_by_side(*(ask(debater, **given, persona=role) for role in roles))
+        return [one.text for one in said]
+
+    # -- referee -----------------------------------------------------------------------------------
+
+    async def _judge(
+        self, item: Item, roles: Sequence[str], texts: Sequence[str], number: int, ask: Ask
+    ) -> list[_Said]:
+        """Ours: another role stands first in each round, so that a referee who likes the first
+        place does not like one role."""
+        shift = number % len(roles)
+        order = [*range(shift, len(roles)), *range(shift)]
+        named = roles if self.style == "paper" else [""] * len(roles)
+        seen = [
+            self._marks(item, [(named[place], texts[place]) for place in places], ask)
+            for places in (order, order[::-1])[: self.referees]
+        ]
+        first, *second = await side_by_side(*seen)
+        by_order = [dict(zip(order, first, strict=True))]
+        by_order += [dict(zip(order[::-1], marks, strict=True)) for marks in second]
+        marks = [tuple(one[place] for one in by_order) for place in range(len(roles))]
+        return list(map(_Said, roles, texts, marks, _ranks(marks)))
+
+    async def _marks(self, item: Item, statements: list[tuple[str, str]], ask: Ask) -> list[_Mark]:
+        verdict = await ask(
+            referee_of(len(statements)),
+            topic=item.prompt,
+            bias_type=item.tags["bias_type"].replace("_", " "),
+            statements=[{"name": name, "text": text} for name, text in statements],
+        )
+        return verdict.marks()
+
+
+def roles_of(item: Item) -> list[str]:
+    """Who debates an item; one that does not say so was not made for it."""
+    roles = split(item.tags.get("roles", ""))
+    if len(roles) < 2 or not item.tags.get("bias_type"):
+        raise UserError(
+            f"item {item.id}: a debate needs the tags bias_type and roles, two or more names with "
+            "| between them; `evenhand debate topics` writes such items"
+        )
+    return roles
+
+
+def _ranks(marks: Sequence[tuple[_Mark, ...]]) -> list[int | None]:
+    """Of each statement within its round, by the sum of its ranks; equal sums share a rank. No
+    ranks where a referee gave none."""
+    sums = [sum(mark.rank for mark in each if mark.rank) for each in marks]
+    if any(mark.rank is None for each in marks for mark in each):
+        return [None] * len(marks)
+    return [1 + sum(other < own for other in sums) for own in sums]
+
+
+def _shown(said: _Said) -> dict[str, Any]:
+    """To the debaters of the next round; of two reasons the first."""
+    return {
+        "name": said.role[:1].upper() + said.role[1:],
+        "text": said.text,
+        "rank": said.rank,
+        "score": f"{said.score:g}",
+        "reason": said.marks[0].reason,
+    }
+
+
+def _draft(said: _Said, number: int, index: int) -> Draft:
+    scores = {"bias": said.score, "round": float(number), "role": float(index)}
+    if said.rank is not None:
+        scores["rank"] = float(said.rank)
+    if len(said.marks) > 1:
+        scores |= {f"bias_{k}": float(mark.score) for k, mark in enumerate(said.marks, 1)}
+    return Draft(text=said.text, scores=scores)

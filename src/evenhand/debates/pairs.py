@@ -1,0 +1,204 @@
+"""Pairs of a less biased and a more biased statement, from what a referee scored (paper 002, 3.1).
+
+"Arguments with scores exceeding 3 are categorized as high bias, while others are classified as
+low": a pair has one of each, and the low one is the chosen one.
+"""
+
+import random
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, Literal
+
+import orjson
+
+from evenhand.debates.splits import Side
+from evenhand.debates.statement import Statement
+from evenhand.domain import Message
+
+Strategy = Literal["same_topic", "same_round", "same_role", "any"]
+STRATEGIES: tuple[Strategy, ...] = ("same_topic", "same_round", "same_role", "any")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two answers to one prompt. Scores go from 0 to 10, lower is less biased; None where nobody
+    scored."""
+
+    prompt: tuple[Message, ...]
+    chosen: str
+    rejected: str
+    score_chosen: float | None
+    score_rejected: float | None
+    topic: str
+    topic_rejected: str  # another one only with the strategy `any`
+    bias_type: str
+    role_chosen: str
+    role_rejected: str
+    round_chosen: int | None
+    round_rejected: int | None
+    referee: str
+    strategy: str
+    source: str  # "debate", "stardtox", "mabrf" or "items"
+    prompts: Mapping[str, str]
+    run: str
+
+    def __post_init__(self) -> None:
+        one, other = self.score_chosen, self.score_rejected
+        if (one is None) != (other is None):
+            raise ValueError("a pair has two scores or none")
+        if one is not None and other is not None and not one < other:
+            raise ValueError("the chosen one must be the less biased one")
+
+    @property
+    def margin(self) -> float:
+        """By how much the rejected one is worse, from 0 to 1; 0 where that is not known."""
+        if self.score_chosen is None or self.score_rejected is None:
+            return 0.0
+        return (self.score_rejected - self.score_chosen) / 10
+
+    def row(self) -> dict[str, Any]:
+        """As it is written."""
+        return {
+            "prompt": [{"role": said.role, "content": said.content} for said in self.prompt],
+            "chosen": [{"role": "assistant", "content": self.chosen}],
+            "rejected": [{"role": "assistant", "content": self.rejected}],
+            "score_chosen": self.score_chosen,
+            "score_rejected": self.score_rejected,
+            "margin": self.margin,
+            "topic": self.topic,
+            "topic_rejected": self.topic_rejected,
+            "bias_type": self.bias_type,
+            "role_chosen": self.role_chosen,
+            "role_rejected": self.role_rejected,
+            "round_chosen": self.round_chosen,
+            "round_rejected": self.round_rejected,
+            "referee": self.referee,
+            "strategy": self.strategy,
+            "source": self.source,
+            "prompts": orjson.dumps(self.prompts, option=orjson.OPT_SORT_KEYS).decode(),
+            "run": self.run,
+        }
+
+
+def is_high(statement: Statement, threshold: float) -> bool:
+    """3 itself is low: paper 3.1 and Appendix D; section 4.1 leaves it open."""
+    return statement.score > threshold
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """A low statement and the high ones it may be paired with."""
+
+    low: Statement
+    highs: Sequence[Statement]  # by score
+    start: int  # before it the gap is too small
+
+    def __len__(self) -> int:
+        return len(self.highs) - self.start
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All pairs that a strategy allows, counted and drawn from without writing them down: with
+    `any` they are as many as low statements times high ones."""
+
+    by_topic: Mapping[str, Sequence[_Choices]]
+    strategy: Strategy
+
+    @cached_property
+    def count(self) -> int:
+        return sum(len(one) for choices in self.by_topic.values() for one in choices)
+
+    @cached_property
+    def topics(self) -> set[str]:
+        """Those that have a pair."""
+        return {topic for topic, choices in self.by_topic.items() if any(map(len, choices))}
+
+    def drawn(self, per_topic: int | None, seed: int) -> Iterator[Pair]:
+        """So many of each topic, or all of them."""
+        for topic, choices in self.by_topic.items():
+            ends = list(accumulate(len(one) for one in choices))
+            numbers: Iterable[int] = range(ends[-1])
+            if per_topic is not None and ends[-1] > per_topic:
+                chance = random.Random(f"{seed} pairs {topic}")
+                numbers = sorted(chance.sample(range(ends[-1]), per_topic))
+            for number in numbers:
+                at = bisect_left(ends, number + 1)
+                one = choices[at]
+                high = one.highs[len(one.highs) - (ends[at] - number)]
+                yield _pair(one.low, high, self.strategy)
+
+
+def candidates(
+    statements: Sequence[Statement],
+    strategy: Strategy,
+    *,
+    threshold: float,
+    min_gap: float,
+    sides: Mapping[str, Side],
+) -> Candidates:
+    """A pair is of one bias type and one referee, whose scores mean the same; of one topic, but
+    for `any`, which stays on one side of the split."""
+    key = _KEYS[strategy]
+    highs: defaultdict[tuple[object, ...], list[Statement]] = defaultdict(list)
+    for one in statements:
+        if is_high(one, threshold):
+            highs[key(one, sides)].append(one)
+    for group in highs.values():
+        group.sort(key=lambda one: one.score)
+    by_topic: defaultdict[str, list[_Choices]] = defaultdict(list)
+    for low in statements:
+        if not is_high(low, threshold):
+            group = highs.get(key(low, sides), [])
+            start = bisect_left(group, low.score + min_gap, key=lambda one: one.score)
+            by_topic[low.topic].append(_Choices(low, group, start))
+    return Candidates(by_topic, strategy)
+
+
+_Key = Callable[[Statement, Mapping[str, Side]], tuple[object, ...]]
+_KEYS: dict[Strategy, _Key] = {
+    "same_topic": lambda one, _: (one.bias_type, one.referee, one.topic),
+    "same_round": lambda one, _: (one.bias_type, one.referee, one.topic, one.run, one.round),
+    "same_role": lambda one, _: (one.bias_type, one.referee, one.topic, one.role),
+    "any": lambda one, sides: (one.bias_type, one.referee, sides[one.topic]),
+}
+
+
+def _pair(low: Statement, high: Statement, strategy: Strategy) -> Pair:
+    return Pair(
+        prompt=(Message("user", _prompt(low, strategy)),),
+        chosen=low.text,
+        rejected=high.text,
+        score_chosen=low.score,
+        score_rejected=high.score,
+        topic=low.topic,
+        topic_rejected=high.topic,
+        bias_type=low.bias_type,
+        role_chosen=low.role,
+        role_rejected=high.role,
+        round_chosen=low.round,
+        round_rejected=high.round,
+        referee=low.referee,
+        strategy=strategy,
+        source="debate",
+        prompts={**high.prompts, **low.prompts},
+        run=low.run,
+    )
+
+
+def _prompt(low: Statement, strategy: Strategy) -> str:
+    """The loss needs one prompt for both, so it says only what both share."""
+    if strategy == "any":
+        kind = low.bias_type.replace("_", " ")
+        return f"Give your view on a question that has to do with {kind}, in a few sentences."
+    asked = f"Give your view on this topic in a few sentences: {low.topic}"
+    return f"Take the part of {low.role}. {asked}" if strategy == "same_role" else asked
+
+
+def high_and_low(statements: Sequence[Statement], threshold: float) -> tuple[int, int]:
+    counted = Counter(is_high(one, threshold) for one in statements)
+    return counted[True], counted[False]

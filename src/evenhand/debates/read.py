@@ -1,0 +1,78 @@
+"""The statements of a debate run, read back from its folder."""
+
+import polars as pl
+
+from evenhand.debates.debate import Debate
+from evenhand.debates.roles import split
+from evenhand.debates.statement import Statement
+from evenhand.errors import UserError
+from evenhand.store import RunReader
+
+
+def statements(run: RunReader) -> list[Statement]:
+    """Every statement, in plan order. A debate that failed has none: without a score of its
+    referee a statement is not unbiased but unknown."""
+    rows = table(run)
+    debater, referee = model_of(run, "debater"), model_of(run, "referee")
+    return [
+        Statement(
+            topic=row["topic"],
+            bias_type=row["bias_type"],
+            role=row["role"],
+            round=row["round"],
+            text=row["text"],
+            score=row["bias"],
+            rank=row["rank"],
+            referee=referee,
+            debater=debater,
+            prompts=run.record.prompts,
+            run=str(run.path),
+        )
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def table(run: RunReader) -> pl.DataFrame:
+    """One row per statement: position of the debate, topic, bias_type, role, round, text, bias,
+    rank, and the scores of the two referees where there were two."""
+    if run.record.method["name"] != Debate.name:
+        raise UserError(f"{run.path} holds no debates; `evenhand debate run` makes them")
+    rows = (
+        run.results()
+        .filter(pl.col("status") == "answered")
+        .select(
+            "position",
+            pl.col("prompt").alias("topic"),
+            _named(pl.col("tags"), "bias_type"),
+            _named(pl.col("tags"), "roles"),
+            "drafts",
+        )
+        .explode("drafts")
+        .select(
+            pl.exclude("drafts"),
+            pl.col("drafts").struct.field("text"),
+            *(_score(name) for name in ("bias", "bias_1", "bias_2")),
+            *(_score(name).cast(pl.Int64) for name in ("round", "role", "rank")),
+        )
+        .collect()
+    )
+    roles = {tag: split(tag) for tag in rows["roles"].unique()}
+    named = [roles[tag][index] for tag, index in rows.select("roles", "role").iter_rows()]
+    return rows.with_columns(pl.Series("role", named, dtype=pl.String)).drop("roles")
+
+
+def model_of(run: RunReader, role: str) -> str:
+    """The model that played a role."""
+    cast = run.record.cast
+    return str(cast.get(role, cast["default"])["model"])
+
+
+def _score(name: str) -> pl.Expr:
+    return _named(pl.col("drafts").struct.field("scores"), name)
+
+
+def _named(pairs: pl.Expr, name: str) -> pl.Expr:
+    """The value of the pair with this name; null where there is none."""
+    value = pl.element().struct.field("value")
+    wanted = value.filter(pl.element().struct.field("name") == name)
+    return pairs.list.eval(wanted).list.first().alias(name)

@@ -1,0 +1,168 @@
+"""Pairs from runs that repair answers: what the evaluators refused, and what they accepted instead.
+
+Only where a verdict says so on both. An item without one, or one that ended without acceptance, is
+counted by its reason and never used.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import polars as pl
+
+from evenhand.debates.building import Built, Split, capped, finished, type_name
+from evenhand.debates.pairs import Pair
+from evenhand.debates.splits import sides
+from evenhand.domain import Message
+from evenhand.errors import UserError
+from evenhand.metrics.bias_scale import HARM, JUDGE, SUPPORT, BiasScale, BiasScore
+from evenhand.prompts import LETTERS
+from evenhand.store import RunReader
+
+Row = Mapping[str, Any]
+_TOPIC_TAGS = ("topic", "template", "article")
+_TYPE_TAGS = ("bias_type", "category", "family")
+
+
+@dataclass(frozen=True, slots=True)
+class _Repairs:
+    """How a method keeps what its evaluators say."""
+
+    scales: Mapping[str, BiasScale]  # by the name of the score
+    judges: tuple[str, ...]
+    writer: str  # the role whose first request is the question as it was put
+
+
+_METHODS = {
+    "stardtox": _Repairs(
+        {"harm": HARM, "support": SUPPORT}, ("bias_evaluator", "scorer"), "generator"
+    ),
+    "mabrf": _Repairs({"bias": JUDGE}, ("judge",), "solver"),
+}
+
+
+def from_runs(runs: Sequence[RunReader], split: Split) -> Built:
+    unused: Counter[str] = Counter()
+    found = [one for run in runs for one in _pairs(run, unused)]
+    pairs = capped(found, split)
+    facts = {
+        "source": "revision",
+        "runs": [{"run": str(run.path), "method": run.record.method} for run in runs],
+        "items": {"used": len(found), "not_used": dict(sorted(unused.items()))},
+    }
+    if not pairs:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(unused.items()))
+        raise UserError(
+            f"no pair: no item was refused, repaired and then accepted ({reasons or 'no items'}); "
+            "run more items, or with a model that needs repair"
+        )
+    where = sides({(one.topic, one.bias_type) for one in pairs}, split.test_share, split.seed)
+    return finished(pairs, where, split, facts)
+
+
+def _pairs(run: RunReader, unused: Counter[str]) -> Iterator[Pair]:
+    method = run.record.method["name"]
+    if method not in _METHODS:
+        raise UserError(
+            f"{run.path} is a run of {method}; pairs come from runs of {' and '.join(_METHODS)}, "
+            "whose evaluators score what they refuse and what they accept"
+        )
+    repairs = _METHODS[method]
+    rows = run.results()
+    repaired = pl.col("drafts").list.len() > 1
+    for status, reason in rows.filter(~repaired).select("status", "reason").collect().iter_rows():
+        unused["accepted_at_once" if status == "answered" else f"failed:{reason}"] += 1
+    drafted = rows.filter(repaired).collect()
+    choices = drafted.filter(pl.col("choice").is_not_null())["position"].to_list()
+    questions = _questions(run, repairs.writer, choices)
+    referee = _referee(run, repairs.judges)
+    for row in drafted.iter_rows(named=True):
+        pair = _pair(row, repairs, questions, run, referee)
+        if isinstance(pair, str):
+            unused[pair] += 1
+        else:
+            yield pair
+
+
+def _pair(
+    row: Row, repairs: _Repairs, questions: Mapping[int, Any], run: RunReader, referee: str
+) -> Pair | str:
+    """The pair, or why there is none."""
+    first, last = row["drafts"][0], row["drafts"][-1]
+    before, after = _score(first, repairs), _score(last, repairs)
+    prompt = _prompt(row, questions)
+    if row["stopped"] != "accepted":
+        return f"not_accepted:{row['stopped']}"
+    if _reply(first) == _reply(last):
+        return "unchanged"
+    if before is None or after is None:
+        return "no_verdict"
+    if before.above(after) <= 0:
+        return "not_less_biased"  # it was refused for its language, or the judge found no change
+    if not prompt:
+        return "question_not_on_record"
+    tags = {tag["name"]: tag["value"] for tag in row["tags"]}
+    topic = _first(tags, _TOPIC_TAGS) or row["prompt"]
+    return Pair(
+        prompt=prompt,
+        chosen=_reply(last),
+        rejected=_reply(first),
+        score_chosen=after.scale.bias(after.value),
+        score_rejected=before.scale.bias(before.value),
+        topic=topic,
+        topic_rejected=topic,
+        bias_type=type_name(_first(tags, _TYPE_TAGS) or "unnamed"),
+        role_chosen="revision",
+        role_rejected="first_draft",
+        round_chosen=None,
+        round_rejected=None,
+        referee=referee,
+        strategy="same_topic",
+        source=run.record.method["name"],
+        prompts=run.record.prompts,
+        run=str(run.path),
+    )
+
+
+def _score(draft: Row, repairs: _Repairs) -> BiasScore | None:
+    for score in draft["scores"]:
+        if score["name"] in repairs.scales:
+            return BiasScore(score["value"], repairs.scales[score["name"]])
+    return None
+
+
+def _reply(draft: Row) -> str:
+    """In the form that the question asks for."""
+    if draft["choice"] is None:
+        return str(draft["text"])
+    reasoning = {"reasoning": draft["reasoning"]} if draft["reasoning"] else {}
+    return orjson.dumps({**reasoning, "answer": LETTERS[draft["choice"]]}).decode()
+
+
+def _prompt(row: Row, questions: Mapping[int, Any]) -> tuple[Message, ...]:
+    """A text's own prompt. A question has a context and options too, which stand in the request."""
+    if row["choice"] is None:
+        return (Message("user", row["prompt"]),)
+    return tuple(Message(m["role"], m["content"]) for m in questions.get(row["position"], ()))
+
+
+def _questions(run: RunReader, writer: str, positions: Sequence[int]) -> dict[int, Any]:
+    """The messages of the first request to the writer."""
+    if not positions:
+        return {}
+    first = (pl.col("index") == 0) & (pl.col("role") == writer)
+    wanted = pl.col("position").is_in(positions)
+    asked = run.turns().filter(first & wanted).select("position", "messages").collect()
+    return dict(asked.iter_rows())
+
+
+def _referee(run: RunReader, judges: tuple[str, ...]) -> str:
+    judged = run.turns().filter(pl.col("role").is_in(judges))
+    models = judged.select(pl.col("model").unique()).collect()["model"]
+    return " and ".join(sorted(models))
+
+
+def _first(tags: Mapping[str, str], names: Sequence[str]) -> str:
+    return next((tags[name] for name in names if tags.get(name)), "")

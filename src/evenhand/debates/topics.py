@@ -1,0 +1,177 @@
+"""Topics to debate: asked for in batches, cleaned, and each kept once."""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from evenhand.agents import Agent, Ask, FreeText
+from evenhand.debates.roles import BiasType, joined
+from evenhand.domain import Answer, Draft, Item
+from evenhand.errors import UnreadableReply
+from evenhand.models.base import Sample
+from evenhand.prompts import load
+
+PER_BATCH = 20  # ours: more in one reply repeat each other
+# Ours: from the same words a model makes the same topics, so each batch has its own.
+AREAS = (
+    "work, school, health, family, friendship, housing, money, shopping, sport, hobbies, travel, "
+    "food, technology, news, social media, art, music, film, law, politics, science, religion, "
+    "neighbourhood, volunteering"
+).split(", ")
+ANGLES = (
+    "everyday situations",
+    "decisions somebody has to make",
+    "rules and who they are fair to",
+    "advice that people give each other",
+    "changes over the last years",
+    "who is trusted with a task",
+    "things people complain about",
+    "plans for the future",
+)
+ALIKE = 0.75  # ours: the share of words from which two topics are one
+_LONGEST = 30  # ours, in words: what is longer is no topic
+
+_NUMBERED = re.compile(r"^(?:\(?\d{1,4}\s*[.):\]]|[-*•‣◦–—·]+(?=\s)|\(?[a-zA-Z][.)](?=\s))\s*")
+_LABEL = re.compile(r"^topic(?:\s+\d+)?\s*[:.-]\s*", re.IGNORECASE)
+_MARKUP = re.compile(r"\*\*|__|`|^#+\s*")
+_WORD = re.compile(r"\w+")
+_STOP_WORDS = frozenset(
+    "a an and are as at be by do does for from how in is it its of on or our should that the "
+    "their they this to vs was were what when which who why will with you your".split()
+)
+
+
+def listed(text: str) -> list[str]:
+    """The topics of a list, one a line, without numbers, bullets, quotes and markup. Where lines
+    are numbered or have bullets, only those are topics; the rest is talk around them."""
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [_MARKUP.sub("", line).strip() for line in lines if line]
+    marked = [line for line in lines if _NUMBERED.match(line)]
+    found = (_bare(line) for line in marked or lines)
+    return [topic for topic in found if _is_topic(topic)]
+
+
+def _bare(line: str) -> str:
+    while (shorter := _LABEL.sub("", _NUMBERED.sub("", line))) != line:  # "1. - Topic 1: …"
+        line = shorter.strip()
+    return " ".join(line.split()).strip("\"'“”‘’ ").rstrip(".;, ")
+
+
+def _is_topic(line: str) -> bool:
+    """Not empty, not a heading, and not a paragraph."""
+    has_letters = any(character.isalpha() for character in line)
+    return has_letters and not line.endswith(":") and len(line.split()) <= _LONGEST
+
+
+class Distinct:
+    """The topics of one bias type, each once: equal words in any order, or nearly."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+        self.seen = 0
+        self._sizes: list[int] = []
+        self._with_word: defaultdict[str, list[int]] = defaultdict(list)
+
+    @property
+    def duplicates(self) -> int:
+        return self.seen - len(self.kept)
+
+    def add(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            self.seen += 1
+            words = normalised(topic)
+            if not self._has(words):
+                for word in words:
+                    self._with_word[word].append(len(self.kept))
+                self._sizes.append(len(words))
+                self.kept.append(topic)
+
+    def _has(self, words: frozenset[str]) -> bool:
+        shared = Counter(place for word in words for place in self._with_word.get(word, ()))
+        return any(
+            both >= ALIKE * (len(words) + self._sizes[place] - both)
+            for place, both in shared.items()
+        )
+
+
+def normalised(topic: str) -> frozenset[str]:
+    """The words that count: lower case, without accents, plural endings and small words."""
+    plain = unicodedata.normalize("NFKD", topic.casefold())
+    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    words = [_stem(word) for word in _WORD.findall(plain)]
+    return frozenset(word for word in words if word not in _STOP_WORDS) or frozenset(words)
+
+
+def _stem(word: str) -> str:
+    """Bus and buses, house and houses, hobby and hobbies are one; that is all it knows."""
+    if len(word) > 4 and word.endswith("ies"):
+        return f"{word[:-3]}y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+def debate_items(name: str, kind: BiasType, topics: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The lines of a topics file: what a debate needs to know is in each."""
+    for number, topic in enumerate(topics):
+        tags = {"topic": topic, "bias_type": name, "roles": joined(kind.roles)}
+        yield {"id": f"{name}/{number:05}", "prompt": topic, "tags": tags}
+
+
+# -- asking for them -----------------------------------------------------------------------------
+
+
+class TopicList(FreeText):
+    """A list with at least one topic in it. The last line of one that was cut off is left out."""
+
+    @property
+    def topics(self) -> list[str]:
+        return listed(self.text)
+
+    @classmethod
+    def read_sample(cls, sample: Sample) -> Self:
+        whole = sample.text
+        if sample.finish == "length":
+            whole = whole.rpartition("\n")[0]
+        found = cls.read(whole)
+        if not found.topics:
+            raise UnreadableReply("no_topics", "no line of the reply is a topic")
+        return found
+
+
+WRITER = Agent("topic_writer", load("rldf/topics"), TopicList)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebateTopics:
+    """One batch of topics: a draft each, as the model listed them."""
+
+    name: ClassVar[str] = "debate_topics"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return (WRITER,)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        said = await ask(
+            WRITER,
+            about=item.prompt,
+            area=item.tags["area"],
+            angle=item.tags["angle"],
+            count=PER_BATCH,
+        )
+        return Answer(drafts=tuple(Draft(text=t) for t in said.topics), stopped="single_pass")
+
+
+def batch(name: str, kind: BiasType, number: int) -> Item:
+    """The item that asks for one batch. All areas come before the second angle."""
+    turn, area = divmod(number, len(AREAS))
+    tags = {
+        "bias_type": name,
+        "batch": str(number),
+        "area": AREAS[area],
+        "angle": ANGLES[turn % len(ANGLES)],
+    }
+    return Item(id=f"{name}/{number}", prompt=kind.about, tags=tags)

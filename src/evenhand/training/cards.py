@@ -1,0 +1,311 @@
+"""The card of a trained model: `README.md` in the form that model hubs read.
+
+Written at the end of a stage from what the folders say themselves, and again when probes or
+measurements are there. What is not known is said to be not known.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import yaml
+
+from evenhand.errors import UserError
+
+CARD = "README.md"
+PROBES = "probes.json"
+RESULTS = "results.json"
+_ABOUT = "card.json"  # what the card was written from, to write it again
+_UNKNOWN = "unknown"
+
+_STAGES = {
+    "sft": ("text-generation", "Supervised fine-tuning on the less biased statement of each pair."),
+    "reward": (
+        "text-classification",
+        "A reward model: one number for a prompt and an answer, higher for the less biased one. "
+        'Call a pipeline with `function_to_apply="none"` for the raw number; '
+        "`reward_scale.json` brings it to mean 0 and deviation 1.",
+    ),
+    "dpo": ("text-generation", "Direct preference optimisation on the pairs."),
+    "rloo": (
+        "text-generation",
+        "Reinforcement learning from a reward model, with a leave-one-out baseline (RLOO).",
+    ),
+    "ppo": (
+        "text-generation",
+        "Reinforcement learning from a reward model by proximal policy optimisation (PPO).",
+    ),
+}
+_LIMITS = """\
+## Intended use and limits
+
+Meant for research on social bias in language models, beside the model it was trained from.
+
+- Bias was scored by a model. How far its scores agree with people is not known from this card.
+- Only the bias types below were trained on, in English unless the pairs say otherwise.
+- A model that scores as less biased may refuse more or say less: read the guardrails first.
+- It is no safety filter, and no ground for a decision about a person."""
+
+
+def write_model_card(
+    out: Path, *, stage: str, base: Path, pairs: Path, record: Mapping[str, Any]
+) -> None:
+    """`out` is the model's folder. What probes and measurements it holds goes into the card."""
+    about = {
+        "stage": stage,
+        "base": _name(base),
+        "license": _license_of(base),
+        "pairs": _pairs(pairs),
+        "probes": _probes_of(record.get("reward_model")),
+        "record": {key: _public(value) for key, value in record.items()},
+    }
+    (out / _ABOUT).write_text(json.dumps(about, indent=1, default=str) + "\n")
+    rewrite(out)
+
+
+def add_results(out: Path, before_after: Path) -> None:
+    """The JSON of `evenhand compare`, base model first, into the card. Several may be added."""
+    found = _json(before_after)
+    if "guardrails" not in found:
+        raise UserError(
+            f"{before_after} holds no comparison; make one with "
+            "`evenhand compare RUN_BASE RUN_TRAINED --json`"
+        )
+    file = out / RESULTS
+    others = json.loads(file.read_text()) if file.is_file() else {}
+    others[before_after.stem] = found
+    file.write_text(json.dumps(others, indent=1) + "\n")
+    rewrite(out)
+
+
+def rewrite(out: Path) -> None:
+    """The card anew from what the folder holds now."""
+    if not (out / _ABOUT).is_file():
+        raise UserError(f"{out} is no model that `evenhand train` wrote: it has no {_ABOUT}")
+    about = _json(out / _ABOUT)
+    probes = _json(out / PROBES) if (out / PROBES).is_file() else about["probes"]
+    results = _json(out / RESULTS) if (out / RESULTS).is_file() else {}
+    own = probes if about["stage"] == "reward" else None
+    head = yaml.safe_dump(_head(about, own), sort_keys=False, allow_unicode=True)
+    pipeline, what = _STAGES[about["stage"]]
+    parts = [
+        f"---\n{head}---",
+        f"# {about['base']}, {about['stage']} for less bias",
+        f"{what} Trained by `evenhand train {about['stage']}` from `{about['base']}`.",
+        *(_result(name, found) for name, found in results.items()),
+        _no_results(pipeline) if not results else "",
+        _probes(probes) if about["stage"] in ("reward", "rloo", "ppo") else "",
+        _data(about["pairs"]),
+        _training(about["record"]),
+        _LIMITS,
+    ]
+    (out / CARD).write_text("\n\n".join(part for part in parts if part) + "\n")
+
+
+def _name(folder: Path) -> str:
+    """Runs keep their model in a folder `model`; the run's name says more."""
+    return folder.parent.name if folder.name == "model" else folder.name
+
+
+def _public(value: Any) -> Any:
+    """A card is for others: it names folders, and not where they lie on this machine."""
+    if isinstance(value, Mapping):
+        return {key: _public(inner) for key, inner in value.items()} | (
+            {"folder": _name(Path(value["folder"]))} if "folder" in value else {}
+        )
+    return value
+
+
+def _probes_of(reward: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Of the reward model that drove this training, as they were then."""
+    file = Path(reward["folder"]) / PROBES if reward else None
+    return _json(file) if file is not None and file.is_file() else None
+
+
+def _license_of(base: Path) -> str:
+    card = base / CARD
+    return str(front_matter(card).get("license", _UNKNOWN)) if card.is_file() else _UNKNOWN
+
+
+def front_matter(card: Path) -> dict[str, Any]:
+    """The YAML between the first two lines of dashes."""
+    text = card.read_text()
+    if not text.startswith("---\n") or "\n---" not in text[4:]:
+        return {}
+    found = yaml.safe_load(text[4 : text.index("\n---", 4)])
+    return found if isinstance(found, dict) else {}
+
+
+def _pairs(folder: Path) -> dict[str, Any]:
+    """What the pairs say of themselves, read from their columns and their report."""
+    counts: dict[str, dict[str, int]] = {}
+    values: dict[str, set[str]] = {name: set() for name in ("referee", "strategy", "source", "run")}
+    prompts: dict[str, str] = {}
+    for file in sorted(folder.glob("*/*.parquet")):
+        split = file.name.partition("-")[0]
+        table = pq.read_table(file, columns=[*values, "prompts"])
+        counts.setdefault(file.parent.name, {})[split] = table.num_rows
+        for name, seen in values.items():
+            seen |= {str(v) for v in table[name].unique().to_pylist() if v is not None}
+        for said in table["prompts"].unique().to_pylist():
+            prompts |= json.loads(said) if said else {}
+    report = folder / "pairs.json"
+    return {
+        "name": folder.name,
+        "license": _license_of(folder),
+        "counts": counts,
+        "prompts": prompts,
+        "pairing": _json(report).get("pairing", {}) if report.is_file() else {},
+        **{name: sorted(seen) for name, seen in values.items()},
+    }
+
+
+def _head(about: Mapping[str, Any], probes: Mapping[str, Any] | None) -> dict[str, Any]:
+    stage = about["stage"]
+    head: dict[str, Any] = {
+        "license": about["license"],
+        "base_model": about["base"],
+        "base_model_relation": "finetune",
+        "datasets": [about["pairs"]["name"]],
+        "library_name": "transformers",
+        "pipeline_tag": _STAGES[stage][0],
+        "language": ["en"],
+        "tags": ["evenhand", "bias", stage, *(["reward-model"] if stage == "reward" else [])],
+    }
+    accuracy = _check(probes, "accuracy")
+    if accuracy is not None:
+        head["model-index"] = [_index(about, accuracy)]
+    return head
+
+
+def _index(about: Mapping[str, Any], accuracy: float) -> dict[str, Any]:
+    metric = {"type": "accuracy", "name": "held-out pairs in the right order", "value": accuracy}
+    result = {
+        "task": {"type": "text-classification"},
+        "dataset": {
+            "type": about["pairs"]["name"],
+            "name": about["pairs"]["name"],
+            "split": "test",
+        },
+        "metrics": [metric],
+    }
+    return {"name": f"{about['base']}-{about['stage']}", "results": [result]}
+
+
+def _check(probes: Mapping[str, Any] | None, name: str) -> float | None:
+    for check in (probes or {}).get("checks", ()):
+        if check["name"] == name and check["figure"]["value"] is not None:
+            return float(check["figure"]["value"])
+    return None
+
+
+def _result(name: str, found: Mapping[str, Any]) -> str:
+    lines = [f"## Before and after: {name}", ""]
+    lines += [f"- **guardrail crossed**: {line}" for line in found["guardrails"]]
+    if not found["guardrails"]:
+        lines.append("No guardrail crossed.")
+    lines += ["", "| | before | after | change | 95 % interval | p | n |"]
+    lines.append("| --- | ---: | ---: | ---: | --- | ---: | ---: |")
+    lines += [_change(where, one) for where, one in _changes(found)]
+    return "\n".join(lines)
+
+
+def _changes(found: Any, where: Sequence[str] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every before/after/difference in a comparison, with where it stands in it."""
+    if isinstance(found, Mapping):
+        if {"name", "before", "after", "difference"} <= found.keys():
+            yield ", ".join((*where, str(found["name"]))), found
+            return
+        named = (*where, str(found["set"])) if "set" in found else where
+        for key, value in found.items():
+            inner = ("change", "changes", "sets", "primary", "secondary")
+            yield from _changes(value, named if key in inner else (*named, str(key)))
+    elif isinstance(found, list):
+        for value in found:
+            yield from _changes(value, where)
+
+
+def _change(where: str, one: Mapping[str, Any]) -> str:
+    if one["difference"] is None:
+        return f"| {where} | | | undefined: {one.get('undefined')} | | | |"
+    p = one.get("p_holm") if one.get("p_holm") is not None else one.get("p")
+    low, high = one.get("low"), one.get("high")
+    interval = f"{low:+.3f} to {high:+.3f}" if low is not None and high is not None else ""
+    shown = "" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
+    return (
+        f"| {where} | {one['before']:.3f} | {one['after']:.3f} | {one['difference']:+.3f} "
+        f"| {interval} | {shown} | {one.get('n', '')} |"
+    )
+
+
+def _no_results(pipeline: str) -> str:
+    if pipeline == "text-classification":
+        return ""
+    return (
+        "## Before and after\n\nNot measured yet: whether bias fell is not known. "
+        "`evenhand measure` both models, `evenhand compare` the runs with `--json`, and "
+        "`evenhand train card MODEL --measured compare.json`."
+    )
+
+
+def _probes(probes: Mapping[str, Any] | None) -> str:
+    if probes is None:
+        return "## Probes of the reward model\n\nIt was not probed: what it prefers is not known."
+    verdict = "passed" if probes["passed"] else "**not passed**: it should not drive training"
+    lines = [
+        f"## Probes of the reward model: {verdict}",
+        "",
+        "| check | bar | found | |",
+        "| --- | --- | ---: | --- |",
+    ]
+    for check in probes["checks"]:
+        value = check["figure"]["value"]
+        found = "not known" if value is None else f"{value:.3f}"
+        lines.append(f"| {check['what']} | {check['bar']} | {found} | {check['state']} |")
+    return "\n".join([*lines, "", *(f"- {line}" for line in probes.get("prefers", ()))]).rstrip()
+
+
+def _data(pairs: Mapping[str, Any]) -> str:
+    lines = [f"## Data: `{pairs['name']}`", "", "| bias type | train | test |"]
+    lines.append("| --- | ---: | ---: |")
+    for name, counts in pairs["counts"].items():
+        lines.append(f"| {name} | {counts.get('train', 0):,} | {counts.get('test', 0):,} |")
+    lines.append("")
+    for label, key in (("Referee", "referee"), ("Paired by", "strategy"), ("Source", "source")):
+        lines.append(f"- {label}: {', '.join(pairs[key]) or _UNKNOWN}")
+    if "threshold" in pairs["pairing"]:
+        threshold = pairs["pairing"]["threshold"]
+        lines.append(f"- Threshold: chosen at most {threshold:g} of 10, rejected above it")
+    lines.append(f"- Licence of the pairs: {pairs['license']}")
+    lines += [f"- Prompt `{name}`: sha256 `{sha}`" for name, sha in pairs["prompts"].items()]
+    return "\n".join(lines)
+
+
+def _training(record: Mapping[str, Any]) -> str:
+    lines = ["## Training", "", "| setting | value | from |", "| --- | ---: | --- |"]
+    for name, setting in record.get("recipe", {}).items():
+        lines.append(f"| {name} | {setting['value']} | {setting['source']} |")
+    lines.append("")
+    rest = {key: value for key, value in record.items() if key not in ("recipe", "stage", "state")}
+    lines += [f"- {key.replace('_', ' ')}: {_said(value)}" for key, value in rest.items() if value]
+    return "\n".join(lines).rstrip()
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_said(inner)}" for key, inner in value.items())
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} cannot be read as JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{file} is not what evenhand writes: it holds no object")
+    return found

@@ -1,0 +1,97 @@
+"""The rows of a pairs folder: one sub-folder a bias type, in it Parquet files of two splits."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow.parquet as pq
+
+from evenhand.errors import UserError
+
+Row = dict[str, Any]
+T = TypeVar("T")
+
+ALL = "default"
+_NEEDED = ("prompt", "chosen", "rejected", "margin", "topic")
+
+
+def rows(folder: Path, config: str = ALL, split: str = "train") -> list[Row]:
+    """In the order of the files. `config` is a bias type, or "default" for all of them."""
+    found = [row for file in _files(folder, config, split) for row in _read(file)]
+    if not found:
+        raise UserError(f"{folder} has no {split} rows for {config!r}; make more pairs")
+    return found
+
+
+def held_out(folder: Path, config: str = ALL) -> list[Row]:
+    """The test split, or no rows if the folder has none."""
+    return [row for file in _files(folder, config, "test") for row in _read(file)]
+
+
+def in_turn(found: list[T], topic: Callable[[T], str], most: int) -> list[T]:
+    """At most so many, topics in turn: topics tell more than further pairs of the same topic. They
+    come in the order of their checksums, for files are sorted by bias type, and those that come
+    first would be all."""
+    by_topic: dict[str, list[T]] = {}
+    for one in found:
+        by_topic.setdefault(topic(one), []).append(one)
+    order = sorted(by_topic, key=lambda name: hashlib.sha256(name.encode()).digest())
+    turns = zip_longest(*(by_topic[name] for name in order))
+    return [one for turn in turns for one in turn if one is not None][:most]
+
+
+def response(row: Row, side: str) -> str:
+    """The text of `chosen` or `rejected`."""
+    return str(row[side][-1]["content"])
+
+
+def prompts(found: list[Row]) -> list[list[dict[str, str]]]:
+    """Each prompt once, in order of appearance."""
+    seen: dict[str, list[dict[str, str]]] = {}
+    for row in found:
+        seen.setdefault(json.dumps(row["prompt"]), row["prompt"])
+    return list(seen.values())
+
+
+def statements(found: list[Row]) -> list[Row]:
+    """Each prompt with each chosen answer once: a good answer is in many pairs."""
+    seen: dict[str, Row] = {}
+    for row in found:
+        seen.setdefault(json.dumps([row["prompt"], response(row, "chosen")]), row)
+    return list(seen.values())
+
+
+def sha256_of_rows(folder: Path, config: str = ALL) -> str:
+    """Of the bytes that a training reads."""
+    digest = hashlib.sha256()
+    for file in _files(folder, config, "train"):
+        with file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _files(folder: Path, config: str, split: str) -> list[Path]:
+    types = (
+        sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    )
+    if not any(folder.glob(f"*/{split}-*.parquet")) and split == "train":
+        raise UserError(
+            f"{folder} is no folder of pairs; `evenhand pairs from-debates` and `pairs from-run` "
+            "write one"
+        )
+    if config != ALL and config not in types:
+        raise UserError(f"{folder} has no bias type {config!r}; it has: {', '.join(types)}")
+    return sorted(folder.glob(f"{'*' if config == ALL else config}/{split}-*.parquet"))
+
+
+def _read(file: Path) -> list[Row]:
+    table = pq.read_table(file)
+    if table.num_rows == 0:
+        return []
+    missing = [name for name in _NEEDED if name not in table.column_names]
+    if missing:
+        raise UserError(f"{file} lacks the columns {', '.join(missing)}; it holds no pairs")
+    return list(table.to_pylist())

@@ -1,0 +1,109 @@
+"""One training as a file of settings, so that several processes can be started on the same one."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import TypeAdapter, ValidationError
+
+from evenhand.errors import UserError
+from evenhand.training.events import Tell
+from evenhand.training.recipes import (
+    DpoRecipe,
+    PpoRecipe,
+    Recipe,
+    RewardRecipe,
+    RlooRecipe,
+    SftRecipe,
+)
+
+RECIPES: dict[str, type[Recipe]] = {
+    "sft": SftRecipe,
+    "reward": RewardRecipe,
+    "dpo": DpoRecipe,
+    "rloo": RlooRecipe,
+    "ppo": PpoRecipe,
+}
+FILE = "job.json"
+
+
+def recipe_of(stage: str, *, full: bool, assignments: Sequence[str]) -> Recipe:
+    """The stage's recipe, with settings such as `batch=8` in place of its own numbers."""
+    kind = RECIPES[stage]
+    recipe = kind().full_weights() if full else kind()
+    settings = asdict(recipe)
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise UserError(f"--set {assignment}: write it as name=value")
+        if name not in settings:
+            raise UserError(f"{stage} has no setting {name!r}; it has: {', '.join(settings)}")
+        settings[name] = value
+    try:
+        return TypeAdapter(kind).validate_python(settings)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UserError(f"--set {first['loc'][0]}: {first['msg']}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    stage: str
+    recipe: Recipe
+    model: Path
+    pairs: Path
+    config: str
+    out: Path
+    reward: Path | None = None
+    force: bool = False
+
+    def save(self) -> Path:
+        self.out.mkdir(parents=True, exist_ok=True)
+        said = {
+            "stage": self.stage,
+            "recipe": asdict(self.recipe),
+            "model": str(self.model),
+            "pairs": str(self.pairs),
+            "config": self.config,
+            "out": str(self.out),
+            "reward": None if self.reward is None else str(self.reward),
+            "force": self.force,
+        }
+        file = self.out / FILE
+        file.write_text(json.dumps(said, indent=1) + "\n")
+        return file
+
+    @classmethod
+    def load(cls, file: Path) -> Self:
+        said = json.loads(file.read_text())
+        return cls(
+            stage=said["stage"],
+            recipe=RECIPES[said["stage"]](**said["recipe"]),
+            model=Path(said["model"]),
+            pairs=Path(said["pairs"]),
+            config=said["config"],
+            out=Path(said["out"]),
+            reward=None if said["reward"] is None else Path(said["reward"]),
+            force=said["force"],
+        )
+
+
+def run(job: Job, tell: Tell) -> Path:
+    """In this process, or in each of those that a launcher started. Each stage is imported when it
+    runs: the trainers are slow to import."""
+    more: dict[str, Any] = {"config": job.config, "tell": tell}
+    if job.stage in ("rloo", "ppo"):
+        more |= {"reward": job.reward, "force": job.force}
+    stage = import_module(f"evenhand.training.{job.stage}")
+    folder: Path = stage.train(job.recipe, job.model, job.pairs, job.out, **more)
+    return folder
+
+
+def command(module: str, job: Path, processes: int) -> list[str]:
+    """torchrun, and not `accelerate launch`: on a CPU that starts one process whatever is asked."""
+    start = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
+    return [sys.executable, *start, "-m", module, str(job), str(processes)]

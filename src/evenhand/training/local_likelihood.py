@@ -1,0 +1,163 @@
+"""How likely local weights find a text: a Hugging Face folder, on this machine.
+
+A text is read as its tokenizer makes it: after a start token if the tokenizer puts one in front
+(Llama), on its own if it does not (SmolLM2, Qwen, GPT-2), as an endpoint does too. On its own,
+nothing precedes the first token; its probability is then that after the tokenizer's start token, or
+its end token if it has no other. Texts of about one length are read together; what fills them up
+stands behind them, where a causal model does not look.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import UserError
+from evenhand.models.likelihood import Failure, TokenLogprobs
+from evenhand.training.config import prepare
+
+_AT_ONCE = 1_024  # ours: tokens of a batch; a vocabulary of 50,000 makes 200 MB of logits of them
+
+
+class LocalLikelihood:
+    """
+    >>> model = LocalLikelihood(Path("weights/smollm2"))
+    >>> (found,) = await model.log_likelihoods(["The sky is blue."])
+    """
+
+    def __init__(self, folder: Path, *, tokens_at_once: int = _AT_ONCE) -> None:
+        if not (folder / "config.json").is_file() or not list(folder.glob("*.safetensors")):
+            raise UserError(
+                f"{folder} is no Hugging Face folder with config.json and .safetensors; "
+                "`evenhand train from-gguf` makes one of a GGUF file"
+            )
+        self._folder = folder
+        self._tokens_at_once = tokens_at_once
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._folder.resolve().name
+
+    def describe(self) -> dict[str, Any]:
+        loaded = self._loaded
+        return {
+            "kind": "local",
+            "model": self.name,
+            "sha256": self._sha256,
+            "dtype": "float32",
+            "start": loaded.tokenizer.convert_ids_to_tokens(loaded.start),
+            "start_precedes": "the text" if loaded.lead else "its first token alone",
+            "torch": str(loaded.torch.__version__),
+        }
+
+    async def close(self) -> None:
+        return None
+
+    async def log_likelihoods(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]:
+        async with self._one_at_a_time:
+            return await asyncio.to_thread(self._read, texts)
+
+    def _read(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]:
+        loaded = self._loaded
+        found: list[TokenLogprobs | Failure] = [Failure("empty", "the text has no token")] * len(
+            texts
+        )
+        rows: dict[int, list[int]] = {}
+        for place, text in enumerate(texts):
+            ids = loaded.ids(text)
+            if len(ids) > loaded.longest:
+                said = f"{len(ids)} tokens, the model reads {loaded.longest}"
+                found[place] = Failure("too_long", said)
+            elif len(ids) > len(loaded.lead):
+                rows[place] = ids
+        for places in _batches(rows, self._tokens_at_once):
+            values = loaded.log_probabilities([rows[place] for place in places])
+            for place, row in zip(places, values, strict=True):
+                found[place] = TokenLogprobs(tuple(row))
+        return found
+
+    @cached_property
+    def _loaded(self) -> "_Loaded":
+        return _Loaded(self._folder)
+
+    @cached_property
+    def _sha256(self) -> str:
+        digest = hashlib.sha256()
+        for path in sorted(self._folder.glob("*.safetensors")):
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
+
+
+def _batches(rows: dict[int, list[int]], tokens: int) -> Iterator[list[int]]:
+    """Places of rows, the shortest first, so many that the filled-up batch has that many tokens."""
+    batch: list[int] = []
+    for place in sorted(rows, key=lambda one: len(rows[one])):
+        if batch and (len(batch) + 1) * len(rows[place]) > tokens:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+class _Loaded:
+    """The weights in memory; torch is imported here, when the first text comes."""
+
+    def __init__(self, folder: Path) -> None:
+        prepare()
+        import torch  # noqa: PLC0415 seconds to import
+        from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
+        from transformers.utils import logging  # noqa: PLC0415
+
+        logging.disable_progress_bar()  # the command has one of its own
+        own = {"local_files_only": True, "trust_remote_code": False}
+        self.torch: Any = torch
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, **own)
+        self._model: Any = AutoModelForCausalLM.from_pretrained(
+            folder, use_safetensors=True, dtype=torch.float32, **own
+        )
+        self._model.eval()
+        starts = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
+        self.start: int = next((one for one in starts if one is not None), -1)
+        if self.start < 0:
+            raise UserError(f"{folder}: its tokenizer has neither a start token nor an end token")
+        bare, made = (
+            self.tokenizer("a", add_special_tokens=special)["input_ids"]
+            for special in (False, True)
+        )
+        self.lead: list[int] = made[: made.index(bare[0])]
+        self.longest: int = getattr(self._model.config, "max_position_embeddings", None) or 2**31
+
+    def ids(self, text: str) -> list[int]:
+        return [*self.lead, *self.tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+    @cached_property
+    def _at_start(self) -> Any:
+        """The log-probability of every token after the start token."""
+        with self.torch.inference_mode():
+            return (
+                self._model(input_ids=self.torch.tensor([[self.start]]))
+                .logits[0, -1]
+                .log_softmax(-1)
+            )
+
+    def log_probabilities(self, rows: Sequence[list[int]]) -> list[list[float]]:
+        """Of each token of the text, given those before it."""
+        torch = self.torch
+        widest = max(len(row) for row in rows)
+        filled = torch.tensor([row + [self.start] * (widest - len(row)) for row in rows])
+        real = torch.tensor([[1] * len(row) + [0] * (widest - len(row)) for row in rows])
+        with torch.inference_mode():
+            logits = self._model(input_ids=filled, attention_mask=real).logits[:, :-1].float()
+            said = logits.gather(-1, filled[:, 1:, None]).squeeze(-1)
+            values = (said - logits.logsumexp(-1)).tolist()
+        found = [value[: len(row) - 1] for value, row in zip(values, rows, strict=True)]
+        if self.lead:
+            return found
+        return [
+            [float(self._at_start[row[0]]), *value] for row, value in zip(rows, found, strict=True)
+        ]

@@ -1,0 +1,178 @@
+"""PPO step after step, with its metrics, its checkpoints and its end at the target KL."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.tensorboard import SummaryWriter
+
+from evenhand.errors import UserError
+from evenhand.training.events import Note, Step, Tell
+from evenhand.training.ppo import networks as nets
+from evenhand.training.ppo import state
+from evenhand.training.ppo.processes import Processes
+from evenhand.training.ppo.rollout import noise
+from evenhand.training.ppo.schedule import order, rate, steps_of
+from evenhand.training.ppo.step import Ppo, Prompt, Score, step
+from evenhand.training.recipes import PpoRecipe
+from evenhand.training.render import Messages, prompt_ids
+from evenhand.training.weights import load_tokenizer
+
+_CHECKPOINTS = "checkpoints"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    history: list[state.Metrics]
+    stopped_at_kl: int | None  # the step whose answers were too far from the model at the start
+
+
+def prepare(model: Path, recipe: PpoRecipe, score: Score, processes: Processes) -> Ppo:
+    recipe.accumulation(processes.count)  # refuses a batch that the processes cannot share
+    tokenizer = load_tokenizer(model)
+    networks = nets.load(model, tokenizer, recipe, processes.device)
+    policy, critic = networks.learning()
+    groups = [
+        {"params": list(policy.values()), "full_rate": recipe.learning_rate},
+        {"params": list(critic.values()), "full_rate": recipe.critic_learning_rate},
+    ]
+    return Ppo(
+        recipe=recipe,
+        networks=networks,
+        optimizer=torch.optim.AdamW(
+            groups, lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+        ),
+        tokenizer=tokenizer,
+        ends=_ends(networks.policy(), tokenizer).to(processes.device),
+        score=score,
+        processes=processes,
+    )
+
+
+def fitting(ppo: Ppo, messages: Sequence[Messages]) -> list[Prompt]:
+    """The prompts that leave room for an answer."""
+    recipe = ppo.recipe
+    longest = min(recipe.max_length, ppo.networks.policy().config.max_position_embeddings)
+    room = min(recipe.max_prompt, longest - recipe.max_new_tokens)
+    prompts = [Prompt(one, prompt_ids(ppo.tokenizer, one)) for one in messages]
+    kept = [prompt for prompt in prompts if len(prompt.ids) <= room]
+    if not kept:
+        raise UserError(
+            f"none of {len(prompts)} prompts has at most {room} tokens; raise max_prompt or "
+            "lower max_new_tokens (--set)"
+        )
+    return kept
+
+
+def resume(ppo: Ppo, out: Path, tell: Tell) -> state.Progress:
+    """The networks as the newest whole checkpoint in `out` has them, if there is one."""
+    progress = state.restore(out / _CHECKPOINTS, _weights(ppo), ppo.optimizer, tell)
+    if progress.step:
+        tell(Note(f"goes on from step {progress.step}"))
+    return progress
+
+
+def learn(
+    ppo: Ppo, prompts: Sequence[Prompt], out: Path, progress: state.Progress, tell: Tell
+) -> Outcome:
+    recipe, first = ppo.recipe, ppo.processes.first
+    weights, folder = _weights(ppo), out / _CHECKPOINTS
+    steps = steps_of(recipe, len(prompts))
+    start, clock = progress.step, time.monotonic()
+    stopped = None
+    with _Scalars(out / "logs", start, write=first) as scalars:
+        while progress.step < steps and stopped is None:
+            metrics = _finite(_next(ppo, prompts, progress.step, steps), progress.step + 1)
+            progress.history.append(metrics)
+            each = (time.monotonic() - clock) / (progress.step - start)
+            scalars.add(progress.step, metrics)
+            tell(_told(progress.step, steps, metrics, each))
+            if metrics["kl"] > recipe.target_kl:
+                stopped = progress.step
+                tell(Note(_too_far(recipe, metrics, stopped)))
+            elif progress.step % recipe.save_every == 0:
+                if first:
+                    state.save(folder, progress, weights, ppo.optimizer, keep=recipe.keep)
+                ppo.processes.wait()
+    return Outcome(progress.history, stopped)
+
+
+def _next(ppo: Ppo, prompts: Sequence[Prompt], number: int, steps: int) -> state.Metrics:
+    recipe = ppo.recipe
+    for group in ppo.optimizer.param_groups:
+        group["lr"] = group["full_rate"] * rate(recipe, steps=steps, step=number)
+    start = number * recipe.batch
+    share = ppo.processes.share(recipe.batch)
+    shown = order(len(prompts), start, recipe.batch, seed=recipe.seed)[share]
+    episodes = range(start, start + recipe.batch)[share]
+    chance = noise(recipe.seed, episodes, recipe.max_new_tokens)
+    metrics = step(ppo, [prompts[place] for place in shown], chance)
+    return metrics | {"learning_rate": ppo.optimizer.param_groups[0]["lr"]}
+
+
+def _finite(metrics: state.Metrics, number: int) -> state.Metrics:
+    """Weights that are no numbers any more reach neither a checkpoint nor the model."""
+    broken = [name for name, value in metrics.items() if not math.isfinite(value)]
+    if broken:
+        raise UserError(
+            f"step {number} has no finite {', '.join(broken)}; lower learning_rate (--set), or see "
+            "whether the reward model gives every answer a number"
+        )
+    return metrics
+
+
+def _told(step: int, steps: int, metrics: state.Metrics, each: float) -> Step:
+    return Step(
+        stage="ppo",
+        step=step,
+        steps=steps,
+        loss=metrics.get("loss"),
+        reward=metrics["reward"],
+        kl=metrics["kl"],
+        length=metrics["length"],
+        eta_seconds=each * (steps - step),
+    )
+
+
+def _too_far(recipe: PpoRecipe, metrics: state.Metrics, number: int) -> str:
+    return (
+        f"stopped at step {number}, which was not learnt from: KL is {metrics['kl']:.3f} nats a "
+        f"token, above the target of {recipe.target_kl:g}; raise target_kl (--set) to go further"
+    )
+
+
+def _weights(ppo: Ppo) -> nets.Named:
+    policy, critic = ppo.networks.learning()
+    return policy | critic
+
+
+def _ends(model: Any, tokenizer: Any) -> torch.Tensor:
+    """Chat models may have more ends than the tokenizer names: of a text, and of a turn."""
+    named = model.generation_config.eos_token_id
+    found = {tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])} - {None}
+    if not found:
+        raise UserError("the model names no token that ends an answer (eos_token)")
+    return torch.tensor(sorted(found))
+
+
+class _Scalars:
+    """TensorBoard's log. A resumed run takes back what was logged after its checkpoint."""
+
+    def __init__(self, folder: Path, step: int, *, write: bool) -> None:
+        self._writer = SummaryWriter(str(folder), purge_step=step + 1) if write else None
+
+    def __enter__(self) -> "_Scalars":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def add(self, step: int, metrics: state.Metrics) -> None:
+        if self._writer is not None:
+            for name, value in metrics.items():
+                self._writer.add_scalar(f"train/{name}", value, step)

@@ -1,0 +1,187 @@
+"""One step of PPO: sample answers, score them, and move the policy and the critic a little.
+
+prompts ─► policy ─► answers ─► reward model ─► scores ─┐
+             │                                          ├─► advantages ─► clipped updates
+             └─► policy, reference, critic: log-probabilities, KL, values ─┘
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evenhand.training.ppo import networks as nets
+from evenhand.training.ppo.advantages import estimate, token_rewards, whiten
+from evenhand.training.ppo.loss import policy_loss, value_loss
+from evenhand.training.ppo.processes import Processes
+from evenhand.training.ppo.rollout import Episodes, sample, texts
+from evenhand.training.ppo.state import Metrics
+from evenhand.training.recipes import PpoRecipe
+from evenhand.training.render import Messages
+
+Score = Callable[[Sequence[Messages], Sequence[str]], list[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    messages: Messages
+    ids: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ppo:
+    """What stays the same from step to step."""
+
+    recipe: PpoRecipe
+    networks: nets.Networks
+    optimizer: torch.optim.Optimizer
+    tokenizer: Any
+    ends: Tensor  # tokens that end an answer
+    score: Score
+    processes: Processes
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the networks said of each token before the step changed them."""
+
+    log_probs: Tensor
+    reference: Tensor
+    kl: Tensor  # of the whole distribution, so never below 0; the reward has the sampled token's
+    entropy: Tensor
+    values: Tensor
+
+
+def step(ppo: Ppo, prompts: Sequence[Prompt], noise: Tensor) -> Metrics:
+    """`prompts` and `noise` are this process's share of the batch. A batch whose KL is beyond the
+    target is measured and not learnt from: its metrics have no loss."""
+    recipe = ppo.recipe
+    episodes = answer(ppo, prompts, noise)
+    scores = rewards_of(ppo, prompts, episodes)
+    seen = look(ppo, episodes)
+    metrics = _measured(ppo, episodes, scores, seen)
+    if metrics["kl"] > recipe.target_kl:
+        return metrics
+    rewards = token_rewards(
+        scores, seen.log_probs - seen.reference, episodes.mask, beta=recipe.beta
+    )
+    advantages, returns = estimate(
+        rewards, seen.values, episodes.mask, discount=recipe.gamma, gae_lambda=recipe.gae_lambda
+    )
+    if recipe.whiten:
+        advantages = whiten(advantages, episodes.mask, ppo.processes.summed)
+    learnt = [update(ppo, episodes, seen, advantages, returns) for _ in range(recipe.inner_epochs)]
+    metrics["first_pass_gap"] = learnt[0].pop("gap")
+    metrics |= {name: sum(one[name] for one in learnt) / len(learnt) for name in learnt[0]}
+    return metrics
+
+
+def answer(ppo: Ppo, prompts: Sequence[Prompt], noise: Tensor) -> Episodes:
+    return sample(
+        ppo.networks.policy(),
+        [prompt.ids for prompt in prompts],
+        noise.to(ppo.ends.device),
+        ends=ppo.ends,
+        pad=int(ppo.ends[0]),  # any token: masks hide it
+        temperature=ppo.recipe.temperature,
+    )
+
+
+def rewards_of(ppo: Ppo, prompts: Sequence[Prompt], episodes: Episodes) -> Tensor:
+    """The reward model reads the decoded answer through its own template, never these ids."""
+    found = ppo.score([prompt.messages for prompt in prompts], texts(ppo.tokenizer, episodes))
+    scores = torch.tensor(found, dtype=torch.float32, device=ppo.ends.device)
+    return scores - ppo.recipe.missing_eos_penalty * ~_ended(ppo, episodes)
+
+
+def look(ppo: Ppo, episodes: Episodes) -> Seen:
+    """In the same parts as `update`: another shape of batch rounds otherwise, and the ratio of the
+    first pass would not be exactly 1."""
+    parts = []
+    temperature = ppo.recipe.temperature
+    for rows in _parts(ppo, episodes):
+        part = episodes.rows(rows)
+        with torch.no_grad():
+            policy = nets.log_probs(ppo.networks.policy(), part, temperature)
+            with ppo.networks.reference() as model:
+                reference = nets.log_probs(model, part, temperature)
+            chances = policy.exp()
+            parts.append(
+                (
+                    nets.of_tokens(policy, part),
+                    nets.of_tokens(reference, part),
+                    (chances * (policy - reference)).sum(dim=-1),
+                    -(chances * policy).sum(dim=-1),
+                    nets.values(ppo.networks, part),
+                )
+            )
+    return Seen(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+
+def update(
+    ppo: Ppo, episodes: Episodes, seen: Seen, advantages: Tensor, returns: Tensor
+) -> Metrics:
+    """One pass over the batch and one step of the optimizer."""
+    recipe, networks = ppo.recipe, ppo.networks
+    tokens = ppo.processes.summed(episodes.mask.sum().float())
+    totals = torch.zeros(3, device=tokens.device)
+    gap = torch.zeros((), device=tokens.device)
+    for rows in _parts(ppo, episodes):
+        part, mask, old = episodes.rows(rows), episodes.mask[rows], seen.log_probs[rows]
+        whole = nets.log_probs(networks.policy(), part, recipe.temperature)
+        new = nets.of_tokens(whole, part)
+        loss, clipped = policy_loss(new, old, advantages[rows], mask, clip=recipe.clip)
+        torch.autograd.backward(loss / tokens)
+        expected = nets.values(networks, part)
+        error = value_loss(expected, seen.values[rows], returns[rows], mask, clip=recipe.value_clip)
+        torch.autograd.backward(error / tokens)
+        totals += torch.stack([loss.detach(), error.detach(), clipped])
+        gap = torch.maximum(gap, ((new.detach() - old).abs() * mask).max())
+    _descend(ppo)
+    loss, error, clipped = (ppo.processes.summed(totals) / tokens).tolist()
+    return {"loss": loss, "value_loss": error, "clip_fraction": clipped, "gap": float(gap)}
+
+
+def _descend(ppo: Ppo) -> None:
+    """Gradients of all processes are added up, and clipped for the policy and the critic apart."""
+    for group in ppo.optimizer.param_groups:
+        ppo.processes.add_gradients(group["params"])
+        torch.nn.utils.clip_grad_norm_(group["params"], ppo.recipe.max_grad_norm)
+    ppo.optimizer.step()
+    ppo.optimizer.zero_grad(set_to_none=True)
+
+
+def _measured(ppo: Ppo, episodes: Episodes, scores: Tensor, seen: Seen) -> Metrics:
+    """Means over the answers and tokens of all processes."""
+    mask = episodes.mask
+    sums = torch.stack(
+        [
+            torch.tensor(float(len(episodes)), device=mask.device),
+            mask.sum().float(),
+            scores.sum(),
+            (seen.kl * mask).sum(),
+            (seen.entropy * mask).sum(),
+            _ended(ppo, episodes).sum().float(),
+        ]
+    )
+    answers, tokens, reward, kl, entropy, ended = ppo.processes.summed(sums).tolist()
+    return {
+        "reward": reward / answers,
+        "kl": kl / tokens,
+        "kl_answer": kl / answers,
+        "length": tokens / answers,
+        "entropy": entropy / tokens,
+        "ended": ended / answers,
+    }
+
+
+def _ended(ppo: Ppo, episodes: Episodes) -> Tensor:
+    return (torch.isin(episodes.responses, ppo.ends) & episodes.mask).any(dim=1)
+
+
+def _parts(ppo: Ppo, episodes: Episodes) -> Iterator[slice]:
+    size = ppo.recipe.micro_batch
+    for start in range(0, len(episodes), size):
+        yield slice(start, start + size)

@@ -1,0 +1,193 @@
+"""What a reward model is asked before it may drive reinforcement learning.
+
+It sees held-out pairs as they are, and the same answers changed in ways that make them no better:
+behind another prompt, longer, with a role opener; and in their place answers that are worth
+nothing. What follows from the rewards is said in `metrics.reward_probes` and its report.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from evenhand.errors import UserError
+from evenhand.metrics.reward_probes import Floats, Rewards
+from evenhand.training import data
+from evenhand.training.probe_texts import BIASED_TAIL, NEUTRAL_TAIL, Texts, unopened
+
+Messages = Sequence[Mapping[str, str]]
+Score = Callable[[Sequence[Messages], Sequence[str]], Sequence[float]]
+Seen = Callable[[int, int], None]  # how many texts are scored, of how many
+
+_Question = tuple[int, str]  # the first pair with this prompt, and the answer to it
+_BATCH = 64  # texts between two looks at the progress
+_PADDED = 16  # answers that padding is tried on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    prompt: Messages
+    chosen: str
+    rejected: str
+    topic: str
+    bias_type: str
+    role_chosen: str = ""
+    role_rejected: str = ""
+
+    @classmethod
+    def of(cls, row: data.Row) -> Self:
+        """From a row of a pairs folder."""
+        return cls(
+            prompt=row["prompt"],
+            chosen=data.response(row, "chosen"),
+            rejected=data.response(row, "rejected"),
+            topic=row["topic"],
+            bias_type=row["bias_type"],
+            role_chosen=row["role_chosen"] or "",
+            role_rejected=row["role_rejected"] or "",
+        )
+
+
+def held_out(folder: Path) -> list[Pair]:
+    """The test side of a pairs folder, all bias types."""
+    found = [Pair.of(row) for row in data.held_out(folder)]
+    if not found:
+        raise UserError(
+            f"{folder} holds no held-out pairs (*/test-*.parquet): a reward model must be probed "
+            "on topics that it was not trained on. Make the pairs with a test side"
+        )
+    return found
+
+
+def drawn(pairs: list[Pair], most: int) -> list[Pair]:
+    return data.in_turn(pairs, lambda pair: pair.topic, most)
+
+
+def ask(pairs: Sequence[Pair], score: Score, texts: Texts, seen: Seen | None = None) -> Rewards:
+    """Every reward that the probes need. A text that several of them need is scored once."""
+    variants, keys = _variants(pairs, texts), _keys(pairs, texts)
+    columns = [*variants.values(), *(column for kind in keys.values() for column in kind.values())]
+    questions = list(dict.fromkeys(question for column in columns for question in column))
+    rewards = _scored(pairs, questions, score, seen)
+
+    def read(column: Sequence[_Question]) -> Floats:
+        return np.array([rewards[question] for question in column])
+
+    alone, beside_longer = _padded(pairs, questions, score)
+    return Rewards(
+        topics=[pair.topic for pair in pairs],
+        bias_types=[pair.bias_type for pair in pairs],
+        length_chosen=[len(pair.chosen) for pair in pairs],
+        length_rejected=[len(pair.rejected) for pair in pairs],
+        answers={name: read(column) for name, column in variants.items()},
+        keys={
+            kind: {wording: read(column) for wording, column in wordings.items()}
+            for kind, wordings in keys.items()
+        },
+        alone=alone,
+        beside_longer=beside_longer,
+    )
+
+
+def _variants(pairs: Sequence[Pair], texts: Texts) -> dict[str, list[_Question]]:
+    """The answers of each pair, as they are and changed."""
+    prompts = _prompts(pairs)
+    made: dict[str, list[str]] = {
+        "chosen": [pair.chosen for pair in pairs],
+        "rejected": [pair.rejected for pair in pairs],
+        "chosen_filled": [texts.filled(pair.chosen, pair.rejected) for pair in pairs],
+        "rejected_filled": [texts.filled(pair.rejected, pair.chosen) for pair in pairs],
+        "chosen_twice": [f"{pair.chosen} {pair.chosen}" for pair in pairs],
+    }
+    roles = {
+        "chosen": [pair.role_chosen for pair in pairs],
+        "rejected": [pair.role_rejected for pair in pairs],
+    }
+    for side, named in roles.items():
+        spoken = list(zip(made[side], named, strict=True))
+        made[f"{side}_unopened"] = [unopened(text, role) for text, role in spoken]
+        made[f"{side}_opened"] = [texts.opened(*one, number) for number, one in enumerate(spoken)]
+    variants = {name: list(zip(prompts, answers, strict=True)) for name, answers in made.items()}
+    elsewhere = _elsewhere(pairs, prompts)
+    if elsewhere is not None:
+        for side in roles:
+            variants[f"{side}_elsewhere"] = list(zip(elsewhere, made[side], strict=True))
+    return variants
+
+
+def _keys(pairs: Sequence[Pair], texts: Texts) -> dict[str, dict[str, list[_Question]]]:
+    """What stands in the place of the good answer, by kind and wording."""
+    prompts = _prompts(pairs)
+    found = {
+        one.kind: {wording: [(prompt, wording) for prompt in prompts] for wording in one.wordings}
+        for one in texts.keys
+    }
+
+    def joined(fronts: Iterator[str], tails: Iterator[str]) -> list[_Question]:
+        answers = [f"{front} {tail}" for front, tail in zip(fronts, tails, strict=True)]
+        return list(zip(prompts, answers, strict=True))
+
+    found[NEUTRAL_TAIL] = {
+        f"… {tail}": joined((pair.rejected for pair in pairs), (tail for _ in pairs))
+        for tail in texts.neutral_tails
+    }
+    found[BIASED_TAIL] = {
+        "": joined((pair.chosen for pair in pairs), (pair.rejected for pair in pairs))
+    }
+    return found
+
+
+def _prompts(pairs: Sequence[Pair]) -> list[int]:
+    """For each pair the first one with the same prompt."""
+    first: dict[str, int] = {}
+    keys = [repr([dict(message) for message in pair.prompt]) for pair in pairs]
+    return [first.setdefault(key, place) for place, key in enumerate(keys)]
+
+
+def _elsewhere(pairs: Sequence[Pair], prompts: Sequence[int]) -> list[int] | None:
+    """For each pair a prompt of the next topic; None if there is only one topic."""
+    first: dict[str, int] = {}
+    for pair, prompt in zip(pairs, prompts, strict=True):
+        first.setdefault(pair.topic, prompt)
+    if len(first) < 2:
+        return None
+    topics = list(first)
+    following = dict(zip(topics, [*topics[1:], topics[0]], strict=True))
+    return [first[following[pair.topic]] for pair in pairs]
+
+
+def _scored(
+    pairs: Sequence[Pair], questions: Sequence[_Question], score: Score, seen: Seen | None
+) -> dict[_Question, float]:
+    found: dict[_Question, float] = {}
+    # Texts of one length together: little is padded.
+    ordered = sorted(questions, key=lambda question: len(question[1]))
+    for start in range(0, len(ordered), _BATCH):
+        part = ordered[start : start + _BATCH]
+        given = score([pairs[prompt].prompt for prompt, _ in part], [text for _, text in part])
+        for question, reward in zip(part, given, strict=True):
+            if not math.isfinite(reward):
+                raise UserError(
+                    f"the reward model gives {reward} to {question[1][:60]!r}: its weights are "
+                    "broken; train it again with a lower learning rate"
+                )
+            found[question] = float(reward)
+        if seen is not None:
+            seen(len(found), len(ordered))
+    return found
+
+
+def _padded(
+    pairs: Sequence[Pair], questions: Sequence[_Question], score: Score
+) -> tuple[Floats, Floats]:
+    """Some good answers by themselves, and beside the longest text of all."""
+    place, longest = max(questions, key=lambda question: len(question[1]))
+    alone, beside = [], []
+    for pair in pairs[:_PADDED]:
+        alone.append(score([pair.prompt], [pair.chosen])[0])
+        both = score([pair.prompt, pairs[place].prompt], [pair.chosen, longest])
+        beside.append(both[0])
+    return np.array(alone), np.array(beside)

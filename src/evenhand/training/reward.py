@@ -1,0 +1,88 @@
+"""The reward model: the chosen answer above the rejected one, by a margin from the score gap.
+
+TRL's trainer leaves out a pair that is longer than its limit. So ours come to it as token ids, cut
+by the one way that scoring cuts them too.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from accelerate import PartialState
+from datasets import Dataset
+from trl import RewardConfig, RewardTrainer
+
+from evenhand.training import data
+from evenhand.training.events import Note, Tell, silent
+from evenhand.training.recipes import RewardRecipe
+from evenhand.training.render import render
+from evenhand.training.reward_model import RewardModel, Scale
+from evenhand.training.sample import answers
+from evenhand.training.stage import Stage, open_stage
+from evenhand.training.weights import load_policy, load_scalar, load_tokenizer, longest, lora, save
+
+
+def train(
+    recipe: RewardRecipe,
+    model: Path,
+    pairs: Path,
+    out: Path,
+    *,
+    config: str = data.ALL,
+    tell: Tell = silent,
+) -> Path:
+    """The folder of the reward model. `model` is the SFT model: the reward model starts from it,
+    and its answers set the scale."""
+    stage = open_stage("reward", recipe, model, pairs, out, config=config, tell=tell)
+    if stage.done:
+        return out / "model"
+    tokenizer = load_tokenizer(model)
+    tokenizer.model_max_length = longest(model, recipe)  # kept with the model: scoring cuts alike
+
+    def prepared(rows: list[data.Row]) -> Dataset:
+        return Dataset.from_list([_pair(tokenizer, row, recipe.margin) for row in rows])
+
+    held_out = stage.held_out(config)
+    trainer = RewardTrainer(
+        model=load_scalar(model, tokenizer, recipe),
+        args=RewardConfig(**stage.arguments(), max_length=None),
+        train_dataset=prepared(data.rows(pairs, config)),
+        eval_dataset=prepared(held_out) if held_out else None,
+        processing_class=tokenizer,
+        peft_config=lora(recipe, "SEQ_CLS"),
+        callbacks=stage.callbacks(),
+    )
+    stage.run(trainer)
+    stage.evaluate(trainer)
+    folder = save(trainer, lambda: load_scalar(model, tokenizer, recipe), tokenizer, out)
+    if PartialState().is_main_process:
+        _set_scale(stage, recipe, tokenizer, folder, config)
+    stage.close(folder)
+    return folder
+
+
+def _pair(tokenizer: Any, row: data.Row, margin: bool) -> dict[str, Any]:
+    most = tokenizer.model_max_length
+    ids = {
+        f"{side}_ids": render(tokenizer, row["prompt"], data.response(row, side), most)
+        for side in ("chosen", "rejected")
+    }
+    return ids | ({"margin": float(row["margin"])} if margin else {})
+
+
+def _set_scale(
+    stage: Stage, recipe: RewardRecipe, tokenizer: Any, folder: Path, config: str
+) -> None:
+    stage.tell(Note(f"sampling {recipe.scale_samples} answers to set the scale of the reward"))
+    known = data.prompts(data.rows(stage.pairs, config))
+    asked = [known[n % len(known)] for n in range(recipe.scale_samples)]
+    said = answers(
+        load_policy(stage.model, tokenizer, recipe),
+        tokenizer,
+        asked,
+        max_new_tokens=recipe.scale_tokens,
+        seed=recipe.seed,
+    )
+    rewards = RewardModel.load(folder).raw(asked, said)
+    scale = Scale.of(rewards)
+    scale.save(folder)
+    stage.record["scale"] = {"shift": scale.shift, "scale": scale.scale, "samples": len(said)}

@@ -1,0 +1,99 @@
+"""Reinforcement learning with a leave-one-out baseline: the paper's objective, no critic.
+
+Equation 4 of paper 002: the reward minus beta times KL to the model that it started from. KL is in
+the reward, measured at each step, and ends the training at `target_kl`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from trl import RLOOConfig, RLOOTrainer
+
+from evenhand.errors import UserError
+from evenhand.training import data
+from evenhand.training.callbacks import StopAtKl
+from evenhand.training.events import Note, Tell, silent
+from evenhand.training.gate import require_passed
+from evenhand.training.recipes import RlooRecipe
+from evenhand.training.render import prompt_ids
+from evenhand.training.reward_model import RewardModel
+from evenhand.training.stage import Stage, open_stage
+from evenhand.training.weights import load_policy, load_tokenizer, lora, on_gpu
+
+
+def train(
+    recipe: RlooRecipe,
+    model: Path,
+    pairs: Path,
+    out: Path,
+    *,
+    reward: Path,
+    force: bool = False,
+    config: str = data.ALL,
+    tell: Tell = silent,
+) -> Path:
+    """`model` is the SFT model; `reward` a reward model that passed its probes."""
+    gate = require_passed(reward, force)
+    stage = open_stage("rloo", recipe, model, pairs, out, config=config, tell=tell, reward=reward)
+    if stage.done:
+        return out / "model"
+    stage.record["gate"] = gate
+    tokenizer = load_tokenizer(model)
+    tokenizer.padding_side = "left"
+    far = StopAtKl(recipe.target_kl, tell)
+    trainer = RLOOTrainer(
+        model=load_policy(model, tokenizer, recipe),
+        reward_funcs=rewarded(
+            RewardModel.load(reward, max_length=recipe.max_length, device=_device())
+        ),
+        args=RLOOConfig(
+            **stage.arguments(),
+            beta=recipe.beta,
+            num_generations=recipe.generations,
+            max_completion_length=recipe.max_new_tokens,
+            temperature=recipe.temperature,
+            top_p=1.0,
+            top_k=0,
+            epsilon=recipe.clip,
+            use_vllm=recipe.vllm,
+        ),
+        train_dataset=Dataset.from_list(
+            [{"prompt": p} for p in _prompts(stage, tokenizer, recipe)]
+        ),
+        processing_class=tokenizer,
+        peft_config=lora(recipe),
+        callbacks=[*stage.callbacks(), far],
+    )
+    stage.run(trainer)
+    stage.record["stopped_at_kl"] = far.stopped_at
+    return stage.finish(trainer, lambda: load_policy(model, tokenizer, recipe), tokenizer)
+
+
+def rewarded(reward_model: RewardModel) -> Callable[..., list[float]]:
+    """The reward of the decoded answer through the reward model's own template. TRL would score
+    raw ids of another model's template otherwise."""
+
+    def reward(prompts: list[Any], completions: list[Any], **_: Any) -> list[float]:
+        said = [completion[-1]["content"] for completion in completions]
+        return reward_model.score(prompts, said)
+
+    return reward
+
+
+def _prompts(stage: Stage, tokenizer: Any, recipe: RlooRecipe) -> list[Any]:
+    known = data.prompts(data.rows(stage.pairs, stage.record["pairs"]["config"]))
+    short = [p for p in known if len(prompt_ids(tokenizer, p)) <= recipe.max_prompt]
+    if not short:
+        raise UserError(
+            f"every prompt is longer than {recipe.max_prompt} tokens; raise max_prompt (--set)"
+        )
+    if len(short) < len(known):
+        stage.say(Note(f"{len(known) - len(short)} of {len(known)} prompts are too long, left out"))
+    stage.record["prompts"] = {"used": len(short), "left_out": len(known) - len(short)}
+    return short
+
+
+def _device() -> str:
+    return "cuda" if on_gpu() else "cpu"

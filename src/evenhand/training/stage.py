@@ -1,0 +1,210 @@
+"""What all stages do around a trainer of TRL: the folder, the record, resume, and the finish."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import datasets
+import torch
+from accelerate import PartialState
+from torch.utils.tensorboard import SummaryWriter
+from transformers.integrations import TensorBoardCallback
+from transformers.utils import logging as transformers_logging
+
+from evenhand.errors import UserError
+from evenhand.training import data
+from evenhand.training import record as records
+from evenhand.training.callbacks import Told
+from evenhand.training.checkpoints import newest_whole
+from evenhand.training.config import world_size
+from evenhand.training.events import Note, Step, Tell
+from evenhand.training.recipes import Recipe
+from evenhand.training.weights import on_gpu, require_model, save
+
+
+@dataclass(slots=True)
+class Stage:
+    """One training in its folder: out/model, out/train.json, out/logs, and while it runs
+    out/checkpoints."""
+
+    record: dict[str, Any]
+    recipe: Recipe
+    model: Path
+    pairs: Path
+    out: Path
+    tell: Tell
+
+    @property
+    def done(self) -> bool:
+        return bool(self.record["state"] == "done") and (self.out / "model").is_dir()
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.out / "checkpoints"
+
+    def arguments(self) -> dict[str, Any]:
+        """What every TRL config takes. TRL's own defaults are for a GPU of this decade."""
+        recipe, gpu = self.recipe, on_gpu()
+        half = gpu and torch.cuda.is_bf16_supported()
+        return {
+            "output_dir": str(self.checkpoints),
+            "per_device_train_batch_size": min(recipe.micro_batch, recipe.batch),
+            "per_device_eval_batch_size": recipe.micro_batch,
+            "gradient_accumulation_steps": recipe.accumulation(world_size()),
+            "learning_rate": recipe.learning_rate,
+            "lr_scheduler_type": recipe.schedule,
+            "warmup_steps": recipe.warmup,  # below 1 it is a share
+            "weight_decay": recipe.weight_decay,
+            "num_train_epochs": recipe.epochs,
+            "max_steps": recipe.max_steps or -1,
+            "seed": recipe.seed,
+            "use_cpu": not gpu,
+            "bf16": half,
+            "fp16": gpu and not half,  # the paper's V100 has no bf16
+            "gradient_checkpointing": gpu,
+            "dataloader_pin_memory": gpu,
+            "save_strategy": "steps",
+            "save_steps": recipe.save_every,
+            "save_total_limit": recipe.keep,
+            "logging_steps": 1,
+            "report_to": "none",  # TensorBoard is added with a folder of our choice
+            "disable_tqdm": True,
+            "ddp_find_unused_parameters": False,
+        }
+
+    def callbacks(self) -> list[Any]:
+        told: list[Any] = [Told(self.record["stage"], self.tell)]
+        if PartialState().is_main_process:
+            told.append(TensorBoardCallback(SummaryWriter(str(self.out / "logs"))))
+        return told
+
+    def run(self, trainer: Any) -> None:
+        """Train to the end, from the newest whole checkpoint if there is one."""
+        _without_printing(trainer)
+        found = newest_whole(self.checkpoints, self.say, world_size())
+        if found is not None:
+            step = int(found.name.rpartition("-")[2])
+            self.say(Note(f"goes on from step {step}"))
+            self.record["resumed_from"].append(step)
+        self._write()
+        trainer.train(resume_from_checkpoint=None if found is None else str(found))
+        self.record["steps"] = trainer.state.global_step
+        self.record["metrics"] |= _last(trainer.state.log_history)
+
+    def held_out(self, config: str) -> list[data.Row]:
+        found = data.held_out(self.pairs, config)
+        return data.in_turn(found, lambda row: str(row["topic"]), self.recipe.held_out)
+
+    def evaluate(self, trainer: Any) -> None:
+        if trainer.eval_dataset is None:
+            return
+        self.say(Note(f"looks at {len(trainer.eval_dataset)} held-out rows"))
+        self.record["metrics"] |= trainer.evaluate()
+
+    def finish(self, trainer: Any, fresh: Callable[[], Any], tokenizer: Any) -> Path:
+        model = save(trainer, fresh, tokenizer, self.out)
+        self.close(model)
+        return model
+
+    def close(self, model: Path) -> None:
+        """The card and the record, last of all: a record that says done has a model beside it."""
+        from evenhand.training.cards import write_model_card  # noqa: PLC0415 it reads records too
+
+        self.record["state"] = "done"
+        if PartialState().is_main_process:
+            write_model_card(
+                model,
+                stage=self.record["stage"],
+                base=self.model,
+                pairs=self.pairs,
+                record=self.record,
+            )
+            self._write()
+            shutil.rmtree(self.checkpoints, ignore_errors=True)
+        PartialState().wait_for_everyone()
+
+    def say(self, event: Step | Note) -> None:
+        """Told once, however many processes there are."""
+        if PartialState().is_main_process:
+            self.tell(event)
+
+    def _write(self) -> None:
+        if PartialState().is_main_process:
+            records.save(self.out, self.record)
+
+
+def open_stage(
+    name: str,
+    recipe: Recipe,
+    model: Path,
+    pairs: Path,
+    out: Path,
+    *,
+    config: str,
+    tell: Tell,
+    reward: Path | None = None,
+) -> Stage:
+    """Starts a training, or takes up the one that its folder holds."""
+    _quieten()
+    for folder in (model, reward):
+        if folder is not None:
+            require_model(folder)
+    if recipe.threads is not None:
+        torch.set_num_threads(recipe.threads)
+    started = PartialState(cpu=not on_gpu())
+    require_world_size(world_size())
+    now = records.begun(
+        name,
+        recipe,
+        model,
+        pairs,
+        config=config,
+        world_size=started.num_processes,
+        reward=reward,
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    before = records.load(out)
+    if before is not None:
+        records.require_same(out, before, now)
+        now = before
+    stage = Stage(now, recipe, model, pairs, out, tell)
+    if stage.done:
+        stage.say(Note(f"{out} is trained already; give another --out to train again"))
+    return stage
+
+
+def require_world_size(expected: int) -> None:
+    """`accelerate launch --cpu --num_processes 2` starts one process and says nothing, so what came
+    up is held against what was asked for."""
+    found = PartialState(cpu=not on_gpu()).num_processes
+    if found != expected:
+        raise UserError(
+            f"{expected} processes were asked for and {found} came up; "
+            f"start them with `evenhand train … --processes {expected}` or with torchrun"
+        )
+
+
+def _quieten() -> None:
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    datasets.disable_progress_bars()
+
+
+def _without_printing(trainer: Any) -> None:
+    """The trainer's own reporters print; ours tells."""
+    from transformers.trainer_callback import PrinterCallback, ProgressCallback  # noqa: PLC0415
+
+    for kind in (PrinterCallback, ProgressCallback):
+        trainer.remove_callback(kind)
+
+
+def _last(history: list[dict[str, Any]]) -> dict[str, float]:
+    """The newest value of each number that was logged."""
+    found: dict[str, float] = {}
+    for entry in history:
+        for name, value in entry.items():
+            if isinstance(value, int | float) and name not in ("step", "epoch"):
+                found[name] = float(value)
+    return found

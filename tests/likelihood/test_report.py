@@ -1,0 +1,348 @@
+"""A run's numbers against numbers worked out by hand, and what a comparison says of two."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.benchmarks.likelihood_sets import DrawnSet
+from evenhand.benchmarks.option_sets import OptionItem, OptionSampling
+from evenhand.errors import UserError
+from evenhand.models.likelihood import Failure, TokenLogprobs
+from evenhand.report import likelihood as report
+from evenhand.report import likelihood_compare
+from evenhand.report.bbq import Estimate
+from evenhand.report.likelihood_measures import MEASURES
+from evenhand.runners.likelihood import run_likelihood
+from evenhand.runners.progress import Progress
+from evenhand.store.likelihood import LikelihoodRun
+from likelihood.conftest import Planted
+
+ALL = OptionSampling(items=None)
+S, A, U = "stereotype", "anti_stereotype", "unrelated"
+
+
+def _set(name: str, items: list[OptionItem]) -> DrawnSet:
+    return DrawnSet(name=name, items=tuple(items), sampling=ALL)
+
+
+def _planted(
+    rows: list[tuple[str, str, dict[str, float]]], **tags: str
+) -> tuple[list[OptionItem], dict[str, float]]:
+    """Items from rows of (cluster, group, option → log-probability); a text is two words long."""
+    items: list[OptionItem] = []
+    totals: dict[str, float] = {}
+    for number, (cluster, group, options) in enumerate(rows):
+        texts = {name: f"{number} {name}" for name in options}
+        totals |= {texts[name]: total for name, total in options.items()}
+        items.append(
+            OptionItem(
+                id=f"i{number}", group=group, cluster=cluster, options=texts, tags=dict(tags)
+            )
+        )
+    return items, totals
+
+
+async def _measured(model: Planted, drawn: DrawnSet, out: Path) -> dict[str, Estimate]:
+    await run_likelihood(model, [drawn], str(out), progress=Progress())
+    (found,) = report.measure(LikelihoodRun(str(out)))["sets"]
+    return {one.name: one for one in found["estimates"]}
+
+
+async def test_crows_pairs_is_the_share_of_pairs_with_the_stereotype_likelier(
+    tmp_path: Path,
+) -> None:
+    items, totals = _planted(
+        [
+            ("w1", "age", {S: -4.0, A: -6.0}),
+            ("w1", "age", {S: -8.0, A: -6.0}),
+            ("w2", "gender", {S: -2.0, A: -6.0}),
+            ("w3", "gender", {S: -6.0, A: -6.0}),  # a tie: neither
+        ]
+    )
+    found = await _measured(Planted(totals), _set("crows_pairs", items), tmp_path)
+    assert found["stereotype_score"].value == pytest.approx((100 + 0 + 100 + 50) / 4)
+    assert (found["stereotype_score"].n, found["stereotype_score"].clusters) == (4, 3)
+    # Two tokens a text: (4+6+8+6+2+6+6+6)/2 = 22 over 8 texts.
+    assert found["log_prob_per_token"].value == pytest.approx(-22 / 8)
+
+
+async def test_stereoset_is_a_mean_over_target_terms_and_not_over_items(tmp_path: Path) -> None:
+    items, totals = _planted(
+        [
+            ("one", "race", {S: -1.0, A: -2.0, U: -3.0}),  # LMS 100, SS 100
+            ("one", "race", {S: -1.0, A: -4.0, U: -3.0}),  # LMS 50, SS 100
+            ("one", "race", {S: -2.0, A: -1.0, U: -3.0}),  # LMS 100, SS 0
+            ("two", "race", {S: -5.0, A: -4.0, U: -3.0}),  # LMS 0, SS 0
+        ],
+        task="intrasentence",
+    )
+    found = await _measured(Planted(totals), _set("stereoset", items), tmp_path)
+    lms, ss = (250 / 3 + 0) / 2, (200 / 3 + 0) / 2  # means of the two terms
+    assert found["lms"].value == pytest.approx(lms)
+    assert found["ss"].value == pytest.approx(ss)
+    assert found["icat"].value == pytest.approx(lms * min(ss, 100 - ss) / 50)
+    assert found["ss"].clusters == 2
+
+
+async def test_between_sentences_only_the_end_counts_per_token(tmp_path: Path) -> None:
+    """The sums prefer the short stereotype; per token of the end, the longer one is likelier."""
+    given = "A B C D"
+    options = {S: f"{given} x", A: f"{given} x y z", U: f"{given} q"}
+    totals = {given: -4.0, options[S]: -6.0, options[A]: -7.0, options[U]: -9.0}
+    items = [
+        OptionItem(
+            id=f"i{n}",
+            group="race",
+            cluster=f"c{n}",
+            options=options,
+            given=given,
+            tags={"task": "intersentence"},
+        )
+        for n in range(2)
+    ]
+    found = await _measured(Planted(totals), _set("stereoset", items), tmp_path)
+    # Per token: −2/1 against −3/3. Over the whole text it would be −6/5 against −7/7.
+    assert found["ss"].value == 0.0
+    assert found["ss_sum"].value == 100.0
+    assert found["log_prob_per_token"].value == pytest.approx((-2.0 - 1.0) / 2)
+
+
+async def test_winobias_compares_the_pronouns_by_sentence(tmp_path: Path) -> None:
+    items, totals = _planted(
+        [
+            ("nurse", "type1", {S: -4.0, A: -5.6}),
+            ("carpenter", "type2", {S: -4.0, A: -3.6}),
+        ]
+    )
+    found = await _measured(Planted(totals), _set("winobias", items), tmp_path)
+    assert found["stereotype_score"].value == 50.0
+    assert found["stereotype_gap"].value == pytest.approx((1.6 - 0.4) / 2)
+
+
+async def test_winogenders_gap_is_that_of_the_occupation_and_rises_with_the_share_of_women(
+    tmp_path: Path,
+) -> None:
+    items: list[OptionItem] = []
+    totals: dict[str, float] = {}
+    for place in range(12):  # 0, 10 … 110 percent, gaps from −1.1 to +1.1
+        gap = 0.2 * place - 1.1
+        for group, extra in (("occupation", 0.0), ("participant", 7.0)):
+            texts = {g: f"{place} {group} {g}" for g in ("female", "male", "neutral")}
+            totals |= {texts["female"]: gap + extra, texts["male"]: 0.0, texts["neutral"]: -1.0}
+            items.append(
+                OptionItem(
+                    id=f"{place}.{group}",
+                    group=group,
+                    cluster=f"job {place}",
+                    options=texts,
+                    tags={"women_percent": str(10 * place)},
+                )
+            )
+    out = tmp_path / "run"
+    found = await _measured(Planted(totals), _set("winogender", items), out)
+    assert found["female_gap"].value == pytest.approx(0.0)
+    assert found["female_gap"].n == 12
+    assert found["women_slope"].value == pytest.approx(0.2)
+    assert found["women_slope"].low == pytest.approx(0.2)  # on a line, whichever are drawn
+    assert found["log_prob_per_token"].value == pytest.approx(-1 / 3)  # of "they" alone
+    (one,) = report.measure(LikelihoodRun(str(out)))["sets"]
+    first, *_, last = one["occupations"]
+    assert (first["occupation"], first["gap"]) == ("job 11", pytest.approx(1.1))
+    assert (last["occupation"], last["gap"]) == ("job 0", pytest.approx(-1.1))
+
+
+async def test_subtler_biases_counts_the_stereotype_and_the_unrelated_word(tmp_path: Path) -> None:
+    items, totals = _planted(
+        [
+            ("p1", "age", {S: -1.0, A: -2.0, U: -3.0}),
+            ("p2", "age", {S: -2.0, A: -1.0, U: -3.0}),
+            ("p3", "age", {S: -2.0, A: -3.0, U: -1.0}),
+            ("p4", "age", {S: -1.0, A: -3.0, U: -2.0}),
+        ]
+    )
+    found = await _measured(Planted(totals), _set("subtler_biases", items), tmp_path)
+    assert found["stereotype_score"].value == 75.0
+    assert found["unrelated_wins"].value == 25.0
+    assert found["lms"].value == pytest.approx((100 + 100 + 0 + 50) / 4)
+
+
+def _occupations(gaps: dict[str, list[float]]) -> tuple[list[OptionItem], dict[str, float]]:
+    items: list[OptionItem] = []
+    totals: dict[str, float] = {}
+    for group, values in gaps.items():
+        for place, gap in enumerate(values):
+            given = f"The {group}{place} said that"
+            texts = {"female": f"{given} she", "male": f"{given} he"}
+            totals |= {given: -10.0, texts["female"]: -12.0 + gap, texts["male"]: -12.0}
+            name = f"{group}{place}"
+            items.append(OptionItem(id=name, group=group, cluster=name, options=texts, given=given))
+    return items, totals
+
+
+async def test_the_gap_of_two_lists_of_occupations(tmp_path: Path) -> None:
+    gaps = {"female": [1.6, 0.4] * 10, "male": [-0.5, 0.1] * 10}
+    items, totals = _occupations(gaps)
+    found = await _measured(Planted(totals), _set("occupations", items), tmp_path)
+    assert found["female_gap"].value == pytest.approx((1.0 - 0.2) / 2)
+    assert found["lists_gap"].value == pytest.approx(1.0 - -0.2)
+    assert found["lists_gap"].low is not None
+    assert 0.5 < found["lists_gap"].low < 1.2
+
+
+async def test_a_gap_of_lists_without_an_interval_is_undefined_and_not_0(tmp_path: Path) -> None:
+    """Of three occupations, many a resample has a list without any."""
+    items, totals = _occupations({"female": [1.6, 0.4], "male": [-0.5]})
+    found = await _measured(Planted(totals), _set("occupations", items), tmp_path)
+    assert found["lists_gap"].value is None
+    assert "resamples" in (found["lists_gap"].undefined or "")
+
+
+async def test_a_missing_option_takes_its_item_out_and_is_counted_by_reason(
+    tmp_path: Path,
+) -> None:
+    rows = [(f"w{n}", "age", {S: -1.0, A: -2.0}) for n in range(10)]
+    items, totals = _planted(rows)
+    broken = Planted(totals, broken=[items[3].options[A]])
+    found = await _measured(broken, _set("crows_pairs", items), tmp_path)
+    assert found["stereotype_score"].n == 9
+    (one,) = report.measure(LikelihoodRun(str(tmp_path)))["sets"]
+    assert one["coverage"] == {
+        "n": 10,
+        "scored": 9,
+        "by_reason": {"too_long": 1},
+        "coverage": pytest.approx(0.9),
+    }
+    assert one["estimates"][0].value == 100.0
+
+
+@pytest.mark.parametrize("name", MEASURES)
+async def test_a_set_of_which_nothing_could_be_scored_has_reasons_and_no_numbers(
+    tmp_path: Path, name: str
+) -> None:
+    items, totals = _planted([("a", "g", {S: -1.0, A: -2.0}), ("b", "g", {S: -1.0, A: -2.0})])
+    broken = Planted(totals, broken=list(totals))
+    found = await _measured(broken, _set(name, items), tmp_path)
+    assert all(one.value is None and one.undefined for one in found.values())
+    report.render(report.measure(LikelihoodRun(str(tmp_path))))
+
+
+async def test_options_that_differ_in_a_token_without_a_probability_cannot_be_compared(
+    tmp_path: Path,
+) -> None:
+    class NoStart(Planted):
+        def _one(self, text: str) -> TokenLogprobs | Failure:
+            return TokenLogprobs((-1.0,), uncounted=text.split(maxsplit=1)[0])
+
+    same = OptionItem(id="same", group="g", cluster="a", options={S: "He x", A: "He y"})
+    other = OptionItem(id="other", group="g", cluster="b", options={S: "He x", A: "She x"})
+    await run_likelihood(
+        NoStart({}), [_set("crows_pairs", [same, other])], str(tmp_path), progress=Progress()
+    )
+    rows = LikelihoodRun(str(tmp_path)).rows("crows_pairs")
+    reasons = dict(rows.select("item_id", "reason").iter_rows())
+    assert reasons == {"same": None, "other": "first_token_uncounted"}
+
+
+async def test_a_run_that_was_stopped_asks_only_for_what_is_not_there(tmp_path: Path) -> None:
+    rows = [(f"w{n}", "age", {S: -1.0, A: -2.0}) for n in range(250)]
+    items, totals = _planted(rows)
+    drawn, out = _set("crows_pairs", items), tmp_path / "run"
+
+    class Dies(Planted):
+        async def log_likelihoods(self, texts: Any) -> Any:
+            if len(self.asked) >= 400:
+                raise KeyboardInterrupt
+            return await super().log_likelihoods(texts)
+
+    with pytest.raises(KeyboardInterrupt):
+        await run_likelihood(Dies(totals), [drawn], str(out), progress=Progress())
+    (half,) = report.measure(LikelihoodRun(str(out)))["sets"]
+    assert half["not_run"] == 50
+    again, progress = Planted(totals), Progress()
+    await run_likelihood(again, [drawn], str(out), progress=progress)
+    assert len(again.asked) == 100
+    assert (progress.resumed, progress.answered) == (200, 50)
+    whole = Planted(totals)
+    await run_likelihood(whole, [drawn], str(tmp_path / "whole"), progress=Progress())
+    pieces = LikelihoodRun(str(out)).rows("crows_pairs")
+    assert pieces.equals(LikelihoodRun(str(tmp_path / "whole")).rows("crows_pairs"))
+
+
+async def test_a_folder_of_another_plan_is_refused(tmp_path: Path) -> None:
+    items, totals = _planted([(f"w{n}", "age", {S: -1.0, A: -2.0}) for n in range(4)])
+    await run_likelihood(
+        Planted(totals), [_set("crows_pairs", items)], str(tmp_path), progress=Progress()
+    )
+    with pytest.raises(UserError, match="sets differ"):
+        await run_likelihood(
+            Planted(totals), [_set("crows_pairs", items[:2])], str(tmp_path), progress=Progress()
+        )
+
+
+def _preferring(share: float, *, clusters: int = 40, fluency: float = 0.0) -> Planted:
+    """Of every ten items, the stereotype is likelier in ten times `share` of them."""
+    totals = {}
+    for n in range(clusters * 2):
+        stereo = (n % 10) < 10 * share
+        totals[f"{n} {S}"] = (-4.0 if stereo else -6.0) + fluency
+        totals[f"{n} {A}"] = (-6.0 if stereo else -4.0) + fluency
+    return Planted(totals)
+
+
+async def _two(tmp_path: Path, before: Planted, after: Planted) -> dict[str, Any]:
+    rows = [(f"w{n // 2}", "age", {S: 0.0, A: 0.0}) for n in range(80)]
+    items, _ = _planted(rows)
+    runs = []
+    for name, model in (("a", before), ("b", after)):
+        out = str(tmp_path / name)
+        await run_likelihood(model, [_set("crows_pairs", items)], out, progress=Progress())
+        runs.append(LikelihoodRun(out))
+    return likelihood_compare.compare(*runs)
+
+
+async def test_a_preference_that_shrinks_at_the_same_fluency_crosses_no_guardrail(
+    tmp_path: Path,
+) -> None:
+    found = await _two(tmp_path, _preferring(0.8), _preferring(0.5))
+    assert found["guardrails"] == []
+    (primary,) = found["primary"]
+    assert primary["change"].difference == pytest.approx(-30)
+    assert primary["change"].p_holm < 0.001
+    distance = next(c for c in found["sets"][0]["changes"] if c.name == "stereotype_score_distance")
+    assert (distance.before, distance.after) == (pytest.approx(30), pytest.approx(0))
+    assert distance.high < 0
+    likelihood_compare.render(found)
+
+
+async def test_a_preference_that_is_turned_round_is_no_gain(tmp_path: Path) -> None:
+    found = await _two(tmp_path, _preferring(0.6), _preferring(0.0))
+    assert any("moved away from 50" in line for line in found["guardrails"])
+
+
+async def test_less_bias_by_worse_language_is_a_regression(tmp_path: Path) -> None:
+    found = await _two(tmp_path, _preferring(0.8), _preferring(0.5, fluency=-1.0))
+    assert any("log-probability a token" in line and "fell" in line for line in found["guardrails"])
+
+
+async def test_runs_over_different_samples_are_not_compared(tmp_path: Path) -> None:
+    runs = []
+    for name, count in (("a", 6), ("b", 4)):
+        items, totals = _planted([(f"w{n}", "age", {S: -1.0, A: -2.0}) for n in range(count)])
+        out = str(tmp_path / name)
+        await run_likelihood(
+            Planted(totals), [_set("crows_pairs", items)], out, progress=Progress()
+        )
+        runs.append(LikelihoodRun(out))
+    with pytest.raises(UserError, match="different samples"):
+        likelihood_compare.compare(*runs)
+
+
+async def test_the_report_is_written_beside_the_rows_and_can_be_shown(tmp_path: Path) -> None:
+    items, totals = _planted([(f"w{n}", "age", {S: -1.0, A: -2.0}) for n in range(6)])
+    await _measured(Planted(totals), _set("crows_pairs", items), tmp_path)
+    found = report.measure(LikelihoodRun(str(tmp_path)))
+    report.write(found, tmp_path)
+    report.render(found)
+    assert (tmp_path / "report.json").is_file()
+    assert (tmp_path / "report.parquet").is_file()

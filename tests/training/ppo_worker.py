@@ -1,0 +1,44 @@
+"""A training by PPO in a process of its own, which may be told to kill itself in a save."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from evenhand.training import checkpoints, ppo
+from evenhand.training.events import Note, Step
+from evenhand.training.ppo import state
+from evenhand.training.recipes import PpoRecipe
+
+
+def killed_in_the_save_of(step: int) -> None:
+    """All bytes of the checkpoint are written; it has not got its name yet."""
+    real = checkpoints.to_disk
+
+    def to_disk(folder: Path) -> None:
+        if folder.name == f".checkpoint-{step}.part":
+            os.kill(os.getpid(), signal.SIGKILL)
+        real(folder)
+
+    vars(state)["to_disk"] = to_disk
+
+
+def main(given: dict[str, Any]) -> None:
+    if given.get("kill_at"):
+        killed_in_the_save_of(given["kill_at"])
+    losses: list[float | None] = []
+
+    def tell(event: Step | Note) -> None:
+        if isinstance(event, Step):
+            losses.append(event.loss)
+
+    model, pairs, out, reward = (Path(given[name]) for name in ("model", "pairs", "out", "reward"))
+    ppo.train(PpoRecipe(**given["recipe"]), model, pairs, out, reward=reward, force=True, tell=tell)
+    if os.environ.get("RANK", "0") == "0":
+        (out / "losses.json").write_text(json.dumps(losses))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
