@@ -54,7 +54,7 @@ debates() {
 }
 
 bbq() { # NAME: the weights of that name, served as 16 bits
-  step "bbq $1: to GGUF" "$out/$1.gguf" \
+  [ -e "$out/$1.gguf" ] ||
     evenhand train to-gguf "$(weights "$1")" --like smollm2 --out "$out/$1.gguf"
   serve "$out/$1.gguf"
   worth_a_look evenhand measure bbq --per-category 4 --in-flight 8 --seed 1 --reply-tokens 128 \
