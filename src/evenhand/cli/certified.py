@@ -78,6 +78,8 @@ def _judge_within(described: dict[str, Any]) -> str | None:
 
 def _refusal(judge: _Judge, found: Found, settings: Config) -> str:
     run = "Run:"
+    if found.certificate is not None:
+        run = "Give the role to another model under [cast] in the config, or audit this one again:"
     if settings.judges is None:
         run = 'Write certificates = "certificates" under [judges] in the config file, then run:'
     # The command has a line of its own, to be copied whole.

@@ -55,7 +55,7 @@ def write_model_card(
     """`out` is the model's folder. What probes and measurements it holds goes into the card."""
     about = {
         "stage": stage,
-        "base": _name(base),
+        "base": name_of(base),
         "license": _license_of(base),
         "pairs": _pairs(pairs),
         "probes": _probes_of(record.get("reward_model")),
@@ -104,7 +104,7 @@ def rewrite(out: Path) -> None:
     (out / CARD).write_text("\n\n".join(part for part in parts if part) + "\n")
 
 
-def _name(folder: Path) -> str:
+def name_of(folder: Path) -> str:
     """Runs keep their model in a folder `model`; the run's name says more."""
     return folder.parent.name if folder.name == "model" else folder.name
 
@@ -113,7 +113,7 @@ def _public(value: Any) -> Any:
     """A card is for others: it names folders, and not where they lie on this machine."""
     if isinstance(value, Mapping):
         return {key: _public(inner) for key, inner in value.items()} | (
-            {"folder": _name(Path(value["folder"]))} if "folder" in value else {}
+            {"folder": name_of(Path(value["folder"]))} if "folder" in value else {}
         )
     return value
 

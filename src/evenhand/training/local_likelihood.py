@@ -16,6 +16,7 @@ from typing import Any
 
 from evenhand.errors import UserError
 from evenhand.models.likelihood import Failure, TokenLogprobs
+from evenhand.training.cards import name_of
 from evenhand.training.config import prepare
 
 _AT_ONCE = 1_024  # ours: tokens of a batch; a vocabulary of 50,000 makes 200 MB of logits of them
@@ -39,7 +40,7 @@ class LocalLikelihood:
 
     @property
     def name(self) -> str:
-        return self._folder.resolve().name
+        return name_of(self._folder.resolve())
 
     def describe(self) -> dict[str, Any]:
         loaded = self._loaded
