@@ -132,7 +132,13 @@ def test_measurements_before_and_after_come_first_with_the_guardrails_on_top(
     tmp_path: Path, model: Path, base: Path, toy_pairs: Path
 ) -> None:
     _write(model, "ppo", base, toy_pairs)
-    bbq = {"guardrails": ["accuracy fell: -0.100"], "primary": [CHANGE], "before": {"run": "a"}}
+    empty = {**CHANGE, "difference": None, "n": 0}
+    bbq = {
+        "guardrails": ["accuracy fell: -0.100"],
+        "primary": [CHANGE],
+        "before": {"run": "a"},
+        "categories": [{"category": "Age", "s_amb": CHANGE}, {"category": "SES", "s_amb": empty}],
+    }
     likelihood = {
         "guardrails": [],
         "sets": [{"set": "crows_pairs", "changes": [{**CHANGE, "name": "stereotype"}]}],
@@ -144,9 +150,11 @@ def test_measurements_before_and_after_come_first_with_the_guardrails_on_top(
         (tmp_path / f"{name}.json").write_text(json.dumps(found))
         cards.add_results(model, tmp_path / f"{name}.json")
     text = (model / "README.md").read_text()
-    row = "0.200 | 0.125 | -0.075 | -0.100 to -0.050 | <0.001 | 600 |"
+    row = "0.200 | 0.125 | -0.075 | -0.100 to -0.050 | <0.001 (Holm) | 600 |"
     assert f"| s_amb | {row}" in text
     assert f"| crows_pairs, stereotype | {row}" in text
+    assert f"| Age, s_amb | {row}" in text
+    assert "SES" not in text, "nothing was compared there"
     assert "| stereoset, s_amb | | | undefined: 0 rows | | | |" in text
     assert text.index("guardrail crossed**: accuracy fell") < text.index("| s_amb |")
     assert text.index("| s_amb |") < text.index("## Data")

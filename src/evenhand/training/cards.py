@@ -19,6 +19,7 @@ PROBES = "probes.json"
 RESULTS = "results.json"
 _ABOUT = "card.json"  # what the card was written from, to write it again
 _UNKNOWN = "unknown"
+_PARTS = ("change", "changes", "sets", "primary", "secondary", "categories")  # of a comparison
 
 _STAGES = {
     "sft": ("text-generation", "Supervised fine-tuning on the less biased statement of each pair."),
@@ -208,32 +209,39 @@ def _result(name: str, found: Mapping[str, Any]) -> str:
         lines.append("No guardrail crossed.")
     lines += ["", "| | before | after | change | 95 % interval | p | n |"]
     lines.append("| --- | ---: | ---: | ---: | --- | ---: | ---: |")
-    lines += [_change(where, one) for where, one in _changes(found)]
+    shown = [(where, one) for where, one in _changes(found) if one.get("n") != 0]
+    lines += [_change(where, one) for where, one in shown]
     return "\n".join(lines)
 
 
 def _changes(found: Any, where: Sequence[str] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every before/after/difference in a comparison, with where it stands in it."""
     if isinstance(found, Mapping):
-        if {"name", "before", "after", "difference"} <= found.keys():
+        if _is_change(found):
             yield ", ".join((*where, str(found["name"]))), found
             return
-        named = (*where, str(found["set"])) if "set" in found else where
+        named = (*where, *(str(found[key]) for key in ("set", "category") if key in found))
         for key, value in found.items():
-            inner = ("change", "changes", "sets", "primary", "secondary")
-            yield from _changes(value, named if key in inner else (*named, str(key)))
+            says_more = key not in _PARTS and not _is_change(value)
+            yield from _changes(value, (*named, str(key)) if says_more else named)
     elif isinstance(found, list):
         for value in found:
             yield from _changes(value, where)
 
 
+def _is_change(found: Any) -> bool:
+    return isinstance(found, Mapping) and {"name", "before", "after", "difference"} <= found.keys()
+
+
 def _change(where: str, one: Mapping[str, Any]) -> str:
     if one["difference"] is None:
         return f"| {where} | | | undefined: {one.get('undefined')} | | | |"
-    p = one.get("p_holm") if one.get("p_holm") is not None else one.get("p")
+    holm = one.get("p_holm")
+    p = one.get("p") if holm is None else holm
     low, high = one.get("low"), one.get("high")
     interval = f"{low:+.3f} to {high:+.3f}" if low is not None and high is not None else ""
     shown = "" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
+    shown += "" if holm is None else " (Holm)"
     return (
         f"| {where} | {one['before']:.3f} | {one['after']:.3f} | {one['difference']:+.3f} "
         f"| {interval} | {shown} | {one.get('n', '')} |"
