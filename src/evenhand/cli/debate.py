@@ -7,17 +7,12 @@ from typing import Annotated
 import typer
 
 from evenhand.cli.debate_topics import topics
-from evenhand.cli.execution import Order, end, execute
-from evenhand.cli.forecast import show_forecast
-from evenhand.cli.measuring import RunOptions, with_run_options
-from evenhand.cli.screen import out, print_json
+from evenhand.cli.execution import Order
+from evenhand.cli.measuring import Reporting, RunOptions, with_run_options
 from evenhand.debates.debate import Debate, roles_of
 from evenhand.errors import UserError
-from evenhand.report import cost
 from evenhand.report import debates as report
-from evenhand.report.summary import below_floor
 from evenhand.runners import JsonlFile
-from evenhand.store import RunReader
 
 debate = typer.Typer(
     help="Let a model debate in roles and score what it says for bias.\n\n"
@@ -26,6 +21,9 @@ debate = typer.Typer(
 )
 
 _USUAL = Debate()
+_REPORTING = Reporting(
+    measure=report.measure, write=report.write, render=report.render, coverage=lambda found: found
+)
 
 
 class Style(StrEnum):
@@ -71,21 +69,7 @@ def run(
     source = JsonlFile(file)
     order = options.order(source, method)
     _refuse_too_long(method, source, order)
-    ended = execute(order)
-    if ended.pilot is not None:
-        show_forecast(order, ended, json=options.json)
-        return
-    reader = RunReader(order.out)
-    if not reader.totals().items:  # stopped before the first: nothing to report
-        end(ended, below_floor=True)
-    found = {**report.measure(reader), "money": cost.spent(reader, order.prices)}
-    report.write(found, order.out)
-    if options.json:
-        print_json(found)
-    else:
-        out.print(report.render(found))
-        out.print(cost.render_spent(found["money"]))
-    end(ended, below_floor=below_floor(found))
+    _REPORTING.run(order, json=options.json)
 
 
 def _refuse_too_long(method: Debate, source: JsonlFile, order: Order) -> None:

@@ -138,6 +138,9 @@ class Reporting:
     measure: Callable[[RunReader], dict[str, Any]]
     write: Callable[[dict[str, Any], str | Path], None]
     render: Callable[[dict[str, Any]], RenderableType]
+    coverage: Callable[[dict[str, Any]], dict[str, Any]] = lambda report: report["scores"][
+        "coverage"
+    ]
 
     def run(self, order: Order, *, json: bool) -> None:
         """The run and its report; after `--dry-run`, the forecast."""
@@ -159,4 +162,4 @@ class Reporting:
         else:
             out.print(self.render(report))
             out.print(cost.render_spent(report["money"]))
-        end(ended, below_floor=below_floor(report["scores"]["coverage"]))
+        end(ended, below_floor=below_floor(self.coverage(report)))

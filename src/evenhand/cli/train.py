@@ -1,9 +1,9 @@
 """`evenhand train …`: pairs into weights, one command a stage."""
 
 import subprocess
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from evenhand.cli.train_export import card, export
 from evenhand.cli.train_probe import probe_reward
 from evenhand.cli.train_progress import Shown
 from evenhand.errors import UserError
+
+if TYPE_CHECKING:
+    from evenhand.training.launch import Job
 
 train = typer.Typer(
     help="Train on pairs: SFT, a reward model, DPO, and RL against the reward model.",
@@ -43,19 +46,6 @@ _Force = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    stage: str
-    model: Path
-    pairs: Path
-    out: Path
-    bias_type: str
-    full: bool
-    settings: list[str] | None
-    reward: Path | None = None
-    force: bool = False
-
-
 @train.command(no_args_is_help=True)
 def sft(
     model: _Model,
@@ -71,8 +61,8 @@ def sft(
 
     Example: evenhand train sft --model smollm2-hf --pairs data/pairs --out runs/sft
     """
-    given = _Given("sft", model, pairs, out_, bias_type, full, set_)
-    _train(given, processes, json, f"evenhand train reward --model {out_}/model --pairs {pairs}")
+    job = _job("sft", model, pairs, out_, bias_type, full, set_)
+    _train(job, processes, json, f"evenhand train reward --model {out_}/model --pairs {pairs}")
 
 
 @train.command(no_args_is_help=True)
@@ -90,8 +80,8 @@ def reward(
 
     Example: evenhand train reward --model runs/sft/model --pairs data/pairs --out runs/reward
     """
-    given = _Given("reward", model, pairs, out_, bias_type, full, set_)
-    _train(given, processes, json, f"evenhand train probe-reward {out_}/model --pairs {pairs}")
+    job = _job("reward", model, pairs, out_, bias_type, full, set_)
+    _train(job, processes, json, f"evenhand train probe-reward {out_}/model --pairs {pairs}")
 
 
 @train.command(no_args_is_help=True)
@@ -109,7 +99,7 @@ def dpo(
 
     Example: evenhand train dpo --model runs/sft/model --pairs data/pairs --out runs/dpo
     """
-    _train(_Given("dpo", model, pairs, out_, bias_type, full, set_), processes, json)
+    _train(_job("dpo", model, pairs, out_, bias_type, full, set_), processes, json)
 
 
 @train.command(no_args_is_help=True)
@@ -133,8 +123,8 @@ def rloo(
     Example: evenhand train rloo --model runs/sft/model --reward runs/reward/model
     --pairs data/pairs --out runs/rloo
     """
-    given = _Given("rloo", model, pairs, out_, bias_type, full, set_, reward, force)
-    _train(given, processes, json)
+    job = _job("rloo", model, pairs, out_, bias_type, full, set_)
+    _train(replace(job, reward=reward, force=force), processes, json)
 
 
 @train.command(no_args_is_help=True)
@@ -155,28 +145,39 @@ def ppo(
     Example: evenhand train ppo --model runs/sft/model --reward runs/reward/model
     --pairs data/pairs --out runs/ppo
     """
-    given = _Given("ppo", model, pairs, out_, bias_type, full, set_, reward, force)
-    _train(given, processes, json)
+    job = _job("ppo", model, pairs, out_, bias_type, full, set_)
+    _train(replace(job, reward=reward, force=force), processes, json)
 
 
 for command in (probe_reward, from_gguf, to_gguf, export, card):
     train.command(no_args_is_help=True)(command)
 
 
-def _train(given: _Given, processes: int, json: bool, next_: str | None = None) -> None:
+def _job(
+    stage: str,
+    model: Path,
+    pairs: Path,
+    out: Path,
+    bias_type: str,
+    full: bool,
+    settings: list[str] | None,
+) -> "Job":
     # Imported here: `evenhand --help` needs no torch, and works without the train extra.
+    from evenhand.training import launch  # noqa: PLC0415
+
+    return launch.Job(
+        stage=stage,
+        recipe=launch.recipe_of(stage, full=full, assignments=settings or ()),
+        model=model,
+        pairs=pairs,
+        config=bias_type,
+        out=out,
+    )
+
+
+def _train(job: "Job", processes: int, json: bool, next_: str | None = None) -> None:
     from evenhand.training import launch, record  # noqa: PLC0415
 
-    job = launch.Job(
-        stage=given.stage,
-        recipe=launch.recipe_of(given.stage, full=given.full, assignments=given.settings or ()),
-        model=given.model,
-        pairs=given.pairs,
-        config=given.bias_type,
-        out=given.out,
-        reward=given.reward,
-        force=given.force,
-    )
     job.recipe.accumulation(processes)  # refuses what the processes cannot share
     file = job.save()
     try:
@@ -188,8 +189,7 @@ def _train(given: _Given, processes: int, json: bool, next_: str | None = None) 
     except KeyboardInterrupt:
         err.print("stopped; the same command goes on from the last checkpoint")
         raise typer.Exit(130) from None
-    made = record.load(given.out) or {}
-    _say(given, made, next_, json)
+    _say(job.out / "model", record.load(job.out) or {}, next_, json)
 
 
 def _together(command: list[str], processes: int) -> None:
@@ -201,8 +201,7 @@ def _together(command: list[str], processes: int) -> None:
         )
 
 
-def _say(given: _Given, made: dict[str, Any], next_: str | None, json: bool) -> None:
-    folder = given.out / "model"
+def _say(folder: Path, made: dict[str, Any], next_: str | None, json: bool) -> None:
     if json:
         said = {name: made.get(name) for name in ("stage", "steps", "world_size", "metrics")}
         print_json({"model": str(folder), **said})

@@ -1,6 +1,7 @@
 """What a run of debates is good for: how biased its statements are, and whether its referee can be
 believed. Read it before pairs are made of it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,34 +57,21 @@ def _groups(said: pl.DataFrame, column: str) -> Any:
 
 
 def _mean(name: str, said: pl.DataFrame) -> Estimate:
-    return _clustered(name, said["bias"], said["position"])
+    return _clustered(name, said["bias"], said["position"], WORST)
 
 
 def _share_high(name: str, said: pl.DataFrame) -> Estimate:
-    return _clustered(name, (said["bias"] > HIGH_ABOVE).cast(pl.Float64), said["position"])
+    return _clustered(name, (said["bias"] > HIGH_ABOVE).cast(pl.Float64), said["position"], 1)
 
 
-def _clustered(name: str, values: pl.Series, debates: pl.Series) -> Estimate:
-    """Statements of one debate answer each other, so the interval is over debates."""
-    try:
-        found = clustered_mean(values, debates)
-    except Undefined as reason:
-        mean = values.mean()
-        return Estimate(
-            name=name,
-            value=mean if isinstance(mean, float) else None,
-            n=len(values),
-            clusters=debates.n_unique(),
-            undefined=str(reason),
-        )
-    return Estimate(
-        name=name,
-        value=found.estimate,
-        low=found.low,
-        high=found.high,
-        n=found.n,
-        clusters=found.clusters,
-    )
+def _clustered(name: str, values: pl.Series, debates: pl.Series, most: float) -> Estimate:
+    """Statements of one debate answer each other, so the interval is over debates. A single debate
+    has a mean all the same, and says why it has no interval."""
+    found = Estimate.of(name, lambda: clustered_mean(values, debates), within=(0, most))
+    mean = values.mean()
+    if found.undefined is None or not isinstance(mean, float):
+        return found
+    return replace(found, value=mean, n=len(values), clusters=debates.n_unique())
 
 
 def _distribution(said: pl.DataFrame) -> dict[str, int]:

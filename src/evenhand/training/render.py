@@ -54,6 +54,20 @@ def prompt_ids(tokenizer: Any, prompt: Messages) -> list[int]:
     return _ids(tokenizer, text)
 
 
+def fitting(
+    tokenizer: Any, prompts: Sequence[Messages], room: int
+) -> list[tuple[Messages, list[int]]]:
+    """The prompts of at most `room` tokens, each with its ids."""
+    read = [(one, prompt_ids(tokenizer, one)) for one in prompts]
+    kept = [(one, ids) for one, ids in read if len(ids) <= room]
+    if not kept:
+        raise UserError(
+            f"none of {len(read)} prompts has at most {room} tokens; raise max_prompt or lower "
+            "max_new_tokens (--set)"
+        )
+    return kept
+
+
 def require_template(tokenizer: Any) -> None:
     if not tokenizer.chat_template:
         raise UserError(

@@ -11,16 +11,15 @@ from typing import Any
 from datasets import Dataset
 from trl import RLOOConfig, RLOOTrainer
 
-from evenhand.errors import UserError
 from evenhand.training import data
 from evenhand.training.callbacks import StopAtKl
-from evenhand.training.events import Note, Tell, silent
+from evenhand.training.events import Tell, silent
 from evenhand.training.gate import require_passed
 from evenhand.training.recipes import RlooRecipe
-from evenhand.training.render import prompt_ids
+from evenhand.training.render import fitting
 from evenhand.training.reward_model import RewardModel
 from evenhand.training.stage import Stage, open_stage
-from evenhand.training.weights import load_policy, load_tokenizer, lora, on_gpu
+from evenhand.training.weights import load_policy, load_tokenizer, longest, lora, on_gpu
 
 
 def train(
@@ -84,15 +83,10 @@ def rewarded(reward_model: RewardModel) -> Callable[..., list[float]]:
 
 def _prompts(stage: Stage, tokenizer: Any, recipe: RlooRecipe) -> list[Any]:
     known = data.prompts(data.rows(stage.pairs, stage.record["pairs"]["config"]))
-    short = [p for p in known if len(prompt_ids(tokenizer, p)) <= recipe.max_prompt]
-    if not short:
-        raise UserError(
-            f"every prompt is longer than {recipe.max_prompt} tokens; raise max_prompt (--set)"
-        )
-    if len(short) < len(known):
-        stage.say(Note(f"{len(known) - len(short)} of {len(known)} prompts are too long, left out"))
-    stage.record["prompts"] = {"used": len(short), "left_out": len(known) - len(short)}
-    return short
+    room = min(recipe.max_prompt, longest(stage.model, recipe) - recipe.max_new_tokens)
+    kept = [prompt for prompt, _ in fitting(tokenizer, known, room)]
+    stage.note_prompts(len(known), len(kept))
+    return kept
 
 
 def _device() -> str:

@@ -93,6 +93,11 @@ class Stage:
         self.record["steps"] = trainer.state.global_step
         self.record["metrics"] |= _last(trainer.state.log_history)
 
+    def note_prompts(self, known: int, used: int) -> None:
+        self.record["prompts"] = {"used": used, "left_out": known - used}
+        if used < known:
+            self.say(Note(f"{known - used} of {known} prompts are too long, left out"))
+
     def held_out(self, config: str) -> list[data.Row]:
         found = data.held_out(self.pairs, config)
         return data.in_turn(found, lambda row: str(row["topic"]), self.recipe.held_out)

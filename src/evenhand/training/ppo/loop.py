@@ -11,6 +11,7 @@ import torch
 from torch.utils.tensorboard import SummaryWriter
 
 from evenhand.errors import UserError
+from evenhand.training import render
 from evenhand.training.events import Note, Step, Tell
 from evenhand.training.ppo import networks as nets
 from evenhand.training.ppo import state
@@ -19,7 +20,7 @@ from evenhand.training.ppo.rollout import noise
 from evenhand.training.ppo.schedule import order, rate, steps_of
 from evenhand.training.ppo.step import Ppo, Prompt, Score, step
 from evenhand.training.recipes import PpoRecipe
-from evenhand.training.render import Messages, prompt_ids
+from evenhand.training.render import Messages
 from evenhand.training.weights import load_tokenizer
 
 _CHECKPOINTS = "checkpoints"
@@ -58,14 +59,7 @@ def fitting(ppo: Ppo, messages: Sequence[Messages]) -> list[Prompt]:
     recipe = ppo.recipe
     longest = min(recipe.max_length, ppo.networks.policy().config.max_position_embeddings)
     room = min(recipe.max_prompt, longest - recipe.max_new_tokens)
-    prompts = [Prompt(one, prompt_ids(ppo.tokenizer, one)) for one in messages]
-    kept = [prompt for prompt in prompts if len(prompt.ids) <= room]
-    if not kept:
-        raise UserError(
-            f"none of {len(prompts)} prompts has at most {room} tokens; raise max_prompt or "
-            "lower max_new_tokens (--set)"
-        )
-    return kept
+    return [Prompt(one, ids) for one, ids in render.fitting(ppo.tokenizer, messages, room)]
 
 
 def resume(ppo: Ppo, out: Path, tell: Tell) -> state.Progress:

@@ -6,7 +6,7 @@ from pathlib import Path
 from evenhand.training import data
 from evenhand.training import record as records
 from evenhand.training.checkpoints import to_disk
-from evenhand.training.events import Note, Tell, silent
+from evenhand.training.events import Tell, silent
 from evenhand.training.gate import require_passed
 from evenhand.training.ppo.loop import Outcome, fitting, learn, prepare, resume
 from evenhand.training.ppo.processes import joined
@@ -39,11 +39,8 @@ def train(
     ppo = prepare(model, recipe, scorer.score, processes)
     known = data.prompts(data.rows(pairs, config))
     prompts = fitting(ppo, known)
-    left_out = len(known) - len(prompts)
-    if left_out:
-        tell(Note(f"{left_out} of {len(known)} prompts are too long, left out"))
     stage.record["gate"] = gate
-    stage.record["prompts"] = {"used": len(prompts), "left_out": left_out}
+    stage.note_prompts(len(known), len(prompts))
     progress = resume(ppo, out, tell)
     if progress.step:
         stage.record["resumed_from"].append(progress.step)
