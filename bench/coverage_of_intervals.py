@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.benchmarks.bbq import Sampling, sample
+from evenhand.instruments.bbq import Sampling, sample
 from evenhand.config import bbq_data
 from evenhand.statistics.clusters import Interval, clustered_ratio
 

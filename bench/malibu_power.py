@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.benchmarks.malibu import TEN
+from evenhand.instruments.judge import TEN
 from evenhand.metrics import malibu
 from evenhand.report.judge_audit import paper_chi_squares
 from evenhand.report.judge_effects import (

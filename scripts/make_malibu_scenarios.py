@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent / "malibu"
-OUT = Path(__file__).parents[1] / "src/evenhand/benchmarks/malibu/scenarios.jsonl"
+OUT = Path(__file__).parents[1] / "src/evenhand/instruments/judge/scenarios.jsonl"
 KINDS = "health school trade office service public home community tech".split()
 SEED, DERIVED = 0, 10
 WORDS, APART = (45, 80), 0.10  # of a response; how much longer one of the two may be

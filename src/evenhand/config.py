@@ -44,14 +44,14 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from evenhand.agents import Cast, Limits
-from evenhand.benchmarks.bbq import BbqData
-from evenhand.benchmarks.likelihood_sets import LikelihoodSets
-from evenhand.benchmarks.overcorrection import BenignData
-from evenhand.benchmarks.realtoxicityprompts import RtpData
-from evenhand.benchmarks.squad import SquadData
-from evenhand.benchmarks.toxicity_sets import ToxicitySets
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
+from evenhand.instruments.bbq import BbqData
+from evenhand.instruments.likelihood_sets import LikelihoodSets
+from evenhand.instruments.overcorrection import BenignData
+from evenhand.instruments.realtoxicityprompts import RtpData
+from evenhand.instruments.scorer import ToxicitySets
+from evenhand.instruments.squad import SquadData
 from evenhand.methods import METHODS, Method
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel

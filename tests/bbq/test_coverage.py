@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from bench.coverage_of_intervals import simulate, template_sizes
-from evenhand.benchmarks.bbq import Sampling, sample
+from evenhand.instruments.bbq import Sampling, sample
 
 
 @pytest.mark.slow

@@ -12,9 +12,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenhand.benchmarks.bbq import BbqSource, Sampling, card, sample
-from evenhand.benchmarks.files import PinnedFiles
 from evenhand.errors import UserError
+from evenhand.instruments.bbq import BbqSource, Sampling, card, sample
+from evenhand.instruments.files import PinnedFiles
 from stats.golden import vectors
 
 
@@ -87,7 +87,7 @@ def test_the_metadata_and_the_second_route_agree_on_the_biased_option(
     records: pl.DataFrame, data_folder: Path
 ) -> None:
     """On the nine plain categories entirely; intersections need a key that the records lack."""
-    from evenhand.benchmarks.bbq.targets import biased_option  # noqa: PLC0415
+    from evenhand.instruments.bbq.targets import biased_option  # noqa: PLC0415
 
     known = {
         (category, example): biased

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.benchmarks.bbq.targets import biased_option
+from evenhand.instruments.bbq.targets import biased_option
 from evenhand.metrics import bbq
 from evenhand.metrics.bbq import BIASED, COUNTER, MISSING, UNKNOWN, UNREADABLE, Counts
 from evenhand.statistics.paired import sign_flip

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from crash.worker import script
 from evenhand.agents import Cast, Limits
-from evenhand.benchmarks.bbq import BbqData, BbqSource, Sampling, sample
 from evenhand.errors import EvenhandError, ModelError
+from evenhand.instruments.bbq import BbqData, BbqSource, Sampling, sample
 from evenhand.methods import METHODS
 from evenhand.models import Endpoint, ModelRequest, ScriptedModel
 from evenhand.models.base import ChatModel

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import polars as pl
 
 from evenhand.agents import Agent, Ask, Cast, Limits
-from evenhand.benchmarks.bbq import BbqSource, Sampling
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import ModelRefused
+from evenhand.instruments.bbq import BbqSource, Sampling
 from evenhand.methods import Method
 from evenhand.methods.baselines.single_prompt import choice_agent, question
 from evenhand.models import ScriptedModel

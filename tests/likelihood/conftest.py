@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from evenhand.benchmarks.likelihood_sets import LikelihoodSets
-from evenhand.benchmarks.option_sets import OptionItem
+from evenhand.instruments.likelihood_sets import LikelihoodSets
+from evenhand.instruments.option_sets import OptionItem
 from evenhand.models.likelihood import Failure, TokenLogprobs
 
 

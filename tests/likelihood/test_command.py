@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
-from evenhand.benchmarks.likelihood_sets import LikelihoodSets
-from evenhand.benchmarks.option_sets import OptionSampling
 from evenhand.cli.measure_likelihood import draw_sets
 from evenhand.debates.items import templates
+from evenhand.instruments.likelihood_sets import LikelihoodSets
+from evenhand.instruments.option_sets import OptionSampling
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from evenhand.benchmarks.likelihood_sets import DrawnSet
-from evenhand.benchmarks.option_sets import OptionItem, OptionSampling
 from evenhand.errors import UserError
+from evenhand.instruments.likelihood_sets import DrawnSet
+from evenhand.instruments.option_sets import OptionItem, OptionSampling
 from evenhand.models.likelihood import Failure, TokenLogprobs
 from evenhand.report import likelihood as report
 from evenhand.report import likelihood_compare

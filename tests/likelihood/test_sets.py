@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.benchmarks.likelihood_sets import NAMES, LikelihoodSets
-from evenhand.benchmarks.option_sets import OptionItem, OptionSampling, sample
 from evenhand.errors import UserError
+from evenhand.instruments.likelihood_sets import NAMES, LikelihoodSets
+from evenhand.instruments.option_sets import OptionItem, OptionSampling, sample
 from likelihood.conftest import item
 
 ALL = OptionSampling(items=None)

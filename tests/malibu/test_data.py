@@ -13,11 +13,11 @@ from types import ModuleType
 
 import pytest
 
-from evenhand.benchmarks.malibu import TEN, MalibuData, Scenario, card
 from evenhand.errors import UserError
+from evenhand.instruments.judge import TEN, MalibuData, Scenario, card
 
 ROOT = Path(__file__).parents[2]
-FILE = resources.files("evenhand.benchmarks.malibu").joinpath("scenarios.jsonl")
+FILE = resources.files("evenhand.instruments.judge").joinpath("scenarios.jsonl")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,10 @@ from itertools import combinations
 import polars as pl
 import pytest
 
-from evenhand.benchmarks.malibu import (
+from evenhand.domain import Answer, Answered, Draft, Failed, Item
+from evenhand.domain.results import Result
+from evenhand.errors import UserError
+from evenhand.instruments.judge import (
     TEN,
     Design,
     MalibuData,
@@ -16,9 +19,6 @@ from evenhand.benchmarks.malibu import (
     Scenario,
     outcomes,
 )
-from evenhand.domain import Answer, Answered, Draft, Failed, Item
-from evenhand.domain.results import Result
-from evenhand.errors import UserError
 from evenhand.metrics.malibu import METRICS
 
 DATA = MalibuData()

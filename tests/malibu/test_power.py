@@ -11,7 +11,7 @@ import pytest
 
 from bench.malibu_power import ARMS, DEFAULT, PERSONAS, Shape, first_slot, judged, scores, simulate
 from bench.malibu_power import USUAL as NOISE
-from evenhand.benchmarks.malibu import Design, MalibuData, judgements
+from evenhand.instruments.judge import Design, MalibuData, judgements
 from evenhand.metrics import malibu
 from evenhand.report.judge_effects import primary
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenhand.benchmarks.overcorrection import BenignData, BenignSource, Sampling, sample
 from evenhand.errors import UserError
+from evenhand.instruments.overcorrection import BenignData, BenignSource, Sampling, sample
 from evenhand.metrics.overcorrection import names
 from evenhand.metrics.refusal import moralises, refuses
 

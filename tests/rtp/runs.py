@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from evenhand.agents import Cast
-from evenhand.benchmarks.realtoxicityprompts import RtpSource, Sampling
-from evenhand.benchmarks.realtoxicityprompts.scores import score_run
+from evenhand.instruments.realtoxicityprompts import RtpSource, Sampling
+from evenhand.instruments.realtoxicityprompts.scores import score_run
 from evenhand.methods import DefaultPrompt, Method
 from evenhand.models import ScriptedModel
 from evenhand.models.base import ChatModel

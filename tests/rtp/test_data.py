@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenhand.benchmarks.realtoxicityprompts import RtpData, RtpSource, Sampling, card, sample
 from evenhand.errors import UserError
+from evenhand.instruments.realtoxicityprompts import RtpData, RtpSource, Sampling, card, sample
 
 
 @pytest.fixture(scope="module")

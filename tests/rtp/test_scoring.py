@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenhand.benchmarks.realtoxicityprompts import scores as stored
-from evenhand.benchmarks.realtoxicityprompts.continuations import continuation
 from evenhand.errors import UserError
+from evenhand.instruments.realtoxicityprompts import scores as stored
+from evenhand.instruments.realtoxicityprompts.continuations import continuation
 from evenhand.methods import StarDTox
 from evenhand.metrics.toxicity import Toxicity
 from evenhand.models.base import ChatModel

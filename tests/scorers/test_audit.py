@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from evenhand.benchmarks.toxicity_sets import drawn, fitting, held_out
 from evenhand.cli.scorer_texts import plan
+from evenhand.instruments.scorer import drawn, fitting, held_out
 from evenhand.report import scorer_audit as report
 from evenhand.report.scorer_audit_card import write
 from evenhand.report.scorer_audit_screen import render

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from evenhand import config as configuration
-from evenhand.benchmarks.toxicity_sets import ToxicitySets, drawn
-from evenhand.benchmarks.toxicity_sets.tricks import HARMLESS_EMOJI, TRICKS
+from evenhand.instruments.scorer import ToxicitySets, drawn
+from evenhand.instruments.scorer.tricks import HARMLESS_EMOJI, TRICKS
 from evenhand.scorers import ATTRIBUTES, Scorer, Scores, Unscored
 from evenhand.scorers.batches import score_all
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenhand.benchmarks.squad import Sampling, SquadData, SquadSource, sample
 from evenhand.errors import UserError
+from evenhand.instruments.squad import Sampling, SquadData, SquadSource, sample
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
-from evenhand.benchmarks.squad.outcomes import outcomes
+from evenhand.instruments.squad.outcomes import outcomes
 from evenhand.store import RunReader
 from loopback import replies
 from loopback.http import Call, Line

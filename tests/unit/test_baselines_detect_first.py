@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from evenhand.benchmarks.bbq import BbqData
 from evenhand.domain import Failed, Item
 from evenhand.errors import UserError
+from evenhand.instruments.bbq import BbqData
 from evenhand.methods.baselines.detect_first import DetectFirst, stands_in, unknown_option
 
 from .stage import QUESTION, TEXT, Stage, choice

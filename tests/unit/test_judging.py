@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from evenhand.benchmarks.malibu import Design, MalibuData, MalibuSource
 from evenhand.config import build_method
 from evenhand.domain import Failed, Item
 from evenhand.errors import ModelBusy, UserError
+from evenhand.instruments.judge import Design, MalibuData, MalibuSource
 from evenhand.methods import METHODS, Rate
 from evenhand.methods.counterfactual import Counterfactual, other_order, with_words, wordings
 from evenhand.models import ModelRequest, ScriptedModel

@@ -9,11 +9,11 @@ from typing import Any
 from rich.text import Text
 
 from evenhand.agents import Cast
-from evenhand.benchmarks.malibu import card
-from evenhand.benchmarks.malibu.source import ONE, TWO, prompt
 from evenhand.cli.screen import err
 from evenhand.config import Config
 from evenhand.errors import UserError
+from evenhand.instruments.judge import card
+from evenhand.instruments.judge.source import ONE, TWO, prompt
 from evenhand.methods import Method, Panel, Rate
 from evenhand.methods import settings as settings_of
 from evenhand.report.judge_certificate import Found, Wanted, find

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from evenhand import config as configuration
-from evenhand.benchmarks.bbq import BbqSource, Sampling, sample
 from evenhand.cli.arms import Listed, listed, vote_of
 from evenhand.cli.execution import (
     DryRun,
@@ -27,6 +26,7 @@ from evenhand.cli.execution import (
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
 from evenhand.cli.sampling import PerCategory, Preset, PresetName, SampleSeed, require_bbq
 from evenhand.cli.screen import err, out, print_json
+from evenhand.instruments.bbq import BbqSource, Sampling, sample
 from evenhand.methods import METHODS
 from evenhand.methods import settings as settings_of
 from evenhand.report import frontier as report

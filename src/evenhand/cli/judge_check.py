@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 
 from evenhand import config as configuration
-from evenhand.benchmarks.malibu import TEN, Design, MalibuData, MalibuSource
-from evenhand.benchmarks.malibu.probes import AuditSource, injected, labelled, to_write
 from evenhand.cli.execution import Order, end, execute
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import RunOptions, with_run_options
@@ -16,6 +14,8 @@ from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json
 from evenhand.config import Config, ModelConfig
 from evenhand.errors import UserError
+from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource
+from evenhand.instruments.judge.probes import AuditSource, injected, labelled, to_write
 from evenhand.methods.self_preference import OTHER
 from evenhand.report import cost, judge_audit_screen, judge_check_report
 from evenhand.report.judge_certificate import FILE

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from evenhand import config as configuration
-from evenhand.benchmarks.bbq import BbqSource, Sampling, sample, with_answers
 from evenhand.cli.measuring import Reporting, RunOptions
 from evenhand.cli.sampling import PerCategory, Preset, PresetName, SampleSeed
+from evenhand.instruments.bbq import BbqSource, Sampling, sample, with_answers
 from evenhand.methods import StoredAnswer
 from evenhand.report import bbq_report
 

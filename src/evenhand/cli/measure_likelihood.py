@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from evenhand import config as configuration
-from evenhand.benchmarks.likelihood_sets import NAMES, DrawnSet, LikelihoodSets
-from evenhand.benchmarks.option_sets import OptionSampling
 from evenhand.cli.execution import BELOW_FLOOR, STOPPED
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, open_model
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json, run_progress
 from evenhand.errors import UserError
+from evenhand.instruments.likelihood_sets import NAMES, DrawnSet, LikelihoodSets
+from evenhand.instruments.option_sets import OptionSampling
 from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel
 from evenhand.report import likelihood as report
 from evenhand.report.summary import below_floor

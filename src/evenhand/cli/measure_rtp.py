@@ -9,14 +9,14 @@ import orjson
 import typer
 
 from evenhand import config as configuration
-from evenhand.benchmarks.realtoxicityprompts import RtpSource, Sampling, sample
-from evenhand.benchmarks.realtoxicityprompts.quality import FOLDER, ContinuationSource
-from evenhand.benchmarks.realtoxicityprompts.scores import score_run
 from evenhand.cli.execution import Ended, Order, end, execute
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import Reporting, RunOptions
 from evenhand.cli.sampling import DrawSeed
 from evenhand.errors import ModelRefused, UserError
+from evenhand.instruments.realtoxicityprompts import RtpSource, Sampling, sample
+from evenhand.instruments.realtoxicityprompts.quality import FOLDER, ContinuationSource
+from evenhand.instruments.realtoxicityprompts.scores import score_run
 from evenhand.methods import settings as settings_of
 from evenhand.methods.judge_text import JudgeText
 from evenhand.models import ScriptedModel

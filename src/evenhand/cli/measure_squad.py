@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from evenhand import config as configuration
-from evenhand.benchmarks.squad import Sampling, SquadSource, sample, with_answers
 from evenhand.cli.measuring import Reporting, RunOptions
 from evenhand.cli.sampling import DrawSeed
+from evenhand.instruments.squad import Sampling, SquadSource, sample, with_answers
 from evenhand.methods import StoredAnswer
 from evenhand.report import squad_report
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from evenhand import config as configuration
-from evenhand.benchmarks.overcorrection import BenignSource, Sampling, own_texts, sample
 from evenhand.cli.execution import (
     Ended,
     InFlight,
@@ -26,6 +25,7 @@ from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyToke
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json
 from evenhand.errors import UserError
+from evenhand.instruments.overcorrection import BenignSource, Sampling, own_texts, sample
 from evenhand.methods import Method
 from evenhand.report import overcorrection as report
 from evenhand.report.overcorrection import Arm

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.benchmarks.toxicity_sets import ToxicitySets, drawn, fitting, held_out
-from evenhand.benchmarks.toxicity_sets.tricks import HARMLESS_EMOJI, TRICKS
 from evenhand.errors import UserError
+from evenhand.instruments.scorer import ToxicitySets, drawn, fitting, held_out
+from evenhand.instruments.scorer.tricks import HARMLESS_EMOJI, TRICKS
 from evenhand.scorers import Scorer
 from evenhand.scorers.batches import score_all
 

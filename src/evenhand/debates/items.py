@@ -9,13 +9,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenhand.benchmarks.subtler_biases import TYPES
 from evenhand.debates.building import Built, Split, capped, finished, type_name
 from evenhand.debates.near_duplicates import words
 from evenhand.debates.pairs import Pair
 from evenhand.debates.splits import draw, sides
 from evenhand.domain import Message
 from evenhand.errors import UserError
+from evenhand.instruments.subtler_biases import TYPES
 
 Row = dict[str, str]
 _OPTIONS = ("stereotype", "anti_stereotype", "unrelated")

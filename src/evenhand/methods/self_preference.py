@@ -11,7 +11,6 @@ from statistics import fmean
 from typing import Any
 
 from evenhand.agents import Agent, Ask, FreeText, side_by_side
-from evenhand.benchmarks.malibu.source import TWO, prompt
 from evenhand.domain import Answer, Draft, Item
 from evenhand.prompts import load
 
@@ -50,5 +49,7 @@ async def own_or_other(item: Item, ask: Ask, judge: Agent[Any], persona: str) ->
 
 def _shown(item: Item, first: str, second: str) -> str:
     texts = {"task": item.prompt, "first": first, "second": second}
-    (material,) = prompt(TWO).render({**texts, "said_first": "", "said_second": ""})
+    (material,) = load("malibu/two_candidates").render(
+        {**texts, "said_first": "", "said_second": ""}
+    )
     return material.content

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.benchmarks.bbq.outcomes import outcomes
 from evenhand.errors import UserError
+from evenhand.instruments.bbq.outcomes import outcomes
 from evenhand.metrics import bbq as states
 from evenhand.report import bbq, measured, paired
 from evenhand.report.bbq_report import SCORED_COLUMNS, SIGNED, label

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.benchmarks.bbq.outcomes import outcomes
+from evenhand.instruments.bbq.outcomes import outcomes
 from evenhand.report import bbq, measured
 from evenhand.report.bbq import Estimate
 from evenhand.report.summary import COVERAGE_FLOOR, below_floor

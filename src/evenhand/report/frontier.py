@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.benchmarks.bbq.outcomes import outcomes
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
+from evenhand.instruments.bbq.outcomes import outcomes
 from evenhand.report import bbq, bbq_compare, frontier_cost
 from evenhand.report.bbq_report import SCORED_COLUMNS
 from evenhand.report.frontier_verdict import (

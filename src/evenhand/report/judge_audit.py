@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.benchmarks.malibu import TEN
 from evenhand.errors import Undefined
+from evenhand.instruments.judge import TEN
 from evenhand.metrics import malibu, scorer_quality
 from evenhand.report.judge_effects import (
     SCORE_MARGIN,

@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.benchmarks.malibu.probes import DESIGN, audited
 from evenhand.errors import UserError
+from evenhand.instruments.judge.probes import DESIGN, audited
 from evenhand.report.judge_audit import audit
 from evenhand.report.judge_certificate import FILE, Certificate, Check, Judge, overall
 from evenhand.report.judge_checks import checks

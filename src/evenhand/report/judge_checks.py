@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.benchmarks.malibu.probes import CONTROL, HUMAN, INJECTION, OWN
 from evenhand.errors import Undefined
+from evenhand.instruments.judge.probes import CONTROL, HUMAN, INJECTION, OWN
 from evenhand.metrics import malibu, scorer_quality
 from evenhand.metrics.judge_calibration import auroc_interval, calibration
 from evenhand.report.judge_certificate import Check, State

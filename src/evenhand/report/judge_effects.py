@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from evenhand.benchmarks.malibu import TEN
 from evenhand.errors import Undefined
+from evenhand.instruments.judge import TEN
 from evenhand.metrics import malibu
 from evenhand.statistics import margins
 from evenhand.statistics.bootstrap import cluster_bootstrap, dz_of_totals, ratio_of_totals

@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.benchmarks.option_sets import FEMALE, MALE
 from evenhand.errors import Undefined
+from evenhand.instruments.option_sets import FEMALE, MALE
 from evenhand.report import measured
 from evenhand.report.bbq import Estimate
 from evenhand.report.likelihood_measures import (

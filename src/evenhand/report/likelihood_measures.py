@@ -13,7 +13,7 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.benchmarks.option_sets import ANTI, FEMALE, MALE, NEUTRAL, STEREOTYPE, UNRELATED
+from evenhand.instruments.option_sets import ANTI, FEMALE, MALE, NEUTRAL, STEREOTYPE, UNRELATED
 from evenhand.metrics import likelihood as metrics
 
 Kind = Literal["preference", "quality", "size"]  # 50 is none | must not fall | neither

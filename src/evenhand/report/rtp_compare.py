@@ -13,9 +13,9 @@ import polars as pl
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from evenhand.benchmarks.realtoxicityprompts import scores as stored
-from evenhand.benchmarks.realtoxicityprompts.quality import TRAITS
 from evenhand.errors import Undefined, UserError
+from evenhand.instruments.realtoxicityprompts import scores as stored
+from evenhand.instruments.realtoxicityprompts.quality import TRAITS
 from evenhand.metrics.toxicity import BUCKETS
 from evenhand.report import measured, paired, rtp, rtp_quality
 from evenhand.report.measured import cost, cost_table

@@ -4,8 +4,8 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.benchmarks.realtoxicityprompts.quality import FOLDER, TRAITS, judged
 from evenhand.domain.prices import Prices
+from evenhand.instruments.realtoxicityprompts.quality import FOLDER, TRAITS, judged
 from evenhand.report import rtp
 from evenhand.report.bbq import Estimate
 from evenhand.report.cost import spent

@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.benchmarks.realtoxicityprompts import scores as stored
 from evenhand.domain.prices import Prices
+from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.metrics import refusal
 from evenhand.report import measured, rtp, rtp_quality
 from evenhand.report.cost import money

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.benchmarks.toxicity_sets import held_out
 from evenhand.errors import Undefined
+from evenhand.instruments.scorer import held_out
 from evenhand.metrics import scorer_quality as quality
 from evenhand.report.scorer_audit_limits import limits
 

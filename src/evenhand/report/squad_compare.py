@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from evenhand.benchmarks.squad.outcomes import outcomes
+from evenhand.instruments.squad.outcomes import outcomes
 from evenhand.report import measured, paired, squad
 from evenhand.report.measured import cost, cost_table
 from evenhand.store import RunReader

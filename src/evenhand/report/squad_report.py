@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.benchmarks.squad.outcomes import outcomes
+from evenhand.instruments.squad.outcomes import outcomes
 from evenhand.report import measured, squad
 from evenhand.report.measured import cost_table
 from evenhand.store import RunReader

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 import orjson
 import polars as pl
 
-from evenhand.benchmarks.likelihood_sets import DrawnSet
-from evenhand.benchmarks.option_sets import OptionItem
 from evenhand.errors import UserError
+from evenhand.instruments.likelihood_sets import DrawnSet
+from evenhand.instruments.option_sets import OptionItem
 from evenhand.metrics.likelihood import Likelihood
 from evenhand.models.likelihood import Failure, LikelihoodModel, TokenLogprobs
 from evenhand.runners.progress import Progress

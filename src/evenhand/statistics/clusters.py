@@ -94,19 +94,63 @@ def clustered_ratio(
     same_length(above, below, "numerators and denominators")
     carries = (above != 0) | (below != 0)
     sums = cluster_sums(clusters, carries, above, below, np.abs(above), np.abs(below))
+    return ratio_from_totals(sums, confidence)
+
+
+def ratio_from_totals(totals: ArrayLike, confidence: float = 0.95) -> Interval:
+    """`clustered_ratio` from the totals of its clusters, so that rows need not be held.
+
+    One row per cluster, the columns n, Σy, Σx, Σ|y|, Σ|x|; n counts the rows with x ≠ 0 or y ≠ 0.
+    """
+    sums = _carrying(totals)
+    n, y, x, size_y, size_x = sums.T
+    ratio = _ratio(sums)
+    apart = _without_rounding(y - ratio * x, size_y + abs(ratio) * size_x)
+    se = math.sqrt(len(sums) / (len(sums) - 1) * float(apart @ apart)) / abs(float(x.sum()))
+    return _interval(ratio, se, n=int(n.sum()), clusters=len(sums), confidence=confidence)
+
+
+def ratio_change_from_totals(
+    before: ArrayLike, after: ArrayLike, confidence: float = 0.95
+) -> Interval:
+    """R₂ − R₁ of two ratios over the same clusters, by linearisation of the difference.
+
+    u_g = (y₂_g − R₂·x₂_g)/Σx₂ − (y₁_g − R₁·x₁_g)/Σx₁; se² = G/(G−1) · Σ u_g²; t with G − 1 degrees
+    of freedom. Row g of both arguments is cluster g, columns as in `ratio_from_totals`.
+    Source: Woodruff 1971. Undefined: one of the ratios is; fewer than two clusters carry anything.
+    """
+    old, new = (np.asarray(totals, dtype=np.float64) for totals in (before, after))
+    kept = (old[:, 0] > 0) | (new[:, 0] > 0)
+    old, new = old[kept], new[kept]
+    ratios = _ratio(_carrying(old)), _ratio(_carrying(new))
+    apart = np.zeros(len(old))
+    for sums, ratio, sign in ((old, ratios[0], -1), (new, ratios[1], 1)):
+        _, y, x, size_y, size_x = sums.T
+        own = _without_rounding(y - ratio * x, size_y + abs(ratio) * size_x)
+        apart += sign * own / float(x.sum())
+    apart = _without_rounding(apart, np.abs(apart) + sum(abs(ratio) for ratio in ratios))
+    se = math.sqrt(len(old) / (len(old) - 1) * float(apart @ apart))
+    n = int(np.maximum(old[:, 0], new[:, 0]).sum())
+    return _interval(ratios[1] - ratios[0], se, n=n, clusters=len(old), confidence=confidence)
+
+
+def _carrying(totals: ArrayLike) -> FloatArray:
+    """The clusters that have any row; refused where they are too few to show a spread."""
+    sums = np.asarray(totals, dtype=np.float64).reshape(-1, 5)
     sums = sums[sums[:, 0] > 0]
     if not len(sums):
         raise Undefined("no rows: 0/0")
     if len(sums) == 1:
         raise Undefined("one cluster: nothing shows how much another would differ")
-    n, y, x, size_y, size_x = sums.T
+    return sums
+
+
+def _ratio(sums: FloatArray) -> float:
+    _, y, x, _, size_x = sums.T
     total = float(x.sum())
     if abs(total) <= ROUNDING * float(size_x.sum()):
         raise Undefined("the denominators sum to 0")
-    ratio = float(y.sum()) / total
-    apart = _without_rounding(y - ratio * x, size_y + abs(ratio) * size_x)
-    se = math.sqrt(len(sums) / (len(sums) - 1) * float(apart @ apart)) / abs(total)
-    return _interval(ratio, se, n=int(n.sum()), clusters=len(sums), confidence=confidence)
+    return float(y.sum()) / total
 
 
 def naive_mean(values: ArrayLike, confidence: float = 0.95) -> Interval:

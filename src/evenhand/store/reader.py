@@ -1,8 +1,9 @@
 """Reads a run folder. Bytes that do not match their checksum are refused, never half loaded."""
 
 import hashlib
+import io
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from evenhand.errors import CorruptRun, UserError
 from evenhand.store import ledger, tables
 from evenhand.store.folder import LocalFolder, open_folder
 from evenhand.store.run_record import RunRecord
+
+_BATCH = 65_536  # our choice, in rows: large enough that polars, not Python, does the work
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,26 @@ class RunReader:
     def turns(self) -> pl.LazyFrame:
         """One row per call, in plan order."""
         return self._scan("turns").sort("position", "index")
+
+    def result_batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The results in the order of their commits, some ten thousand rows at a time. A part is
+        checked and read in one go, so that memory does not grow with the run."""
+        held: list[pl.DataFrame] = []
+        for part in ledger.parts(self._folder):
+            data = self.read_checked(part.results)
+            held.append(pl.read_parquet(io.BytesIO(data), columns=list(columns)))
+            if sum(map(len, held)) >= _BATCH:
+                yield pl.concat(held)
+                held = []
+        if held:
+            yield pl.concat(held)
+
+    def seconds_by_item(self) -> Iterator[pl.DataFrame]:
+        """Columns position and seconds: the model's time of each item, one batch per part."""
+        for part in ledger.parts(self._folder):
+            data = io.BytesIO(self.read_checked(part.turns))
+            turns = pl.read_parquet(data, columns=["position", "seconds"])
+            yield turns.group_by("position").agg(pl.col("seconds").sum())
 
     def verify(self) -> int:
         """Check every committed byte; gives the number of parts."""

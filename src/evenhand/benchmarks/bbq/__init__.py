@@ -1,9 +1,0 @@
-"""BBQ: 58,492 questions from 343 hand-written templates about nine social dimensions and two of
-their intersections (Parrish et al. 2022)."""
-
-from evenhand.benchmarks.bbq.answers import with_answers
-from evenhand.benchmarks.bbq.data import BbqData, card
-from evenhand.benchmarks.bbq.sample import PRESETS, Sampling, sample
-from evenhand.benchmarks.bbq.source import BbqSource
-
-__all__ = ["PRESETS", "BbqData", "BbqSource", "Sampling", "card", "sample", "with_answers"]

@@ -1,9 +1,0 @@
-"""SQuAD v2: questions about passages, half of which hold no answer (Rajpurkar et al. 2018). Here it
-checks that a method which repairs texts still answers."""
-
-from evenhand.benchmarks.squad.answers import with_answers
-from evenhand.benchmarks.squad.data import SquadData, card
-from evenhand.benchmarks.squad.sample import Sampling, sample
-from evenhand.benchmarks.squad.source import SquadSource
-
-__all__ = ["Sampling", "SquadData", "SquadSource", "card", "sample", "with_answers"]

@@ -1,0 +1,216 @@
+"""Two runs over the same items: what changed, what got worse, and what could not be told."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from evenhand.errors import UserError
+from evenhand.findings import spent
+from evenhand.findings.found import NO_VERDICT, Change, Coverage, Flips, RedLine, Section, Verdict
+from evenhand.findings.measures import Mean, MeanOfClusters, Measure
+from evenhand.findings.pairs import PairTotals
+from evenhand.findings.report import Side, require
+from evenhand.findings.rules import adjusted, direction, missing_line, red_line
+from evenhand.findings.scored import SCORED, Scored, outcome_batches
+from evenhand.findings.shown import Shown
+from evenhand.findings.verdicts import of_comparison
+from evenhand.statistics.multiplicity import holm
+from evenhand.store import RunReader
+
+_COLUMNS = {name: pl.Float64 for name in ("before", "after", "difference", "low", "high", "p",
+                                          "p_holm")}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Shown):
+    """What changed from one run to the other, on the items that both answered.
+
+    >>> diff = evenhand.compare("runs/before", "runs/after")
+    >>> diff.red_lines, diff["s_amb"].p_holm, diff.frame()
+    """
+
+    instrument: Scored
+    before: Side
+    after: Side
+    items: int
+    primary: tuple[Change, ...]  # with Holm over them
+    secondary: tuple[Change, ...]  # exploratory
+    groups: Mapping[str, Mapping[str, tuple[Change, ...]]]  # column -> value -> primary changes
+    regressions: Mapping[str, tuple[str, ...]]  # value of a group -> measures that got worse
+    flips: Mapping[str, Flips]
+    transitions: tuple[tuple[str, str, int], ...]
+    coverage: tuple[Coverage, Coverage]
+    cost: tuple[spent.Cost, spent.Cost]
+    sections: tuple[Section, ...] = ()
+    red_lines: tuple[RedLine, ...] = ()
+    verdict: Verdict = NO_VERDICT
+
+    def __getitem__(self, name: str) -> Change:
+        """The change of a measure over all items, by the measure's name."""
+        found = next((one for one in (*self.primary, *self.secondary) if one.name == name), None)
+        if found is None:
+            known = ", ".join(one.name for one in (*self.primary, *self.secondary))
+            raise KeyError(f"{self.instrument.name} compares no {name!r}; it compares: {known}")
+        return found
+
+    def judged(self) -> Iterator[tuple[Change, Measure]]:
+        """The primary changes, each with the measure that says which way is better."""
+        for change in self.primary:
+            yield change, self.instrument.measure(change.name)
+
+    def frame(self) -> pl.DataFrame:
+        """One row per change: its role, group and name, the values before and after, the
+        difference with its interval and p-values, n, clusters, and why it has no value."""
+        rows = [("primary", "all", one) for one in self.primary]
+        rows += [("secondary", "all", one) for one in self.secondary]
+        for values in self.groups.values():
+            rows += [("group", value, one) for value, found in values.items() for one in found]
+        plain = [
+            {"role": role, "group": group}
+            | {f: getattr(one, f) for f in Change.__dataclass_fields__}
+            for role, group, one in rows
+        ]
+        return pl.DataFrame(plain, schema_overrides=_COLUMNS, infer_schema_length=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        old, new = self.cost
+        return {
+            "benchmark": self.instrument.name,
+            "before": self.before,
+            "after": self.after,
+            "items": self.items,
+            "verdict": self.verdict,
+            "red_lines": self.red_lines,
+            "primary": self.primary,
+            "secondary": self.secondary,
+            "answers": self.flips,
+            "transitions": self.transitions,
+            "groups": self.groups,
+            "regressions": self.regressions,
+            "sections": {one.name: one for one in self.sections},
+            "cost": {"before": old, "after": new},
+        }
+
+
+def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparison:
+    """Read both runs once, side by side, and say what changed."""
+    for run in (before, after):
+        require(instrument, run)
+    same_sample(before, after)
+    scorings = instrument.scorings(before, after)
+    counted = [
+        _Counted(outcome_batches(instrument, run, scoring))
+        for run, scoring in zip((before, after), scorings, strict=True)
+    ]
+    pairs = PairTotals.of(instrument, *(one.batches() for one in counted))
+    primary = adjusted([pairs.change(measure) for measure in instrument.primary()])
+    others = [m for m in instrument.measures if m.role != "primary"]
+    groups = {one.column: _group(instrument, pairs, one.column) for one in instrument.groups}
+    found = Comparison(
+        instrument=instrument,
+        before=Side.of(before),
+        after=Side.of(after),
+        items=pairs.items,
+        primary=tuple(primary),
+        secondary=(*(pairs.change(m) for m in others), *_distances(instrument, pairs)),
+        groups=groups,
+        regressions=_regressions(instrument, groups),
+        flips={m.name: pairs.flips(m) for m in instrument.measures if m.counts_flips},
+        transitions=_in_order(pairs),
+        coverage=(counted[0].coverage(), counted[1].coverage()),
+        cost=(spent.cost(before), spent.cost(after)),
+        sections=instrument.sections_of_pair(before, after),
+    )
+    found = replace(found, red_lines=_red_lines(found, before, after))
+    return replace(found, verdict=of_comparison(found))
+
+
+def same_sample(before: RunReader, after: RunReader) -> None:
+    """Refuse two runs that do not ask the same things."""
+    ours, theirs = before.record.source, after.record.source
+    if ours["sha256"] != theirs["sha256"] or ours["sampling"] != theirs["sampling"]:
+        raise UserError(
+            "the two runs are over different samples; repeat one with the sampling of the other: "
+            f"{ours['sampling']} and {theirs['sampling']}"
+        )
+
+
+class _Counted:
+    """A run's outcomes on their way, with the states counted."""
+
+    def __init__(self, batches: Iterator[pl.DataFrame]) -> None:
+        self._batches = batches
+        self._states: dict[str, int] = {}
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        for outcomes in self._batches:
+            masked = "masked" in outcomes.columns
+            kept = outcomes.filter(~pl.col("masked")) if masked else outcomes
+            for state, n in kept["state"].value_counts().iter_rows():
+                self._states[state] = self._states.get(state, 0) + n
+            yield outcomes
+
+    def coverage(self) -> Coverage:
+        lost = {state: n for state, n in sorted(self._states.items()) if state != SCORED}
+        scored = self._states.get(SCORED, 0)
+        return Coverage(n=scored + sum(lost.values()), scored=scored, by_reason=lost)
+
+
+def _distances(instrument: Scored, pairs: PairTotals) -> list[Change]:
+    """Of measures whose "no bias" is 50: how far each is from it."""
+    means = (Mean, MeanOfClusters)
+    fifty = [
+        m for m in instrument.measures if m.better == "fifty" and isinstance(m.statistic, means)
+    ]
+    return [pairs.distance(measure) for measure in fifty]
+
+
+def _group(instrument: Scored, pairs: PairTotals, column: str) -> dict[str, tuple[Change, ...]]:
+    grouping = next(one for one in instrument.groups if one.column == column)
+    present = pairs.values_of(column)
+    values = [v for v in grouping.order if v in present] or present
+    primary = instrument.primary()
+    return {v: tuple(pairs.change(m, **{column: v}) for m in primary) for v in values}
+
+
+def _regressions(
+    instrument: Scored, groups: Mapping[str, Mapping[str, tuple[Change, ...]]]
+) -> dict[str, tuple[str, ...]]:
+    """Regressions are looked for in every group at once, so Holm runs over all of them."""
+    tested = [
+        (value, change)
+        for values in groups.values()
+        for value, changes in values.items()
+        for change in changes
+    ]
+    after_holm = holm([1.0 if change.p is None else change.p for _, change in tested])
+    found: dict[str, tuple[str, ...]] = {}
+    for (value, change), p in zip(tested, after_holm, strict=True):
+        measure = instrument.measure(change.name)
+        if direction(replace(change, p_holm=p), measure) == "worse":
+            found[value] = (*found.get(value, ()), change.name)
+    return found
+
+
+def _in_order(pairs: PairTotals) -> tuple[tuple[str, str, int], ...]:
+    ordered = sorted(pairs.transitions.items(), key=lambda pair: (-pair[1], *map(str, pair[0])))
+    return tuple((old, new, n) for (old, new), n in ordered)
+
+
+def _red_lines(found: Comparison, before: RunReader, after: RunReader) -> tuple[RedLine, ...]:
+    """Every measure with a margin, the missing answers, each group that got worse, and what the
+    instrument adds; those that are crossed first."""
+    instrument = found.instrument
+    lines = [red_line(found[m.name], m) for m in instrument.measures if m.margin is not None]
+    old, new = (1 - (one.coverage or 0.0) for one in found.coverage)
+    lines.append(missing_line(old, new))
+    for measure in instrument.primary():
+        worse = [value for value, names in found.regressions.items() if measure.name in names]
+        if worse:
+            says = f"{measure.label} got worse in: {', '.join(worse)}"
+            lines.append(RedLine(name=f"{measure.name}_by_group", state="crossed", says=says))
+    lines += instrument.red_lines(found, before, after)
+    order = ("crossed", "open", "kept")
+    return tuple(sorted(lines, key=lambda line: order.index(line.state)))

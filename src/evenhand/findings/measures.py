@@ -1,0 +1,127 @@
+"""A measure declares one number that an instrument computes from its outcomes.
+
+An outcome is one row per item. A measure says which number each row contributes, how rows become
+one number, what a good value is, and what the number may lose in a comparison. Everything else
+(interval, p-value, report, comparison, frontier) follows from the declaration.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Totals = NDArray[np.float64]
+Better = Literal["lower", "higher", "zero", "fifty", "none"]
+Role = Literal["primary", "guardrail", "secondary"]
+Unit = Literal["share", "percent", "points", "nats", "words"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean over rows; a row whose value is null is left out."""
+
+    value: pl.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The mean of a yes-or-no value. Its interval is never narrower than Wilson's, which says what
+    "0 of n" still allows."""
+
+    value: pl.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """scale · Σnumerator/Σdenominator + shift, over the rows where neither is null."""
+
+    numerator: pl.Expr
+    denominator: pl.Expr
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MeanOfClusters:
+    """The mean over clusters of one number per cluster, such as the maximum of its rows.
+
+    `over` turns the column of a cluster's values into that number. All rows of a cluster are
+    needed at once, so the values of the whole run are held in memory.
+    """
+
+    value: pl.Expr
+    over: Callable[[pl.Expr], pl.Expr] = pl.Expr.mean
+
+
+@dataclass(frozen=True, slots=True)
+class OfTotals:
+    """Any function of totals over clusters; its interval comes from resampling clusters.
+
+    `rows` are numbers per row, `over` the numbers per cluster that are made of them (their sums
+    where it is empty), and `value` maps totals, one resample per row, to one number each.
+    """
+
+    rows: Mapping[str, pl.Expr]
+    value: Callable[[Totals], Totals]
+    over: Mapping[str, pl.Expr] | None = None
+
+
+Statistic = Mean | Share | Ratio | MeanOfClusters | OfTotals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One number of a report: what it is, how it is computed, and what a good value is.
+
+    >>> Measure(name="exact", label="exact match", statistic=Mean(pl.col("exact")), better="higher")
+    """
+
+    name: str
+    label: str
+    statistic: Statistic
+    where: pl.Expr | None = None  # the rows that it is about; all without it
+    better: Better = "none"
+    role: Role = "secondary"
+    margin: float | None = None  # fixed before looking: what a comparison may lose of it
+    within: tuple[float, float] = (-math.inf, math.inf)
+    unit: Unit = "share"
+    counts_flips: bool = False  # a comparison counts rows that went from 0 to 1 and from 1 to 0
+    source: str = ""  # paper and section
+
+    @property
+    def null(self) -> float | None:
+        """The value that says "no bias", where the measure has one."""
+        return {"zero": 0.0, "fifty": 50.0}.get(self.better)
+
+    @property
+    def signed(self) -> bool:
+        """Whether a plus sign belongs before a positive value."""
+        return self.better == "zero" and self.within[0] < 0
+
+    def columns(self) -> dict[str, pl.Expr]:
+        """The numbers per row that the statistic needs, each under a name of its own."""
+        match self.statistic:
+            case Mean(value) | Share(value):
+                parts = {"value": value.cast(pl.Float64)}
+            case MeanOfClusters(value):
+                parts = {"value": value}
+            case Ratio(numerator, denominator):
+                parts = {"y": numerator.cast(pl.Float64), "x": denominator.cast(pl.Float64)}
+            case OfTotals(rows):
+                parts = dict(rows)
+        kept = {name: expr if self.where is None else pl.when(self.where).then(expr)
+                for name, expr in parts.items()}  # fmt: skip
+        return {f"{self.name}.{name}": expr for name, expr in kept.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """A column of the outcomes by whose values a report is also given, such as the category."""
+
+    column: str
+    measures: tuple[str, ...]  # which of the measures, by name
+    order: tuple[str, ...] = ()  # of the values; by name without it

@@ -1,0 +1,191 @@
+"""The report of one run: everything that may be said of it, computed once and typed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from evenhand.domain.prices import Prices
+from evenhand.errors import UserError
+from evenhand.findings import spent
+from evenhand.findings.found import NO_VERDICT, Coverage, Estimate, Section, Verdict
+from evenhand.findings.measures import Measure
+from evenhand.findings.rules import adjusted_estimates
+from evenhand.findings.scored import Scored, outcome_batches
+from evenhand.findings.shown import Shown
+from evenhand.findings.totals import RunTotals
+from evenhand.findings.verdicts import of_report
+from evenhand.store import RunReader
+
+ALL, WITH_MASKED = "all", "with masked records"
+Groups = Mapping[str, Mapping[str, tuple[Estimate, ...]]]  # column -> value -> estimates
+_COLUMNS = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "undefined": pl.String,
+            "p": pl.Float64, "p_holm": pl.Float64}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """Which run a number is of."""
+
+    run: str
+    method: dict[str, Any]
+    model: str
+
+    @classmethod
+    def of(cls, run: RunReader) -> "Side":
+        model = run.record.cast["default"]["model"]
+        return cls(run=str(run.path), method=run.record.method, model=model)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(Shown):
+    """What one run showed.
+
+    >>> found = evenhand.measure("bbq", model=model, out="runs/now")
+    >>> found.verdict, found["s_amb"], found.frame()
+    """
+
+    instrument: Scored
+    side: Side
+    source: dict[str, Any]
+    created: str
+    versions: dict[str, str]
+    not_run: int
+    coverage: Coverage
+    estimates: tuple[Estimate, ...]
+    with_masked: tuple[Estimate, ...]
+    masked_records: int
+    groups: Groups
+    rows_by_group: Mapping[str, int]
+    sums: Mapping[str, tuple[int, float]]  # of each mean: its rows and their sum
+    tally: pl.DataFrame  # how often each combination of the instrument's tallied columns was seen
+    cost: spent.Cost
+    money: spent.Money
+    sections: tuple[Section, ...] = ()
+    notes: tuple[str, ...] = ()
+    verdict: Verdict = NO_VERDICT
+
+    def __getitem__(self, name: str) -> Estimate:
+        """The estimate of a measure over all items, by the measure's name."""
+        found = next((one for one in self.estimates if one.name == name), None)
+        if found is None:
+            known = ", ".join(one.name for one in self.estimates)
+            raise KeyError(f"{self.instrument.name} has no measure {name!r}; it has: {known}")
+        return found
+
+    def section(self, name: str) -> Section | None:
+        """The table of this name, if there is one."""
+        return next((one for one in self.sections if one.name == name), None)
+
+    def frame(self) -> pl.DataFrame:
+        """One row per estimate: group, name, value, low, high, n, clusters, undefined, p, p_holm.
+        The group is "all", a value such as "Age", or "with masked records"."""
+        rows = [(ALL, one) for one in self.estimates]
+        rows += [(WITH_MASKED, one) for one in self.with_masked]
+        for values in self.groups.values():
+            rows += [(value, one) for value, found in values.items() for one in found]
+        plain = [{"group": group, **_fields(one)} for group, one in rows]
+        return pl.DataFrame(plain, schema_overrides=_COLUMNS, infer_schema_length=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        return {
+            "benchmark": self.instrument.name,
+            "run": self.side.run,
+            "method": self.side.method,
+            "model": self.side.model,
+            "source": self.source,
+            "created": self.created,
+            "versions": self.versions,
+            "not_run": self.not_run,
+            "verdict": self.verdict,
+            "cost": self.cost,
+            "money": self.money,
+            "scores": {
+                "coverage": {
+                    "n": self.coverage.n,
+                    "scored": self.coverage.scored,
+                    "by_reason": self.coverage.by_reason,
+                    "coverage": self.coverage.coverage,
+                },
+                "estimates": self.estimates,
+                "with_masked_records": self.with_masked,
+                "masked_records": self.masked_records,
+                "groups": self.groups,
+                "sections": {one.name: one for one in self.sections},
+                "notes": self.notes,
+            },
+        }
+
+
+def _fields(one: Estimate) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in Estimate.__dataclass_fields__}
+
+
+def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> Report:
+    """Read a run once and say what it showed."""
+    require(instrument, run)
+    totals = RunTotals.of(instrument, outcome_batches(instrument, run))
+    if not totals.rows:
+        raise UserError(f"{run.path} has no finished item yet")
+    record = run.record
+    masked = [instrument.measure(name) for name in instrument.masked]
+    found = Report(
+        instrument=instrument,
+        side=Side.of(run),
+        source=record.source,
+        created=record.created,
+        versions=record.versions,
+        not_run=record.source["items"] - totals.rows,
+        coverage=totals.coverage(),
+        estimates=tuple(totals.estimate(measure) for measure in instrument.measures),
+        with_masked=tuple(totals.with_masked(measure) for measure in masked),
+        masked_records=totals.masked_rows,
+        groups={one.column: _group(instrument, totals, one.column) for one in instrument.groups},
+        rows_by_group={
+            value: totals.rows_in(one.column, value)
+            for one in instrument.groups
+            for value in totals.values_of(one.column)
+        },
+        sums=totals.sums(),
+        tally=totals.tally(),
+        cost=spent.cost(run),
+        money=spent.money(run, prices),
+    )
+    found = replace(found, sections=instrument.sections(found, run))
+    found = replace(found, notes=instrument.notes(found, run))
+    return replace(found, verdict=of_report(found))
+
+
+def require(instrument: Scored, run: RunReader) -> None:
+    """Refuse a run that another instrument made."""
+    made_by = run.record.source.get("benchmark")
+    if made_by != instrument.name:
+        known = f"`evenhand measure {made_by}`" if made_by else "another command"
+        raise UserError(
+            f"{run.path} was made by {known}, not by `evenhand measure {instrument.name}`"
+        )
+
+
+def _group(instrument: Scored, totals: RunTotals, column: str) -> dict[str, tuple[Estimate, ...]]:
+    """The estimates of each group; a measure that has a value for "no bias" gets a p-value with
+    Holm over all groups, because all of them were looked at."""
+    grouping = next(one for one in instrument.groups if one.column == column)
+    present = totals.values_of(column)
+    values = [v for v in grouping.order if v in present] or present
+    by_measure = {
+        name: _over_groups(instrument.measure(name), totals, column, values)
+        for name in grouping.measures
+    }
+    return {
+        value: tuple(by_measure[name][place] for name in grouping.measures)
+        for place, value in enumerate(values)
+    }
+
+
+def _over_groups(
+    measure: Measure, totals: RunTotals, column: str, values: list[str]
+) -> list[Estimate]:
+    found = [totals.estimate(measure, **{column: value}) for value in values]
+    return adjusted_estimates(found) if measure.null is not None else found

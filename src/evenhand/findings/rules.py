@@ -1,0 +1,122 @@
+"""The rules of evidence, each written once for every report, comparison, frontier and plan."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from evenhand.findings.found import Change, Estimate, RedLine
+from evenhand.findings.measures import Measure
+from evenhand.statistics.equivalence import non_inferiority
+from evenhand.statistics.multiplicity import holm
+from evenhand.statistics.paired import sign_flip_without_spread
+from evenhand.statistics.planning import detectable_change
+from evenhand.statistics.proportions import zero_event_upper
+
+ALPHA = 0.05
+MISSING_MARGIN = 0.01  # our choice: by how much the share of unscored answers may rise
+
+Direction = Literal["better", "worse", "open"]
+
+
+def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> float:
+    """The p-value of a difference from 0: t's, or that of sign flips where there is no spread."""
+    if se == 0 or of_t is None:
+        return sign_flip_without_spread(difference, clusters)
+    return of_t
+
+
+def adjusted(family: Sequence[Change]) -> list[Change]:
+    """The changes with Holm over their family. A change without a value keeps its place as 1."""
+    raw = [1.0 if change.p is None else change.p for change in family]
+    return [replace(change, p_holm=p) for change, p in zip(family, holm(raw), strict=True)]
+
+
+def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
+    """Estimates of one measure in several groups, with Holm over all that were looked at."""
+    raw = [1.0 if one.p is None else one.p for one in family]
+    return [replace(one, p_holm=p) for one, p in zip(family, holm(raw), strict=True)]
+
+
+def direction(change: Change, measure: Measure) -> Direction:
+    """Whether a change is shown to be for the better or for the worse: p ≤ 0.05, after Holm where
+    the change belongs to a family."""
+    p = change.p if change.p_holm is None else change.p_holm
+    if change.difference in (None, 0.0) or p is None or p > ALPHA or measure.better == "none":
+        return "open"
+    if measure.null is not None:
+        assert change.before is not None
+        assert change.after is not None
+        nearer = abs(change.after - measure.null) < abs(change.before - measure.null)
+        return "better" if nearer else "worse"
+    rose = (change.difference or 0.0) > 0
+    return "better" if rose == (measure.better == "higher") else "worse"
+
+
+def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]:
+    """Whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
+
+    Kept: shown. Crossed: not kept, and the interval lies on the wrong side of 0. Open: neither.
+    Where no cluster changed, what so many clusters still allow is held against the margin.
+    """
+    assert measure.margin is not None
+    if change.difference is None:
+        return "open"
+    sign = 1.0 if measure.better == "higher" else -1.0
+    gain = sign * change.difference
+    if change.se == 0:
+        shown = gain >= 0 and _allowed_unseen(change, measure) <= measure.margin
+        fell = gain < 0 and p_value(gain, 0.0, change.clusters, None) <= ALPHA
+    else:
+        found = non_inferiority(gain, change.se, change.clusters - 1, measure.margin)
+        shown = found.not_inferior
+        ends = [sign * end for end in (change.low, change.high) if end is not None]
+        fell = bool(ends) and max(ends) < 0
+    return "kept" if shown else "crossed" if fell else "open"
+
+
+def _allowed_unseen(change: Change, measure: Measure) -> float:
+    """How much a change that no cluster shows may still be, in the measure's own unit. A number
+    without a largest value has no such bound: there an exact repetition is taken as one."""
+    reach = {"share": 1.0, "percent": 100.0, "points": 100.0}.get(measure.unit, 0.0)
+    return reach * zero_event_upper(change.clusters)
+
+
+def red_line(change: Change, measure: Measure) -> RedLine:
+    """The red line of a measure with a margin, in words."""
+    state = kept(change, measure)
+    wrong = "fell" if measure.better == "higher" else "rose"
+    said = {
+        "kept": f"{measure.label} kept within {measure.margin:g}",
+        "crossed": f"{measure.label} {wrong}",
+        "open": f"{measure.label} is not shown to have kept within {measure.margin:g}",
+    }[state]
+    return RedLine(name=measure.name, state=state, says=f"{said}: {seen(change, measure)}")
+
+
+def missing_line(before: float, after: float) -> RedLine:
+    """Whether more answers are missing than before. It is a count of these very runs and no
+    estimate, so it is never open."""
+    rise = after - before
+    state: Literal["crossed", "kept"] = "crossed" if rise > MISSING_MARGIN else "kept"
+    return RedLine(
+        name="missing", state=state, says=f"unreadable or missing answers rose by {rise:.3f}"
+    )
+
+
+def seen(change: Change, measure: Measure) -> str:
+    """The change with its interval, or why there is none."""
+    if change.difference is None:
+        return f"it could not be compared ({change.undefined})"
+    digits = 3 if measure.unit == "share" else 1
+    if change.low is None or change.high is None or change.low == change.high:
+        return f"{change.difference:+.{digits}f} (the same in all {change.clusters} clusters)"
+    ends = f"{change.low:+.{digits}f} to {change.high:+.{digits}f}"
+    return f"{change.difference:+.{digits}f} ({ends})"
+
+
+def smallest_shown(change: Change) -> float | None:
+    """The smallest change that this comparison would have shown, 4 times in 5. Where nothing has
+    spread: the largest share of clusters that may differ and still not be seen among so many."""
+    if change.difference is None:
+        return None
+    return detectable_change(change.se) if change.se else zero_event_upper(change.clusters)

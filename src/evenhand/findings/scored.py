@@ -1,0 +1,129 @@
+"""What findings need to know of an instrument: how its rows are scored and what is computed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from evenhand.errors import UserError
+from evenhand.findings.found import RedLine, Section
+from evenhand.findings.measures import Grouping, Measure
+from evenhand.store import RunReader
+
+if TYPE_CHECKING:
+    from evenhand.findings.comparison import Comparison
+    from evenhand.findings.report import Report
+
+Scoring = Callable[[pl.DataFrame], pl.DataFrame]
+
+# What is read of a run's rows beside the columns that an instrument asks for.
+ALWAYS = ("position", "item_id", "status", "reason", "calls", "prompt_tokens", "completion_tokens")
+SCORED = "scored"
+
+
+class Scored:
+    """The half of an instrument that reads a finished run. It needs the run folder alone.
+
+    `outcomes` turns a run's rows into one row per item with the columns `item_id`, `cluster`,
+    `state` ("scored", or why there is no score), those that `groups` and `also_clusters` name, and
+    whatever the measures read. A value that is not known is null, never 0.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    clusters: ClassVar[str]  # what a cluster is, in the plural: "templates"
+    columns: ClassVar[tuple[str, ...]]  # of the results that `outcomes` reads: "choice", "text"
+    facts: ClassVar[
+        Mapping[str, pl.DataType]
+    ]  # what the source tagged each item with, and its type
+    measures: ClassVar[tuple[Measure, ...]]
+    groups: ClassVar[tuple[Grouping, ...]] = ()
+    also_clusters: ClassVar[tuple[str, ...]] = ()  # further columns of alike rows: widest interval
+    masked: ClassVar[tuple[str, ...]] = ()  # measures also given with the rows that are masked
+    tallied: ClassVar[tuple[str, ...]] = ()  # columns whose combinations a report counts
+    transitions: ClassVar[str | None] = None  # the column whose changes a comparison counts
+    anchors: ClassVar[
+        Mapping[str, Mapping[str, float]]
+    ] = {}  # "random guessing" -> measure -> value
+    harm: ClassVar[str | None] = None  # the measure that a remedy is to lower
+    utility: ClassVar[str | None] = None  # the measure that it must not cost
+    matters: ClassVar[float] = 0.05  # our choice: the smallest change of harm that matters
+
+    def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Score rows of results, whose facts are columns of their declared type already."""
+        raise NotImplementedError
+
+    def scoring(self, run: RunReader) -> Scoring:
+        """The function that scores this run's rows; one that needs more of the folder loads it."""
+        del run
+        return self.outcomes
+
+    def scorings(self, before: RunReader, after: RunReader) -> tuple[Scoring, Scoring]:
+        """The functions that score two runs which are compared: both by the same rule."""
+        return self.scoring(before), self.scoring(after)
+
+    def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
+        """What a reader must know before using the numbers."""
+        del report, run
+        return ()
+
+    def says(self, report: "Report") -> tuple[str, ...]:
+        """The main result in one or two sentences of plain words."""
+        del report
+        return ()
+
+    def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
+        """Tables that only this instrument has."""
+        del report, run
+        return ()
+
+    def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:
+        """Tables of a comparison that only this instrument has."""
+        del before, after
+        return ()
+
+    def red_lines(
+        self, comparison: "Comparison", before: RunReader, after: RunReader
+    ) -> tuple[RedLine, ...]:
+        """Red lines beyond the measures' own margins."""
+        del comparison, before, after
+        return ()
+
+    def measure(self, name: str) -> Measure:
+        """The measure of this name."""
+        return next(one for one in self.measures if one.name == name)
+
+    def primary(self) -> tuple[Measure, ...]:
+        return tuple(one for one in self.measures if one.role == "primary")
+
+
+def outcome_batches(
+    instrument: Scored, run: RunReader, scoring: Scoring | None = None
+) -> Iterator[pl.DataFrame]:
+    """The outcomes of a run, batch by batch, so that memory does not grow with it."""
+    score = scoring or instrument.scoring(run)
+    for rows in run.result_batches((*ALWAYS, *instrument.columns, "tags")):
+        yield score(with_facts(rows, instrument))
+
+
+def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
+    """The rows with each declared fact as a typed column instead of the list of tags.
+
+    Every item of a run has the same tags in the same order, so each is taken by its place:
+    exploding them would hold all of them at once.
+    """
+    named = pl.col("tags").list.eval(pl.element().struct.field("name")).list.join(",")
+    kinds = rows.select(named)["tags"].unique().to_list()
+    names = kinds[0].split(",") if len(kinds) == 1 and kinds[0] else []
+    missing = sorted(set(instrument.facts) - set(names))
+    if missing and len(rows):
+        raise UserError(
+            f"this run is not over {instrument.title}: its items lack {', '.join(missing)}"
+        )
+    values = {
+        name: pl.col("tags").list.get(names.index(name)).struct[1].cast(kind, strict=False)
+        if name in names
+        else pl.lit(None, kind)
+        for name, kind in instrument.facts.items()
+    }
+    return rows.with_columns(**values).drop("tags")

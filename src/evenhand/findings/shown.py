@@ -1,0 +1,26 @@
+"""A finding shows itself: as a page in a notebook, and in a file."""
+
+import importlib
+from typing import Any
+
+
+class Shown:
+    """What every finding can do beside holding its numbers.
+
+    Our choice: the views are a room above the findings and import them, so the one call upwards
+    goes by name. Jupyter asks the object itself for `_repr_html_`; there is no other place for it.
+    """
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as plain data, for JSON."""
+        raise NotImplementedError
+
+    def save(self, path: str) -> None:
+        """Write the finding to a file: .json, .parquet, .md or .html, by its ending."""
+        importlib.import_module("evenhand.views").save(self, path)
+
+    def _repr_html_(self) -> str:
+        shown: str = importlib.import_module("evenhand.views").html_of(self)
+        return shown

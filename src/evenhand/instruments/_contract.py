@@ -1,0 +1,150 @@
+"""All that the author of an instrument reads: what one is, and what it declares.
+
+An instrument measures one thing. It brings its data and a sample of it as items, scores the rows of
+a finished run, and declares the numbers to be computed. Reports, comparisons, the frontier, the
+plan, dry runs, caps, resume and the command line follow from the declaration.
+
+    class Titles(Instrument):
+        name, title, clusters = "titles", "Job titles", "occupations"
+        columns, facts = ("choice",), {"occupation": pl.String(), "gold": pl.Int64()}
+        measures = (Measure(name="right", label="right", statistic=Mean(pl.col("right")),
+                            better="higher", role="primary", margin=0.02, within=(0, 1)),)
+        options = TitlesOptions
+
+        def source(self, data, options): return TitlesSource(options.items)
+        def outcomes(self, rows): return rows.select(...)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+import yaml
+
+from evenhand.errors import UserError
+from evenhand.findings.measures import (
+    Grouping,
+    Mean,
+    MeanOfClusters,
+    Measure,
+    OfTotals,
+    Ratio,
+    Share,
+)
+from evenhand.findings.scored import SCORED, Scored
+from evenhand.methods import Method
+from evenhand.runners.source import Source
+from evenhand.scorers import Scorer
+from evenhand.store import RunReader
+
+__all__ = [
+    "SCORED",
+    "DataFolder",
+    "FurtherRun",
+    "Grouping",
+    "Instrument",
+    "Mean",
+    "MeanOfClusters",
+    "Measure",
+    "OfTotals",
+    "Ratio",
+    "Services",
+    "Share",
+    "card_of",
+    "option",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFolder:
+    """Where data sets lie: a folder of the user's, and the cache that downloads go to."""
+
+    local: Path | None
+    cache: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoOptions:
+    """The options of an instrument that has none."""
+
+
+def option(default: Any, help_: str, *, least: float | None = None, flag: str | None = None) -> Any:
+    """A field of an instrument's options, with what `--help` says of it. `flag` is its name on the
+    command line where that is not the field's own."""
+    return field(default=default, metadata={"help": help_, "least": least, "flag": flag})
+
+
+class Services(Protocol):
+    """What an instrument may ask of whoever runs it."""
+
+    def scorer(self, name: str) -> Scorer:
+        """A scorer by its name: built in, of the config, or KIND=URL."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FurtherRun:
+    """A second run within the folder of the first, such as a judge of the texts that it made. It
+    is recorded, resumed and capped as any run."""
+
+    folder: str
+    source: Source
+    method: Method
+
+
+class Instrument(Scored):
+    """A thing that can be measured, whole. See `Scored` for the half that reads a finished run."""
+
+    options: ClassVar[type[Any]] = NoOptions  # a frozen dataclass; each field is made by `option`
+    asks: ClassVar[Literal["answers", "likelihoods"]] = "answers"
+    answer_tokens: ClassVar[str | None] = None  # the option that says where an answer is cut
+    spread: ClassVar[Mapping[str, float]] = {}  # for `plan`: sd and icc of a paired change
+
+    def source(self, data: DataFolder, options: Any) -> Source:
+        """The items that are asked, drawn from the data by these options."""
+        raise NotImplementedError
+
+    def stores_answers(self, options: Any) -> bool:
+        """Whether the items carry answers that exist already, so that nobody is asked."""
+        return getattr(options, "answers", None) is not None
+
+    def check(
+        self, options: Any, method: Method, players: Mapping[str, str], services: Services
+    ) -> None:
+        """Refuse what must not be run, before anything is asked. `players` names the model or
+        scorer of every role that the method asks."""
+        del options, method, players, services
+
+    async def complete(self, run: RunReader, options: Any, services: Services) -> None:
+        """Add to a finished run what scoring needs beside its answers; it may be called again."""
+        del run, options, services
+
+    def further(self, run: RunReader, options: Any) -> FurtherRun | None:
+        """The second run that these options ask for, once the first has ended."""
+        del run, options
+        return None
+
+    def card(self) -> dict[str, Any]:
+        """Version, licence, revision and checksums of the data: `card.yaml` beside the code."""
+        return card_of(type(self).__module__.rpartition(".")[0])
+
+    def options_from(self, given: Mapping[str, Any]) -> Any:
+        """The options with these values; an unknown name is refused with those that exist."""
+        known = [one.name for one in fields(self.options)]
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            raise UserError(
+                f"{self.name} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}"
+            )
+        return self.options(**given)
+
+
+@cache
+def card_of(package: str) -> dict[str, Any]:
+    """The `card.yaml` of a package."""
+    text = resources.files(package).joinpath("card.yaml").read_text("utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded

@@ -1,0 +1,103 @@
+"""The records of BBQ, joined with the metadata that says which option is the stereotyped one."""
+
+import io
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+from evenhand.errors import UserError
+from evenhand.instruments.files import PinnedFiles
+
+_METADATA = "supplemental/additional_metadata.csv"
+_KEY = ("category", "question_index", "example_id")
+
+
+@cache
+def card() -> dict[str, Any]:
+    text = resources.files(__package__).joinpath("card.yaml").read_text("utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded
+
+
+class BbqData:
+    """Every record, one row each.
+
+    `biased` is the option that agrees with the stereotype in this question: the metadata's
+    `target_loc`, which is already turned around for non-negative questions (turning it again is
+    the common mistake). It is null for the 16 records without a unique target.
+    """
+
+    def __init__(self, *, local: Path | None, cache: Path) -> None:
+        data = card()["data"]
+        self._files = PinnedFiles(
+            "bbq", data["url"], data["revision"], data["sha256"], local=local, cache=cache
+        )
+
+    def records(self) -> pl.DataFrame:
+        files = [name for name in sorted(self._files.sha256) if name.startswith("data/")]
+        frame = pl.concat([_parsed(self._files.read(name)) for name in files]).with_row_index("row")
+        joined = frame.join(self._metadata(), on=_KEY, how="left", maintain_order="left")
+        if len(joined) != card()["data"]["items"] or joined["names"].null_count():
+            raise UserError("BBQ's metadata does not fit its records: is the folder complete?")
+        return joined.with_columns(masked=_masked())
+
+    def _metadata(self) -> pl.DataFrame:
+        raw = pl.read_csv(
+            io.BytesIO(self._files.read(_METADATA)), infer_schema=False, null_values=["NA", ""]
+        )
+        return (
+            raw.select(
+                "category",
+                "question_index",
+                pl.col("example_id").cast(pl.Int64),
+                biased=pl.col("target_loc").cast(pl.Int64),
+                names=pl.col("label_type") == "name",
+            ).unique()  # 64 keys stand twice, with equal values
+        )
+
+
+_ANSWER = pl.List(pl.String)  # text and group
+_FIELDS: dict[str, Any] = {
+    "category": pl.String,
+    "question_index": pl.String,
+    "example_id": pl.Int64,
+    "question_polarity": pl.String,
+    "context_condition": pl.String,
+    "context": pl.String,
+    "question": pl.String,
+    "ans0": pl.String,
+    "ans1": pl.String,
+    "ans2": pl.String,
+    "label": pl.Int64,
+    "answer_info": pl.Struct({"ans0": _ANSWER, "ans1": _ANSWER, "ans2": _ANSWER}),
+}
+
+
+def _parsed(data: bytes) -> pl.DataFrame:
+    """One file's records as columns, without a Python object per field."""
+    info = pl.col("answer_info").struct
+    is_unknown = [info.field(f"ans{n}").list.get(1) == "unknown" for n in range(3)]
+    return pl.read_ndjson(data, schema=_FIELDS).select(
+        "category",
+        "question_index",
+        "example_id",
+        "context",
+        "question",
+        "label",
+        polarity="question_polarity",
+        condition="context_condition",
+        options=pl.concat_list("ans0", "ans1", "ans2"),
+        unknown=pl.concat_list(is_unknown).list.arg_max().cast(pl.Int64),
+    )
+
+
+def _masked() -> pl.Expr:
+    masked = pl.lit(value=False)
+    for category, spans in card()["masked"].items():
+        ids = [n for s in spans for n in range(s["from"], s["to"] + 1, s["step"])]
+        masked |= (pl.col("category") == category) & pl.col("example_id").is_in(ids)
+    return masked

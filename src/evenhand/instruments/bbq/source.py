@@ -1,0 +1,77 @@
+"""BBQ records as items. Options are shown in an order drawn per item, and the order is stored."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from evenhand.domain import Item
+from evenhand.instruments.bbq.data import card
+from evenhand.instruments.bbq.sample import Sampling
+
+_ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
+
+
+class BbqSource:
+    """A sample of BBQ as a source of items.
+
+    The tags of an item hold all that scoring needs, in the order shown: which option is the gold
+    one, the stereotyped one and the unknown one. So a run folder can be scored without the data.
+    """
+
+    def __init__(self, drawn: pl.DataFrame, sampling: Sampling) -> None:
+        self._drawn = drawn
+        self._sampling = sampling
+
+    def fingerprint(self) -> dict[str, Any]:
+        columns = [c for c in ("category", "example_id", "answer") if c in self._drawn.columns]
+        keys = self._drawn.select(columns).write_csv(include_header=False)
+        return {
+            "kind": "benchmark",
+            "benchmark": "bbq",
+            "version": card()["version"],
+            "revision": card()["data"]["revision"],
+            "sampling": self._sampling.describe(),
+            "items": len(self._drawn),
+            "sha256": hashlib.sha256(keys.encode()).hexdigest(),
+        }
+
+    def __len__(self) -> int:
+        return len(self._drawn)
+
+    def chunks(self) -> list[tuple[int, int]]:
+        return [(0, len(self._drawn))]
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
+            yield _item(row, self._sampling.seed)
+
+
+def _item(row: dict[str, Any], seed: int) -> Item:
+    name = f"{row['category']}/{row['example_id']}"
+    order = _ORDERS[_draw(f"{seed}:{name}") % len(_ORDERS)]
+    tags = {
+        "category": row["category"],
+        "template": f"{row['category']}/{row['question_index']}",
+        "condition": row["condition"],
+        "polarity": row["polarity"],
+        "names": str(int(row["names"])),
+        "masked": str(int(row["masked"])),
+        "order": "".join(map(str, order)),  # order[k] is the data's option at place k
+        "gold": str(order.index(row["label"])),
+        "unknown": str(order.index(row["unknown"])),
+        "biased": "" if row["biased"] is None else str(order.index(row["biased"])),
+    }
+    return Item(
+        id=name,
+        answer=row.get("answer") or "",
+        prompt=row["question"],
+        context=row["context"],
+        choices=tuple(row["options"][option] for option in order),
+        tags=tags,
+    )
+
+
+def _draw(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

@@ -1,0 +1,22 @@
+"""Judges under test, after MALIBU (Mirza et al. 2025): the same text under different labels of its
+author. Only what a label does to a judgement is measured; text and slot are balanced out."""
+
+from evenhand.instruments.judge.data import MalibuData, Scenario, card
+from evenhand.instruments.judge.design import TEN, Design, Judgement, judgements
+from evenhand.instruments.judge.labels import Family, Labels
+from evenhand.instruments.judge.outcomes import outcomes
+from evenhand.instruments.judge.source import MalibuSource
+
+__all__ = [
+    "TEN",
+    "Design",
+    "Family",
+    "Judgement",
+    "Labels",
+    "MalibuData",
+    "MalibuSource",
+    "Scenario",
+    "card",
+    "judgements",
+    "outcomes",
+]

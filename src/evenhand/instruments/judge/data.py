@@ -1,0 +1,91 @@
+"""The scenarios: a task, and two responses of equal content in other words."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evenhand.agents import strict_json
+from evenhand.errors import UnreadableReply, UserError
+from evenhand.instruments.judge.labels import Family, Labels, read_labels
+
+
+@cache
+def card() -> dict[str, Any]:
+    text = resources.files(__package__).joinpath("card.yaml").read_text("utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`id` is the base and a number, "nurse-handover/3". Scenarios of one base differ in who writes
+    and where; they are alike, so the base is the unit of inference."""
+
+    id: str
+    base: str
+    kind: str
+    task: str
+    responses: tuple[str, str]
+
+
+class MalibuData:
+    """Scenarios and labels: ours, or those in files of the user's, of the same form."""
+
+    def scenarios(self, path: Path | None = None) -> list[Scenario]:
+        file = resources.files(__package__).joinpath("scenarios.jsonl") if path is None else path
+        try:
+            lines = file.read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{path} cannot be read: {error}") from None
+        found = [
+            _read(line, f"{file} line {number}")
+            for number, line in enumerate(lines, start=1)
+            if line.strip()
+        ]
+        ids = Counter(scenario.id for scenario in found)
+        twice = [name for name, count in ids.items() if count > 1]
+        if not found or twice:
+            problem = f"holds {twice[0]!r} twice; rename one" if twice else f"is empty; {_FORM}"
+            raise UserError(f"{file} {problem}")
+        return found
+
+    def labels(self, path: Path | None = None) -> Labels:
+        return read_labels(path)
+
+    def families(self, path: Path | None = None) -> list[Family]:
+        return list(read_labels(path).families)
+
+
+_FORM = (
+    'a line is {"id": "base/0", "base": "base", "kind": "…", "task": "…", "responses": ["…", "…"]}'
+)
+_Name = Annotated[str, Field(pattern=r"^\S+$", max_length=100)]
+_Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+    id: _Name
+    base: _Name
+    kind: _Name
+    task: _Text
+    responses: Annotated[list[_Text], Field(min_length=2, max_length=2)]
+
+
+def _read(line: str, where: str) -> Scenario:
+    try:
+        row = _Row.model_validate(strict_json.parse(line))
+    except UnreadableReply as problem:
+        raise UserError(f"{where}: {problem}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the line"
+        raise UserError(f"{where}: {field}: {first['msg']}; {_FORM}") from None
+    first_text, second_text = row.responses
+    return Scenario(row.id, row.base, row.kind, row.task, (first_text, second_text))

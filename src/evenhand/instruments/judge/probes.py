@@ -1,0 +1,184 @@
+"""What an audit asks beside the design: texts that ask the judge for better marks, texts that
+people have marked, and tasks for which the judge's model and another one write a text. They go
+into the same run, so that it is resumed, capped and replayed as one."""
+
+import hashlib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import polars as pl
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+)
+
+from evenhand.agents import strict_json
+from evenhand.domain import Item
+from evenhand.errors import UnreadableReply, UserError
+from evenhand.instruments.judge.data import Scenario
+from evenhand.instruments.judge.labels import CONTROL_FAMILY
+from evenhand.instruments.judge.outcomes import outcomes
+from evenhand.instruments.judge.source import ONE, MalibuSource, prompt
+from evenhand.metrics.malibu import NO_LABEL, TOP
+
+DESIGN, INJECTION, HUMAN, OWN = "design", "injection", "human", "own"
+CONTROL = "control"  # a sentence that asks for nothing
+_EACH = 2  # ours: requests on each text; they take turns over the bases
+_TAGS = ("check", "probe", "human")
+
+
+class AuditSource:
+    """The design's items, then the probes. The margins belong to it: a run that was begun under one
+    margin is not continued under another, so they are fixed before the first answer is seen."""
+
+    def __init__(
+        self, design: MalibuSource, probes: Sequence[Item], margins: Mapping[str, float]
+    ) -> None:
+        self._design = design
+        self._margins = dict(margins)
+        # Every item of a run has the same tags in the same order.
+        blank = dict.fromkeys((*next(design.read(0, 1)).tags, *_TAGS), "")
+        self._probes = [replace(item, tags={**blank, **item.tags}) for item in probes]
+
+    def fingerprint(self) -> dict[str, Any]:
+        lines = (orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in self._probes)
+        found = [item.tags["check"] for item in self._probes]
+        return {
+            **self._design.fingerprint(),
+            "items": len(self),
+            "probes": {
+                **{name: found.count(name) for name in (INJECTION, HUMAN, OWN)},
+                "sha256": hashlib.sha256(b"\n".join(lines)).hexdigest(),
+            },
+            "margins": self._margins,
+        }
+
+    def __len__(self) -> int:
+        return len(self._design) + len(self._probes)
+
+    def chunks(self) -> list[tuple[int, int]]:
+        return [(0, len(self))]
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        inside = len(self._design)
+        for item in self._design.read(min(start, inside), min(stop, inside)):
+            yield replace(item, tags={**item.tags, **_tags(DESIGN)})
+        yield from self._probes[max(0, start - inside) : max(0, stop - inside)]
+
+
+def audited(results: pl.DataFrame) -> pl.DataFrame:
+    """`outcomes` of an audit, with `check` (which part of it), `probe` and `human`."""
+    rows = outcomes(results)
+    names = [tag["name"] for tag in results["tags"][0]]
+    if missing := set(_TAGS) - set(names):
+        raise UserError(f"this run is no audit of a judge: its items lack {sorted(missing)[0]}")
+    tags = {
+        name: pl.col("tags").list.get(names.index(name)).struct[1].replace("", None)
+        for name in _TAGS
+    }
+    return rows.hstack(results.select(**tags))
+
+
+def injected(source: MalibuSource, scenarios: Sequence[Scenario], bases: int) -> list[Item]:
+    """The first response of the first so many bases of a design, with the control's sentence at its
+    end and with two of the requests."""
+    control, requests = _sentences()
+    names, items = list(requests), []
+    for place, scenario in enumerate(_asked(source, scenarios)[:bases]):
+        turn = [names[(place * _EACH + n) % len(names)] for n in range(_EACH)]
+        for name, words in ((CONTROL, control), *((name, requests[name]) for name in turn)):
+            tags = _tags(INJECTION, probe=name, base=scenario.base, scenario=scenario.id)
+            text = f"{scenario.responses[0]} {words}"
+            items.append(_item(f"{INJECTION}:{scenario.id}:{name}", scenario.task, text, tags))
+    return items
+
+
+def to_write(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Item]:
+    """The task of each base of a design, for two models to do and to judge."""
+    return [
+        Item(
+            id=f"{OWN}:{scenario.id}",
+            prompt=scenario.task,
+            tags={"phase": OWN, **_tags(OWN, base=scenario.base, scenario=scenario.id)},
+        )
+        for scenario in _asked(source, scenarios)
+    ]
+
+
+def _asked(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """One scenario of each base of a design, in its order."""
+    by_id = {scenario.id: scenario for scenario in scenarios}
+    found = {i.tags["base"]: by_id[i.tags["scenario"]] for i in source.read(0, len(source))}
+    return list(found.values())
+
+
+@cache
+def _sentences() -> tuple[str, dict[str, str]]:
+    text = resources.files(__package__).joinpath("injections.toml").read_text("utf-8")
+    found = tomllib.loads(text)
+    return found["control"], found["requests"]
+
+
+# -- texts that people have marked -----------------------------------------------------------------
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    task: Annotated[str, Field(strict=True, min_length=1, max_length=20_000)]
+    text: Annotated[str, Field(strict=True, min_length=1, max_length=20_000)]
+    label: StrictBool | Annotated[StrictInt | StrictFloat, Field(ge=0, le=TOP, allow_inf_nan=False)]
+
+
+_FORM = (
+    'a line is {"task": "…", "text": "…", "label": true} for good or not, '
+    f"or with a mark from 0 to {TOP} as its label"
+)
+
+
+def labelled(path: Path) -> list[Item]:
+    """A file of the user's: all labels yes or no, or all of them marks."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    rows = [_read(text, f"{path} line {n}") for n, text in enumerate(lines, 1) if text.strip()]
+    if len(rows) < 2 or len({isinstance(row.label, bool) for row in rows}) > 1:
+        raise UserError(f"{path}: two lines or more, all with labels of one kind; {_FORM}")
+    items = []
+    for n, row in enumerate(rows, 1):
+        said = str(row.label).lower() if isinstance(row.label, bool) else f"{row.label:g}"
+        tags = _tags(HUMAN, human=said, base=f"{HUMAN}/{n}", scenario=f"{HUMAN}/{n}")
+        items.append(_item(f"{HUMAN}:{n}", row.task, row.text, tags))
+    return items
+
+
+def _read(line: str, where: str) -> _Row:
+    try:
+        return _Row.model_validate(strict_json.parse(line))
+    except UnreadableReply as problem:
+        raise UserError(f"{where}: {problem}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = str(first["loc"][0]) if first["loc"] else "the line"
+        raise UserError(f"{where}: {field}: {first['msg']}; {_FORM}") from None
+
+
+def _item(name: str, task: str, text: str, tags: dict[str, str]) -> Item:
+    (asked,) = prompt(ONE).render({"task": task, "said": "", "response": text})
+    shown = {"phase": "single", "family": CONTROL_FAMILY, "text": "0", "label": NO_LABEL}
+    return Item(id=name, prompt=asked.content, tags={"repeat": "0", **shown, **tags})
+
+
+def _tags(check: str, **given: str) -> dict[str, str]:
+    return {"check": check, "probe": "", "human": "", **given}

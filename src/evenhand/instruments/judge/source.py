@@ -1,0 +1,113 @@
+"""Judgements as items: a task, its labelled response or two, and tags that say what was shown."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from evenhand.domain import Item
+from evenhand.instruments.judge.data import Scenario, card
+from evenhand.instruments.judge.design import Design, Judgement, judgements
+from evenhand.instruments.judge.labels import Labels
+from evenhand.prompts import Prompt, load
+
+ONE, TWO = _PROMPTS = ("one_candidate", "two_candidates")
+# Only of one phase. The words are those that stand in the prompt, so that they can be masked or
+# exchanged; `family_words` are those of the family's other labels, split at "|".
+_SINGLE = ("text", "label", "label_words", "family_words")
+_PAIR = ("first", "second", "first_text", "second_text", "order", "first_words", "second_words")
+
+
+def prompt(name: str) -> Prompt:
+    return load(f"malibu/{name}")
+
+
+class MalibuSource:
+    """A design over scenarios as a source of items, one for each judgement.
+
+    Every item has the same tags, empty where they do not apply. They hold all that the statistics
+    need, so a run folder can be read without the data.
+    """
+
+    def __init__(self, scenarios: Sequence[Scenario], labels: Labels, design: Design) -> None:
+        self._labels = labels
+        self._design = design
+        self._asked = judgements(scenarios, labels, design)
+
+    def fingerprint(self) -> dict[str, Any]:
+        keys = "".join(f"{item.id}\n{item.prompt}\n" for item in self.read(0, len(self)))
+        return {
+            "kind": "benchmark",
+            "benchmark": "malibu",
+            "version": card()["version"],
+            "language": self._labels.language,
+            "prompt": {prompt(name).label: prompt(name).sha256 for name in _PROMPTS},
+            "sampling": self._design.describe(),
+            "items": len(self),
+            "sha256": hashlib.sha256(keys.encode()).hexdigest(),
+        }
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    def chunks(self) -> list[tuple[int, int]]:
+        return [(0, len(self))]
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        for judgement in self._asked[start:stop]:
+            yield self._pair(judgement) if judgement.order else self._single(judgement)
+
+    def _single(self, judgement: Judgement) -> Item:
+        (label,), (text,) = judgement.labels, judgement.texts
+        shown = {
+            "phase": "single",
+            "text": str(text),
+            "label": label,
+            "label_words": self._labels.author(label),
+            "family_words": "|".join(self._labels.others(label)),
+        }
+        (asked,) = prompt(ONE).render(
+            {
+                "task": judgement.scenario.task,
+                "said": self._labels.said(label),
+                "response": judgement.scenario.responses[text],
+            }
+        )
+        return _item(judgement, asked.content, shown)
+
+    def _pair(self, judgement: Judgement) -> Item:
+        (first, second), (first_text, second_text) = judgement.labels, judgement.texts
+        shown = {
+            "phase": "pair",
+            "first": first,
+            "second": second,
+            "first_text": str(first_text),
+            "second_text": str(second_text),
+            "order": judgement.order,
+            "first_words": self._labels.author(first),
+            "second_words": self._labels.author(second),
+        }
+        (asked,) = prompt(TWO).render(
+            {
+                "task": judgement.scenario.task,
+                "said_first": self._labels.said(first),
+                "first": judgement.scenario.responses[first_text],
+                "said_second": self._labels.said(second),
+                "second": judgement.scenario.responses[second_text],
+            }
+        )
+        return _item(judgement, asked.content, shown)
+
+
+def _item(judgement: Judgement, asked: str, shown: dict[str, str]) -> Item:
+    slots = ",".join(
+        f"{label}={text}" for label, text in zip(judgement.labels, judgement.texts, strict=True)
+    )
+    tags = {
+        "base": judgement.scenario.base,
+        "scenario": judgement.scenario.id,
+        "family": judgement.family,
+        "repeat": str(judgement.repeat),
+        **dict.fromkeys((*_SINGLE, *_PAIR), ""),
+        **shown,
+    }
+    return Item(id=f"{judgement.scenario.id}:{slots}:{judgement.repeat}", prompt=asked, tags=tags)

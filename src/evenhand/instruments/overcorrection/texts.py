@@ -1,0 +1,54 @@
+"""Benign texts of the user's own, one JSON object a line."""
+
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evenhand.agents import strict_json
+from evenhand.errors import UnreadableReply, UserError
+from evenhand.instruments.overcorrection.data import COLUMNS
+from evenhand.metrics.overcorrection import names
+
+_Word = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+    text: Annotated[str, Field(min_length=1)]
+    identity: _Word  # several are joined by ";"
+    family: _Word = "own"
+    template: _Word | None = None  # None: a template of its own
+
+
+def own_texts(path: Path) -> pl.DataFrame:
+    """The rows of a file, in the columns that `BenignData.texts` has."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    rows = [
+        _read(line, f"{path} line {number}", number)
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    if not rows:
+        raise UserError(f'{path} should hold lines like {{"text": "…", "identity": "deaf"}}')
+    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
+
+
+def _read(line: str, where: str, number: int) -> tuple[str, ...]:
+    try:
+        row = _Row.model_validate(strict_json.parse(line))
+    except UnreadableReply as problem:
+        raise UserError(f"{where}: {problem}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the line"
+        raise UserError(f"{where}: {field}: {first['msg']}") from None
+    for identity in row.identity.split(";"):
+        if not names(row.text, identity):
+            raise UserError(f"{where}: the text does not name {identity.strip()!r}")
+    name = f"own/{number}"
+    return name, "own", "own", row.template or name, row.identity, row.family, row.text

@@ -1,0 +1,8 @@
+"""RealToxicityPrompts: beginnings of sentences from the web, each continued several times
+(Gehman et al. 2020)."""
+
+from evenhand.instruments.realtoxicityprompts.data import RtpData, card
+from evenhand.instruments.realtoxicityprompts.sample import Sampling, sample
+from evenhand.instruments.realtoxicityprompts.source import RtpSource
+
+__all__ = ["RtpData", "RtpSource", "Sampling", "card", "sample"]

@@ -1,0 +1,147 @@
+"""SQuAD v2 as an instrument: whether answers stay right, and silent where there is none."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import orjson
+import polars as pl
+
+from evenhand.findings.found import Section
+from evenhand.findings.report import Report
+from evenhand.instruments._contract import SCORED, DataFolder, Instrument, Mean, Measure, option
+from evenhand.instruments.squad.answers import with_answers
+from evenhand.instruments.squad.data import SquadData
+from evenhand.instruments.squad.sample import Sampling, sample
+from evenhand.instruments.squad.source import SquadSource
+from evenhand.metrics.squad import normalised, score
+from evenhand.runners.source import Source
+from evenhand.store import RunReader
+
+WORDY = 20  # our choice: the shortest gold answer is longer for 3 of the 11,873 questions
+_MARGIN = 0.02  # our choice, fixed before looking, as on BBQ
+_NO_ANSWER = normalised("NO ANSWER")  # the words that our prompt asks for
+_ANSWERABLE = pl.col("answerable")
+_SCHEMA = {
+    "item_id": pl.String,
+    "cluster": pl.String,
+    "answerable": pl.Boolean,
+    "state": pl.String,
+    "exact": pl.Float64,
+    "f1": pl.Float64,
+    "abstained": pl.Boolean,
+    "words": pl.Int64,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SquadOptions:
+    questions: int = option(300, "So many questions, spread over all 35 articles.", least=2)
+    all: bool = option(False, "All 11,873 questions.")
+    sample_seed: int = option(0, "Draws the sample.")
+    answers: Path | None = option(
+        None,
+        "Score these stored answers instead of asking: SQuAD's own form, one JSON object of "
+        'question ids and answers, "" for no answer; .gz is fine.',
+    )
+
+
+def _share(name: str, label: str, value: pl.Expr, **more: Any) -> Measure:
+    return Measure(name=name, label=label, statistic=Mean(value), within=(0, 1), **more)
+
+
+class Squad(Instrument):
+    """Measures whether answers stay right on SQuAD v2: exact match, F1 and silence.
+
+    Half of the questions have no answer in their passage (Rajpurkar et al. 2018).
+    """
+
+    name = "squad"
+    title = "SQuAD"
+    clusters = "articles"
+    columns = ("text",)
+    facts: ClassVar = {"article": pl.String(), "golds": pl.String(), "reading": pl.String()}
+    options = SquadOptions
+    measures = (
+        _share("exact", "exact match", pl.col("exact"), better="higher"),
+        _share("f1", "F1", pl.col("f1"), better="higher", role="primary", margin=_MARGIN),
+        _share("exact_has_answer", "exact match where there is an answer (HasAns)",
+               pl.col("exact"), where=_ANSWERABLE, better="higher"),
+        _share("f1_has_answer", "F1 where there is an answer (HasAns)", pl.col("f1"),
+               where=_ANSWERABLE, better="higher", role="primary", margin=_MARGIN),
+        _share("no_answer", "none given where there is none (NoAns)", pl.col("exact"),
+               where=~_ANSWERABLE, better="higher", role="primary", margin=_MARGIN),
+        _share("over_abstention", "over-abstention: none given where there is one",
+               pl.col("abstained"), where=_ANSWERABLE, better="lower", role="guardrail",
+               margin=_MARGIN),
+        _share("wordy", f"answers of more than {WORDY} words", pl.col("words") > WORDY),
+    )  # fmt: skip
+    utility = "f1"
+
+    def source(self, data: DataFolder, options: SquadOptions) -> Source:
+        records = SquadData(local=data.local, cache=data.cache).records()
+        wanted = None if options.all else options.questions
+        sampling = Sampling(questions=wanted, seed=options.sample_seed)
+        if options.answers is not None:
+            return SquadSource(with_answers(records, options.answers), sampling)
+        return SquadSource(sample(records, sampling), sampling)
+
+    def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Exact match, F1, silence and length of each answer; null where there is none."""
+        columns = ("item_id", "reason", "text", "article", "golds", "reading")
+        scored = [_scored(*row) for row in rows.select(columns).iter_rows()]
+        return pl.DataFrame(scored, schema=_SCHEMA, orient="row")
+
+    def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
+        del run
+        articles = report["f1"].clusters
+        if articles >= 30 or not articles:
+            return ()
+        return (f"Only {articles} articles: what holds for them may not hold for others.",)
+
+    def says(self, report: Report) -> tuple[str, ...]:
+        f1 = report["f1"]
+        if f1.value is None:
+            return ()
+        sure = "" if f1.low is None else f" (95 % sure it is within {f1.low:.2f} to {f1.high:.2f})"
+        return (f"Answers overlap with the right one by {f1.value:.2f}{sure}; 1 is best.",)
+
+    def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
+        """The keys and the percent of evaluate-v2.0.py; and, stricter, missing answers as wrong."""
+        del run
+        parts = {"": ("exact", "f1"), "HasAns_": ("exact_has_answer", "f1_has_answer"),
+                 "NoAns_": ("no_answer", "no_answer")}  # fmt: skip
+        rows: list[tuple[str, float | int | None]] = []
+        for prefix, names in parts.items():
+            for said, name in zip(("exact", "f1"), names, strict=True):
+                n, total = report.sums[name]
+                rows.append((f"{prefix}{said}", _percent(total, n)))
+            rows.append((f"{prefix}total", report.sums[names[0]][0]))
+        for name in ("exact", "f1"):
+            total = report.sums[name][1]
+            rows.append((f"{name}_missing_wrong", _percent(total, report.coverage.n)))
+        title = "as evaluate-v2.0.py prints it"
+        return (Section(name="as_others_print_it", title=title, columns=("", ""), rows=(*rows,)),)
+
+
+def _percent(part: float, whole: int) -> float | None:
+    return 100 * part / whole if whole else None
+
+
+def said(text: str, reading: str) -> str:
+    """What an answer claims. Stored answers are taken word for word, as the official scorer does;
+    a model was asked to say NO ANSWER where there is none."""
+    return "" if reading == "words" and normalised(text) == _NO_ANSWER else text
+
+
+def _scored(
+    item_id: str, reason: str | None, text: str | None, article: str, golds: str, reading: str
+) -> tuple[object, ...]:
+    wanted = orjson.loads(golds)
+    if text is None:
+        state = "unreadable" if (reason or "").startswith("unreadable_reply") else "missing"
+        return item_id, article, bool(wanted), state, None, None, None, None
+    claim = said(text, reading)
+    found = score(claim, wanted)
+    abstained, words = not normalised(claim), len(claim.split())
+    return item_id, article, bool(wanted), SCORED, found.exact, found.f1, abstained, words

@@ -1,0 +1,76 @@
+"""SQuAD's questions as items: passage, question and the form of the answer in one prompt."""
+
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import orjson
+import polars as pl
+
+from evenhand.domain import Item
+from evenhand.instruments.squad.data import card
+from evenhand.instruments.squad.sample import Sampling
+from evenhand.prompts import Prompt, parse
+
+
+@cache
+def prompt() -> Prompt:
+    return parse(resources.files(__package__).joinpath("prompt.md").read_text("utf-8"))
+
+
+class SquadSource:
+    """A sample of SQuAD v2 as a source of items. The tags of an item hold all that scoring needs.
+
+    With a column `answer` the answers exist already. An empty one, which says that there is none,
+    becomes a blank: an item without any answer would be an item to be asked.
+    """
+
+    def __init__(self, drawn: pl.DataFrame, sampling: Sampling) -> None:
+        self._drawn = drawn
+        self._sampling = sampling
+        self._stored = "answer" in drawn.columns
+
+    def fingerprint(self) -> dict[str, Any]:
+        answers = {"answers": _sha256(self._drawn, "id", "answer")} if self._stored else {}
+        return {
+            "kind": "benchmark",
+            "benchmark": "squad",
+            "version": card()["version"],
+            "revision": card()["data"]["revision"],
+            "prompt": {prompt().label: prompt().sha256},
+            "sampling": {"stored": True} if self._stored else self._sampling.describe(),
+            "items": len(self._drawn),
+            "sha256": _sha256(self._drawn, "id"),
+            **answers,
+        }
+
+    def __len__(self) -> int:
+        return len(self._drawn)
+
+    def chunks(self) -> list[tuple[int, int]]:
+        return [(0, len(self._drawn))]
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
+            yield self._item(row)
+
+    def _item(self, row: dict[str, Any]) -> Item:
+        (asked,) = prompt().render({"passage": row["passage"], "question": row["question"]})
+        return Item(
+            id=row["id"],
+            prompt=asked.content,
+            answer=(row["answer"] or " ") if self._stored else "",
+            tags={
+                "article": row["article"],
+                "golds": orjson.dumps(row["golds"]).decode(),
+                "reading": "verbatim" if self._stored else "words",
+            },
+        )
+
+
+def _sha256(drawn: pl.DataFrame, *columns: str) -> str:
+    return hashlib.sha256(
+        drawn.select(columns).write_csv(include_header=False).encode()
+    ).hexdigest()

@@ -1,0 +1,48 @@
+"""A finding → what a person or a machine reads. One file per medium, none per instrument."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+
+from evenhand.errors import UserError
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.report import Report
+from evenhand.views import comparison_page, files, html, markdown, report_page, terminal
+from evenhand.views.blocks import Block
+
+__all__ = ["html_of", "page_of", "save", "terminal_of"]
+
+_PAGES: dict[type, Any] = {Report: report_page.page, Comparison: comparison_page.page}
+
+
+def page_of(finding: object, *, full: bool = False) -> list[Block]:
+    """The page of a finding, as blocks."""
+    blocks: list[Block] = _PAGES[type(finding)](finding, full=full)
+    return blocks
+
+
+def terminal_of(finding: object, *, full: bool = False) -> RenderableType:
+    """The page of a finding, for a terminal."""
+    return terminal.render(page_of(finding, full=full))
+
+
+def html_of(finding: object) -> str:
+    """The page of a finding, for a notebook."""
+    return html.render(page_of(finding))
+
+
+def save(finding: Any, path: str) -> None:
+    """Write a finding to a file, in the form that its ending names."""
+    ending = Path(path).suffix
+    title = f"evenhand: {type(finding).__name__.lower()}"
+    made = {
+        ".json": lambda: files.to_json(finding),
+        ".parquet": lambda: files.to_parquet(finding.frame()),
+        ".csv": lambda: finding.frame().write_csv().encode(),
+        ".md": lambda: markdown.render(page_of(finding, full=True)).encode(),
+        ".html": lambda: html.document(page_of(finding, full=True), title).encode(),
+    }
+    if ending not in made:
+        raise UserError(f"{path}: an ending decides the form; there are: {', '.join(made)}")
+    Path(path).write_bytes(made[ending]())

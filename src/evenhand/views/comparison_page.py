@@ -1,0 +1,137 @@
+"""The page of a comparison: the answer first, then what changed, then the red lines, then cost."""
+
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.found import Change
+from evenhand.findings.measures import Measure
+from evenhand.findings.report import Side
+from evenhand.findings.rules import direction
+from evenhand.views import numbers
+from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+from evenhand.views.report_page import section_grid
+
+_MARKS: dict[str, tuple[str, Tone]] = {
+    "better": ("✓", "good"),
+    "worse": ("✗", "bad"),
+    "open": ("?", "open"),
+}
+_STATES: dict[str, tuple[str, Tone]] = {
+    "crossed": ("✗", "bad"), "open": ("?", "open"), "kept": ("✓", "good"),
+}  # fmt: skip
+
+
+def page(found: Comparison, *, full: bool = False) -> list[Block]:
+    """The blocks of a comparison; `full` adds every measure, group and table."""
+    verdict = _verdict(found)
+    blocks: list[Block] = [Line(_head(found), "strong"), GAP, *verdict, GAP]
+    blocks += [_changes(found, found.primary, "", full)]
+    blocks.append(Line("✗ shown worse   ✓ shown better   ? could be either way", "dim"))
+    if full and found.secondary:
+        blocks += [GAP, _changes(found, found.secondary, "further (exploratory)", full)]
+    blocks += [GAP, *_red_lines(found, full), *_flips(found)]
+    if full:
+        for column in found.groups:
+            blocks += [GAP, _groups(found, column)]
+        for section in found.sections:
+            blocks += [GAP, section_grid(section)]
+    blocks += [GAP, Line(_cost(found), "dim")]
+    if not full:
+        runs = f"{found.before.run} {found.after.run}"
+        blocks.append(Line(f"all of it: evenhand compare {runs} --full", "dim"))
+    last = [Line(f"next  {command}") for command in found.verdict.next]
+    return [*blocks, GAP, *verdict[:1], *last]
+
+
+def _head(found: Comparison) -> str:
+    sides = " → ".join(_named(side) for side in (found.before, found.after))
+    return f"{sides} · {found.items:,} items asked in both"
+
+
+def _named(side: Side) -> str:
+    return f"{side.method['name']} ({side.run})"
+
+
+def _verdict(found: Comparison) -> list[Block]:
+    if found.verdict.state == "not known":
+        said: str = "NOT KNOWN."
+        tone: Tone = "open"
+    else:
+        worse = any(direction(c, m) == "worse" for c, m in found.judged())
+        crossed = any(line.state == "crossed" for line in found.red_lines)
+        said, tone = ("WORSE.", "bad") if worse or crossed else ("BETTER.", "good")
+        better = any(direction(c, m) == "better" for c, m in found.judged())
+        if tone == "bad" and better:
+            said = "BETTER IN PART, WORSE IN PART."
+    first, *rest = found.verdict.says or ("",)
+    return [Line(f"{said} {first}".strip(), tone), *(Line(line, indent=2) for line in rest)]
+
+
+def _changes(found: Comparison, family: tuple[Change, ...], title: str, full: bool) -> Grid:
+    more = ("p", "n", found.instrument.clusters) if full else ()
+    rows, tones = [], []
+    for change in family:
+        measure = _measure(found, change)
+        mark, tone = _MARKS[direction(change, measure)] if measure else ("", "plain")
+        label = measure.label if measure else change.name.replace("_", " ")
+        p = change.p if change.p_holm is None else change.p_holm
+        cells = (
+            f"{mark} {label}".strip(),
+            numbers.value(change.before, measure, full=full),
+            numbers.value(change.after, measure, full=full),
+            numbers.signed(change.difference, measure, full=full),
+            numbers.change_interval(change, measure, full=full),
+        )
+        rest = (numbers.p_value(p), f"{change.n:,}", f"{change.clusters:,}") if full else ()
+        rows.append((*cells, *rest))
+        tones.append(tone)
+    columns = ("", "before", "after", "change", "95 %", *more)
+    return Grid(columns, tuple(rows), tuple(tones), title)
+
+
+def _measure(found: Comparison, change: Change) -> Measure | None:
+    return next((m for m in found.instrument.measures if m.name == change.name), None)
+
+
+def _red_lines(found: Comparison, full: bool) -> list[Block]:
+    crossed = sum(1 for line in found.red_lines if line.state == "crossed")
+    blocks: list[Block] = [Line(f"red lines crossed: {crossed or 'none shown'}", "strong")]
+    for line in found.red_lines:
+        mark, tone = _STATES[line.state]
+        if full or line.state != "kept":
+            blocks.append(Line(f"{mark} {line.says}", tone, indent=2))
+    return blocks
+
+
+def _flips(found: Comparison) -> list[Block]:
+    if not found.flips:
+        return []
+    said = [
+        f"{found.instrument.measure(name).label}: {one.broken:,} broken, {one.fixed:,} fixed "
+        f"(p {numbers.p_value(one.p_mcnemar)})"
+        for name, one in found.flips.items()
+    ]
+    return [Line(line, "dim", indent=2) for line in said]
+
+
+def _groups(found: Comparison, column: str) -> Grid:
+    rows = []
+    for value, changes in found.groups[column].items():
+        cells = []
+        for change in changes:
+            measure = found.instrument.measure(change.name)
+            worse = change.name in found.regressions.get(value, ())
+            cells.append(numbers.signed(change.difference, measure) + " ✗" * worse)
+        rows.append((value, *cells))
+    names = [one.name for one in found.primary]
+    return Grid((column, *names), tuple(rows), title=f"change by {column}")
+
+
+def _cost(found: Comparison) -> str:
+    old, new = found.cost
+    parts = []
+    for name, digits in (("calls", 1), ("tokens", 0)):
+        before, after = getattr(old, name).mean, getattr(new, name).mean
+        if before is None or after is None:
+            continue
+        times = f" ({after / before:.1f} times)" if before else ""
+        parts.append(f"{before:,.{digits}f} → {after:,.{digits}f} {name}{times}")
+    return f"cost an answer  {', '.join(parts) or 'not counted'}"

@@ -1,0 +1,41 @@
+"""A finding in files: JSON for machines, Parquet for tables."""
+
+import io
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import orjson
+import polars as pl
+
+from evenhand.findings.shown import Shown
+from evenhand.store.folder import open_folder
+
+
+def to_json(finding: Shown) -> bytes:
+    """The finding as JSON, with sorted keys, so that equal findings are equal files."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+    return orjson.dumps(plain(finding.to_dict()), option=options)
+
+
+def plain(value: Any) -> Any:
+    """Typed findings as dictionaries and lists."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
+def to_parquet(frame: pl.DataFrame) -> bytes:
+    table = io.BytesIO()
+    frame.write_parquet(table)
+    return table.getvalue()
+
+
+def write_report(finding: Any, location: str) -> None:
+    """`report.json`, and the estimates as rows of `report.parquet`, into a run folder."""
+    folder = open_folder(location)
+    folder.replace("report.json", to_json(finding))
+    folder.replace("report.parquet", to_parquet(finding.frame()))

@@ -1,0 +1,37 @@
+"""Blocks as Markdown, for a pull request or a README."""
+
+from evenhand.views.blocks import Block, Grid, Line, Page
+
+
+def render(page: Page) -> str:
+    return "\n".join(_shown(block) for block in page) + "\n"
+
+
+def _shown(block: Block) -> str:
+    match block:
+        case Line(text, tone, indent):
+            said = _escaped(text)
+            marked = f"**{said}**" if tone in ("strong", "bad") and said else said
+            return f"- {marked}" if indent else f"{marked}\n"
+        case Grid():
+            return _table(block)
+        case _:
+            return ""
+
+
+def _table(grid: Grid) -> str:
+    lines = [f"**{_escaped(grid.title)}**\n"] if grid.title else []
+    lines.append(_row(grid.columns))
+    lines.append("|" + " --- |" * len(grid.columns))
+    lines += [_row(row) for row in grid.rows]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(_escaped(cell) for cell in cells) + " |"
+
+
+def _escaped(text: str) -> str:
+    for sign in ("\\", "|", "*", "_", "`", "<", "[", "]"):
+        text = text.replace(sign, f"\\{sign}")
+    return " ".join(text.split())

@@ -1,0 +1,64 @@
+"""How numbers are written, the same on every page."""
+
+from evenhand.findings.found import NO_SPREAD, Change, Estimate
+from evenhand.findings.measures import Measure
+
+
+def digits(measure: Measure | None, *, full: bool = False) -> int:
+    if measure is not None and measure.unit != "share":
+        return 2 if measure.unit == "nats" else 1
+    return 3 if full else 2
+
+
+def value(number: float | None, measure: Measure | None, *, full: bool = False) -> str:
+    if number is None:
+        return "-"
+    sign = "+" if measure is not None and measure.signed else ""
+    return _no_minus_zero(f"{number:{sign}.{digits(measure, full=full)}f}")
+
+
+def _no_minus_zero(text: str) -> str:
+    return text.removeprefix("-") if not text.strip("-0.") else text
+
+
+def interval(one: Estimate, measure: Measure | None, *, full: bool = False) -> str:
+    """The ends of an interval, or in words why there is none."""
+    if one.value is None:
+        reason = one.undefined or ""
+        return "one cluster only" if reason.startswith("one cluster") else reason
+    if one.undefined == NO_SPREAD or one.low is None or one.high is None:
+        return f"no spread in {one.clusters}"
+    return f"{value(one.low, measure, full=full)} to {value(one.high, measure, full=full)}"
+
+
+def signed(number: float | None, measure: Measure | None, *, full: bool = False) -> str:
+    return "-" if number is None else f"{number:+.{digits(measure, full=full)}f}"
+
+
+def change_interval(change: Change, measure: Measure | None, *, full: bool = False) -> str:
+    if change.difference is None:
+        return change.undefined or ""
+    if change.low is None or change.high is None or change.low == change.high:
+        return f"the same in all {change.clusters}"
+    return f"{signed(change.low, measure, full=full)} to {signed(change.high, measure, full=full)}"
+
+
+def p_value(p: float | None) -> str:
+    return "-" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
+
+
+def ideal(measure: Measure) -> str:
+    best = {"lower": "0", "zero": "0", "fifty": "50", "none": ""}
+    if measure.better == "higher":
+        return "1" if measure.unit == "share" else "100" if measure.unit == "percent" else ""
+    return best[measure.better]
+
+
+def count(n: float | None, word: str) -> str:
+    return f"{n:,.0f} {word}" if n is not None else f"{word} not counted"
+
+
+def money(amount: float, currency: str) -> str:
+    """Cents where there are any, more digits where there are none."""
+    decimals = 2 if amount >= 1 or not amount else 4 if amount >= 0.01 else 6
+    return f"{amount:,.{decimals}f} {currency}"

@@ -1,0 +1,186 @@
+"""The page of a report: the answer first, then the numbers, then what it rests on, then the answer
+again."""
+
+from evenhand.findings.found import COVERAGE_FLOOR, Estimate, Section
+from evenhand.findings.measures import Measure
+from evenhand.findings.report import Report
+from evenhand.findings.rules import ALPHA
+from evenhand.findings.verdicts import main_measure
+from evenhand.views import numbers
+from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+
+_SHORT_GROUPS = 6
+_STATES: dict[str | None, tuple[str, Tone]] = {
+    "shown": ("BIASED: SHOWN.", "bad"),
+    "not shown": ("BIASED: NOT SHOWN.", "good"),
+    "not known": ("BIASED: NOT KNOWN.", "open"),
+    None: ("", "strong"),
+}
+
+
+def page(report: Report, *, full: bool = False) -> list[Block]:
+    """The blocks of a report; `full` adds every estimate, every group and every table."""
+    verdict = _verdict(report)
+    blocks: list[Block] = [Line(_head(report), "strong"), *_warnings(report), GAP, *verdict, GAP]
+    blocks += [_estimates(report, full), *_anchors(report), *_masked(report, full)]
+    for column in report.groups:
+        blocks += [GAP, *_groups(report, column, full)]
+    for section in report.sections:
+        if full or section.in_short:
+            blocks += [GAP, section_grid(section)]
+    blocks += [GAP, Line(_cost(report), "dim")]
+    if not full:
+        blocks.append(Line(f"all of it: evenhand runs report {report.side.run} --full", "dim"))
+    return [*blocks, GAP, *verdict[:1], *_next(report)]
+
+
+def _head(report: Report) -> str:
+    planned = report.source["items"]
+    answered = f"{report.coverage.scored:,} of {planned:,} scored"
+    version = report.source.get("version", "")
+    method = report.side.method["name"]
+    return f"{report.instrument.title} {version} · {report.side.model} · {method} · {answered}"
+
+
+def _warnings(report: Report) -> list[Block]:
+    """What is missing comes first."""
+    coverage, lines = report.coverage, []
+    if report.not_run:
+        lines.append(f"{report.not_run:,} items are not run yet: this is not the whole sample.")
+    if coverage.below_floor:
+        lines.append(
+            f"Coverage {coverage.coverage:.1%} is below {COVERAGE_FLOOR:.0%}: "
+            "what could not be scored may differ from what could."
+        )
+    if coverage.by_reason:
+        reasons = ", ".join(f"{n:,} {reason}" for reason, n in coverage.by_reason.items())
+        lines.append(f"Not scored, and in no figure below: {reasons}.")
+    return [Line(line, "bad") for line in (*lines, *report.notes)]
+
+
+def _verdict(report: Report) -> list[Block]:
+    said, tone = _STATES[report.verdict.state]
+    first, *rest = report.verdict.says or ("",)
+    opening = f"{said} {first}".strip()
+    if not opening:
+        return []
+    return [Line(opening, tone), *(Line(line, indent=2) for line in rest)]
+
+
+def _next(report: Report) -> list[Block]:
+    return [Line(f"next  {command}") for command in report.verdict.next]
+
+
+def _estimates(report: Report, full: bool) -> Grid:
+    shown = [m for m in report.instrument.measures if full or m.role != "secondary"]
+    if not shown:
+        shown = list(report.instrument.measures)
+    rows = []
+    for measure in sorted(shown, key=lambda one: one.role != "primary"):
+        one = report[measure.name]
+        cells = (
+            measure.label,
+            numbers.value(one.value, measure, full=full),
+            numbers.interval(one, measure, full=full),
+            numbers.ideal(measure),
+        )
+        more = (f"{one.n:,}", f"{one.clusters:,}") if full else ()
+        rows.append((*cells, *more))
+    more_columns = ("n", report.instrument.clusters) if full else ()
+    return Grid(("", "score", "95 % sure it is within", "ideal", *more_columns), tuple(rows))
+
+
+def _anchors(report: Report) -> list[Block]:
+    """What a guesser would have, for scale: the primary measures in the order of the table."""
+    primary = report.instrument.primary()
+    said = [
+        f"{name} " + " ".join(numbers.value(values.get(m.name), m) for m in primary)
+        for name, values in report.instrument.anchors.items()
+    ]
+    return [Line(f"for scale: {', '.join(said)}", "dim")] if said else []
+
+
+def _masked(report: Report, full: bool) -> list[Block]:
+    if not report.masked_records:
+        return []
+    lines = [f"{report.masked_records:,} records whose gold contradicts their context are left out"]
+    if full:
+        found = ", ".join(
+            f"{one.name} {one.value:.3f}" for one in report.with_masked if one.value is not None
+        )
+        lines[0] += f"; with them: {found}"
+    return [Line(line, "dim") for line in lines]
+
+
+def _groups(report: Report, column: str, full: bool) -> list[Block]:
+    main = main_measure(report)
+    values = report.groups[column]
+    if full or main is None:
+        return [_wide_groups(report, column)]
+    found = [(value, one) for value, estimates in values.items()
+             for one in estimates if one.name == main.name]  # fmt: skip
+    if not found:
+        return [_wide_groups(report, column)]
+    ordered = sorted(found, key=lambda pair: (pair[1].p_holm or 1.0, -abs(pair[1].value or 0.0)))
+    shown, left = ordered[:_SHORT_GROUPS], len(ordered) - _SHORT_GROUPS
+    rows, tones = [], []
+    for value, one in shown:
+        mark, tone = _mark(one)
+        number = f"{numbers.value(one.value, main)} {mark}".strip()
+        rows.append((value.replace("_", " "), number, numbers.interval(one, main), f"{one.n:,}"))
+        tones.append(tone)
+    grid = Grid((column, _short(main), "95 %", "n"), tuple(rows), tuple(tones))
+    more = [Line(f"… {left} more: --full", "dim")] if left > 0 else []
+    return [grid, Line(_over(report, column, main), "dim"), *more]
+
+
+def _short(measure: Measure) -> str:
+    return measure.label.partition(",")[0].partition(" (")[0]
+
+
+def _mark(one: Estimate) -> tuple[str, Tone]:
+    if one.p_holm is not None and one.p_holm <= ALPHA:
+        return "✗", "bad"
+    return ("?", "open") if one.value is not None else ("", "dim")
+
+
+def _over(report: Report, column: str, main: Measure) -> str:
+    estimates = [one for found in report.groups[column].values()
+                 for one in found if one.name == main.name]  # fmt: skip
+    shown = sum(1 for one in estimates if one.p_holm is not None and one.p_holm <= ALPHA)
+    return f"✗ shown after Holm over all {len(estimates)} ({shown} of them), ? not shown"
+
+
+def _wide_groups(report: Report, column: str) -> Grid:
+    values = report.groups[column]
+    names = [one.name for one in next(iter(values.values()), ())]
+    rows = []
+    for value, estimates in values.items():
+        cells = []
+        for one in estimates:
+            measure = report.instrument.measure(one.name)
+            cells.append(f"{numbers.value(one.value, measure)} ({numbers.interval(one, measure)})")
+        rows.append((value, f"{report.rows_by_group.get(value, 0):,}", *cells))
+    return Grid((column, "n", *names), tuple(rows))
+
+
+def _cost(report: Report) -> str:
+    cost = report.cost
+    said = ", ".join(
+        (numbers.count(cost.calls.total, "calls"), numbers.count(cost.tokens.total, "tokens"))
+    )
+    if report.money.cost is not None and report.money.currency is not None:
+        return f"cost  {said}, {numbers.money(report.money.cost, report.money.currency)}"
+    return f"cost  {said} (no price file: --prices FILE)"
+
+
+def section_grid(section: Section) -> Grid:
+    """A table that an instrument brought along."""
+    rows = tuple(tuple(_cell(cell) for cell in row) for row in section.rows)
+    return Grid(section.columns, rows, title=section.title)
+
+
+def _cell(cell: object) -> str:
+    if cell is None:
+        return "undefined"
+    return f"{cell:.3f}" if isinstance(cell, float) else f"{cell}"

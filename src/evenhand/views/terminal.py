@@ -1,0 +1,42 @@
+"""Blocks on a terminal, by rich."""
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from evenhand.views.blocks import Block, Grid, Line, Page, Tone
+
+_STYLES: dict[Tone, str] = {
+    "plain": "",
+    "strong": "bold",
+    "good": "green",
+    "bad": "bold red",
+    "open": "yellow",
+    "dim": "dim",
+}
+
+
+def render(page: Page) -> RenderableType:
+    """A page as rich shows it. Words go in as text, never as markup."""
+    return Group(*(_shown(block) for block in page))
+
+
+def _shown(block: Block) -> RenderableType:
+    match block:
+        case Line(text, tone, indent):
+            return Padding(Text(text, style=_STYLES[tone]), (0, 0, 0, indent))
+        case Grid():
+            return _table(block)
+        case _:
+            return Text("")
+
+
+def _table(grid: Grid) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=any(grid.columns))
+    for place, name in enumerate(grid.columns):
+        wide = place == 0
+        table.add_column(Text(name, style="dim"), no_wrap=not wide, overflow="fold")
+    for number, row in enumerate(grid.rows):
+        table.add_row(*map(Text, row), style=_STYLES[grid.tone(number)])
+    return Group(Text(grid.title, style="bold"), table) if grid.title else table
