@@ -4,36 +4,30 @@ from typing import Annotated
 
 import typer
 
+from evenhand.cli.measuring import Full
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
-from evenhand.report import bbq_compare, likelihood_compare, rtp_compare, squad_compare
+from evenhand.findings.comparison import compare as compared
+from evenhand.instruments import instrument_of, same_instrument
 from evenhand.store import RunReader
-from evenhand.store.likelihood import LikelihoodRun
-
-_BY_BENCHMARK = {"rtp": rtp_compare, "squad": squad_compare}
+from evenhand.views import terminal_of
+from evenhand.views.files import plain
 
 
 def compare(
     before: Annotated[str, typer.Argument(metavar="RUN_A", help="The run to compare with.")],
     after: Annotated[str, typer.Argument(metavar="RUN_B", help="The run that is judged.")],
+    full: Full = False,
     json: Json = False,
 ) -> None:
-    """Compare two runs on the items they share: regressions first, then the primary endpoints.
+    """Compare two runs on the items they share: what is shown better, worse, or neither.
 
     Example: evenhand compare runs/bbq-default runs/bbq-stardtox
     """
-    if LikelihoodRun.is_at(after):
-        changed = likelihood_compare.compare(LikelihoodRun(before), LikelihoodRun(after))
-        if json:
-            print_json(changed)
-        else:
-            out.print(likelihood_compare.render(changed))
-        return
     runs = RunReader(before), RunReader(after)
-    # Of any other kind of run, and of two kinds, the one of BBQ says what is wrong.
-    comparison = _BY_BENCHMARK.get(runs[1].record.source.get("benchmark", ""), bbq_compare)
-    found = comparison.compare(*runs)
+    same_instrument(*runs)
+    found = compared(instrument_of(runs[1]), *runs)
     if json:
-        print_json(found)
+        print_json(plain(found.to_dict()))
     else:
-        out.print(comparison.render(found))
+        out.print(terminal_of(found, full=full))

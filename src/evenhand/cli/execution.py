@@ -1,9 +1,8 @@
-"""Running a plan from the command line: models opened, caps set, progress shown, signals heard."""
+"""What a command asks for, from options and config, as a request; and how a command ends."""
 
 import asyncio
-import signal
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,18 +11,18 @@ import typer
 
 from evenhand import config as configuration
 from evenhand.agents import Cast
-from evenhand.cli.certified import look_at_judges
 from evenhand.cli.options import open_cast
-from evenhand.cli.screen import err, run_progress
+from evenhand.cli.screen import err
+from evenhand.cli.watching import Terminal
 from evenhand.config import Config
 from evenhand.domain.prices import Prices
-from evenhand.errors import ModelRefused, UserError
+from evenhand.experiments import running
+from evenhand.experiments.request import Request
+from evenhand.experiments.running import Ended
 from evenhand.methods import Method
-from evenhand.models import ScriptedModel
-from evenhand.models.ask_once import AskOnce
-from evenhand.runners import Plan, Progress, Purse, Source, StopSignal, replay_of, run
-from evenhand.runners.pilot import pilot_positions, run_pilot
-from evenhand.store.spending import spent_on
+from evenhand.runners import Source
+
+__all__ = ["Ended"]
 
 
 class Engine(StrEnum):
@@ -84,7 +83,7 @@ CAPPED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What the user asked for, whatever the source of the items."""
+    """What the user asked for on the command line, with the config that it is asked under."""
 
     source: Source
     method: Method
@@ -109,123 +108,49 @@ class Order:
 
     @property
     def asks_nobody(self) -> bool:
-        """A replay, a dummy, or stored answers."""
-        return self.replay is not None or not self.method.agents()
+        """Whether no model is needed: a replay, a dummy, or stored answers."""
+        return self.request().asks_nobody
 
+    def request(self) -> Request:
+        """The same for whoever runs it: models in place of their config."""
+        on_ray = self.engine is Engine.RAY
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a run left off."""
+        async def opened(method: Method) -> Cast:
+            return await open_cast(self.settings, method.agents())
 
-    stopped: bool = False  # by a signal
-    capped_by: str | None = None  # the option whose cap was reached
-    calls: int = 0  # made by the whole run, if it has a cap
-    pilot: tuple[int, ...] | None = None  # the positions of a dry run
-    limits: dict[str, int] = field(default_factory=dict)  # calls at once that endpoints took
+        return Request(
+            source=self.source,
+            method=self.method,
+            open_cast=opened,
+            out=self.out,
+            limits=self.settings.limits,
+            seed=self.seed,
+            in_flight=self.in_flight,
+            take_over=self.take_over,
+            prices=self.prices,
+            max_cost=self.max_cost,
+            max_calls=self.max_calls,
+            replay=self.replay,
+            engine="ray" if on_ray else "local",
+            actors=self.actors,
+            ray_address=configuration.ray_cluster() if on_ray else None,
+            dry_run=self.dry_run,
+            share_equal=self.share_equal,
+            certificates=self.settings.judges.certificates if self.settings.judges else None,
+            require_certified=self.require_certified,
+            is_audit=self.is_audit,
+        )
 
 
 def execute(order: Order) -> Ended:
-    return asyncio.run(_execute(order))
+    """Run an order, with progress on the terminal."""
+    return asyncio.run(running.execute(order.request(), Terminal(order.settings)))
 
 
 def require_certified(order: Order, methods: Sequence[Method]) -> None:
     """Before the first of several runs begins: a later one must not be refused half-way."""
-    asyncio.run(_require_certified(order, methods))
-
-
-async def _require_certified(order: Order, methods: Sequence[Method]) -> None:
-    cast = await open_cast(order.settings)
-    try:
-        for method in methods:
-            look_at_judges(method, cast, order.settings, require=True)
-    finally:
-        await cast.close()
-
-
-async def _execute(order: Order) -> Ended:
-    cast = await _cast(order)
-    plan = Plan(
-        method=order.method,
-        cast=cast,
-        source=order.source,
-        limits=order.settings.limits,
-        seed=order.seed,
-        in_flight=order.in_flight,
-    )
-    stop, progress = _stop_on_signals(), Progress()
-    try:
-        if not (order.asks_nobody or order.is_audit):
-            look_at_judges(order.method, cast, order.settings, require=order.require_certified)
-        purse = _purse(order, cast)
-        async with run_progress(progress):
-            pilot = await _run(order, plan, progress, stop, purse)
-    finally:
-        await cast.close()
-    capped_by = purse.exhausted if purse else None
-    called = progress.endpoints.items() if progress.calls else ()
-    limits = {name: limit for name, (_, limit) in called}
-    return Ended(
-        stopped=stop.soft and capped_by is None,
-        capped_by=capped_by,
-        calls=purse.calls if purse else 0,
-        pilot=pilot,
-        limits=limits,
-    )
-
-
-async def _run(
-    order: Order, plan: Plan, progress: Progress, stop: StopSignal, purse: Purse | None
-) -> tuple[int, ...] | None:
-    if order.dry_run:  # fifty items are not worth a cluster
-        items = len(plan.source)
-        err.print(f"dry run: {len(pilot_positions(items))} of {items:,} items, spread evenly")
-        return await run_pilot(
-            plan, order.out, progress=progress, stop=stop, take_over=order.take_over, purse=purse
-        )
-    if order.engine is Engine.LOCAL:
-        await run(
-            plan, order.out, progress=progress, stop=stop, take_over=order.take_over, purse=purse
-        )
-        return None
-    if order.replay:
-        raise UserError("a replay is read from one process: leave out --engine ray")
-    try:
-        from evenhand.runners.ray import run_on_ray  # noqa: PLC0415 - Ray is an extra
-    except ImportError as error:
-        if str(error.name).startswith("evenhand"):  # our own mistake, not a missing extra
-            raise
-        raise UserError("Ray is not installed: pip install 'evenhand[cluster]'") from None
-    await run_on_ray(
-        plan,
-        order.out,
-        actors=order.actors,
-        progress=progress,
-        stop=stop,
-        take_over=order.take_over,
-        purse=purse,
-        address=configuration.ray_cluster(),
-    )
-    return None
-
-
-async def _cast(order: Order) -> Cast:
-    if order.replay:
-        return replay_of(order.replay)
-    if order.asks_nobody:  # no endpoint is needed
-        return Cast(ScriptedModel(lambda _: ModelRefused("this method asks nobody"), name="none"))
-    cast = await open_cast(order.settings)
-    return cast.through(AskOnce) if order.share_equal else cast
-
-
-def _purse(order: Order, cast: Cast) -> Purse | None:
-    """The caps of the whole run, less what earlier processes of it spent."""
-    if order.asks_nobody or (order.prices, order.max_cost, order.max_calls) == (None, None, None):
-        return None
-    purse = Purse(max_calls=order.max_calls, max_cost=order.max_cost, prices=order.prices)
-    cast.through(purse.guard)  # refuses a model without a price before anything is written
-    spent = spent_on(order.out, order.prices)
-    purse.calls, purse.cost = spent.calls, spent.cost
-    return purse
+    watch = Terminal(order.settings)
+    asyncio.run(running.require_certified(order.request(), methods, watch))
 
 
 def end(ended: Ended, *, below_floor: bool) -> None:
@@ -242,18 +167,3 @@ def end(ended: Ended, *, below_floor: bool) -> None:
         raise typer.Exit(STOPPED)
     if below_floor:
         raise typer.Exit(BELOW_FLOOR)
-
-
-def _stop_on_signals() -> StopSignal:
-    """Ctrl-C once finishes what is at work; twice stops at once."""
-    stop = StopSignal()
-
-    def heard() -> None:
-        if not stop.soft:
-            err.print("stopping: finishing the items at work (again to stop at once) …")
-        stop()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, heard)
-    return stop

@@ -1,22 +1,109 @@
-"""`evenhand measure`: a benchmark through a method, and what may be said of the result.
+"""`evenhand measure NAME`: an instrument's items through a method, and what may be said of it.
 
-Each benchmark is a command of its own, with its own options beside the shared ones.
+Every instrument is a command. Its own options come from the fields of its `options`, the others
+are the same for all.
 """
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from inspect import Parameter, Signature, getdoc
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from evenhand.cli.measure_bbq import bbq
-from evenhand.cli.measure_likelihood import likelihood
-from evenhand.cli.measure_rtp import rtp
-from evenhand.cli.measure_squad import squad
-from evenhand.cli.measuring import with_run_options
+from evenhand import config as configuration
+from evenhand import registry
+from evenhand.cli.execution import end
+from evenhand.cli.forecast import show_forecast
+from evenhand.cli.measuring import Full, RunOptions, with_run_options
+from evenhand.cli.screen import out, print_json
+from evenhand.cli.watching import Terminal
+from evenhand.experiments.measuring import Measurement, measure as measured
+from evenhand.instruments import instrument_named
+from evenhand.instruments._contract import Instrument
+from evenhand.views import terminal_of
+from evenhand.views.files import plain
 
 measure = typer.Typer(
-    help="Measure a method on a benchmark: bbq (bias), rtp (toxic text), squad (right answers); or "
-    "a model itself: likelihood.\n\n"
+    help="Measure a method on an instrument, or a model itself.\n\n"
     "Example: evenhand measure bbq --method default --per-category 8 --out runs/bbq-default",
     no_args_is_help=True,
 )
-for benchmark in (bbq, rtp, squad):
-    measure.command(no_args_is_help=True)(with_run_options(benchmark))
-measure.command(no_args_is_help=True)(likelihood)
+
+
+def command_for(instrument: Instrument) -> Callable[..., None]:
+    """The command of one instrument: its own options first, then those of every run."""
+
+    def command(options: RunOptions, **own: Any) -> None:
+        full = own.pop("full")
+        run(instrument, options, own, full=full)
+
+    hints = get_type_hints(instrument.options)
+    own = [_parameter(one, hints[one.name]) for one in fields(instrument.options)]
+    own.append(Parameter("full", Parameter.KEYWORD_ONLY, default=False, annotation=Full))
+    first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
+    command.__signature__ = Signature([first, *own])  # type: ignore[attr-defined]
+    command.__name__ = instrument.name
+    command.__doc__ = _help(instrument)
+    return with_run_options(command)
+
+
+def _parameter(one: "Field[Any]", kind: Any) -> Parameter:
+    said = one.metadata
+    flags = [said["flag"]] if said["flag"] else [f"--{one.name.replace('_', '-')}"]
+    option = typer.Option(*flags, help=said["help"], min=said["least"])
+    default = Parameter.empty if one.default is MISSING else one.default
+    return Parameter(
+        one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+    )
+
+
+def _help(instrument: Instrument) -> str:
+    return (
+        f"{getdoc(instrument) or instrument.title}\n\n"
+        "Writes report.json and report.parquet into the run folder. Run it again to resume. Ends "
+        "with code 2 if fewer than 95 % of the answers could be scored, with 3 at a cap.\n\n"
+        f"Example: evenhand measure {instrument.name} --method default --out "
+        f"runs/{instrument.name}-default"
+    )
+
+
+class _Services:
+    """Scorers by name, from the config."""
+
+    def __init__(self, settings: configuration.Config) -> None:
+        self._settings = settings
+
+    def scorer(self, name: str) -> Any:
+        return configuration.scorer_by_name(self._settings, name)
+
+
+def run(instrument: Instrument, options: RunOptions, own: dict[str, Any], *, full: bool) -> None:
+    """Measure, show the report, and leave with the code that says how it went."""
+    chosen = instrument.options_from(own)
+    settings = options.settings(answer_tokens=own.get(instrument.answer_tokens or ""))
+    measurement = Measurement(
+        instrument=instrument, options=chosen, services=_Services(settings)
+    )
+    order = options.order(measurement.items(configuration.data_folder()), settings=settings)
+    method = measurement.method(order.method)
+    order = order if method is order.method else options.order(order.source, method, settings)
+    found = asyncio.run(measured(measurement, order.request(), Terminal(settings)))
+    if found.ended.pilot is not None:
+        show_forecast(order, found.ended, json=options.json)
+        return
+    if found.report is None:
+        end(found.ended, below_floor=True)
+        return
+    if options.json:
+        print_json(plain(found.report.to_dict()))
+    else:
+        out.print(terminal_of(found.report, full=full))
+    end(found.ended, below_floor=found.report.coverage.below_floor)
+
+
+for name in registry.names("instruments"):
+    made = instrument_named(name)
+    if made.asks == "answers":
+        measure.command(name, no_args_is_help=True)(command_for(made))

@@ -5,8 +5,9 @@ import inspect
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import RenderableType
 
 from evenhand import config as configuration
@@ -41,11 +42,17 @@ from evenhand.cli.options import (
     Settings,
 )
 from evenhand.cli.screen import out, print_json
+from evenhand.config import Config
 from evenhand.methods import Method
 from evenhand.report import cost
 from evenhand.report.summary import below_floor
 from evenhand.runners import Source
 from evenhand.store import RunReader
+
+
+Full = Annotated[
+    bool, typer.Option("--full", help="Show every estimate, group and table.")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,21 +80,25 @@ class RunOptions:
     config: ConfigFile = None
     json: Json = False
 
+    def settings(self, answer_tokens: int | None = None) -> Config:
+        """The config, with what was said on the command line."""
+        return configuration.load(
+            self.config,
+            self.base_url,
+            self.model,
+            reply_tokens=self.reply_tokens,
+            answer_tokens=answer_tokens,
+            prices=self.prices,
+        )
+
     def order(
-        self, source: Source, method: Method | None = None, answer_tokens: int | None = None
+        self, source: Source, method: Method | None = None, settings: Config | None = None
     ) -> Order:
         """The order for these items; `method` is in the place of the one that was named."""
         return Order(
             source=source,
             method=method or configuration.build_method(self.method, self.set_ or ()),
-            settings=configuration.load(
-                self.config,
-                self.base_url,
-                self.model,
-                reply_tokens=self.reply_tokens,
-                answer_tokens=answer_tokens,
-                prices=self.prices,
-            ),
+            settings=settings or self.settings(),
             out=self.out_,
             seed=self.seed,
             in_flight=self.in_flight,

@@ -1,1 +1,31 @@
-"""Rows in, outcomes out: one folder per benchmark, each with a card."""
+"""One folder = one thing that can be measured, whole: card, data, sample, items, outcomes, measures."""
+
+from evenhand import registry
+from evenhand.errors import UserError
+from evenhand.instruments._contract import Instrument
+from evenhand.store import RunReader
+
+
+def instrument_named(name: str) -> Instrument:
+    """The instrument of this name, ours or of another package."""
+    made: Instrument = registry.load("instruments", name)()
+    return made
+
+
+def instrument_of(run: RunReader) -> Instrument:
+    """The instrument that made a run."""
+    made_by = run.record.source.get("benchmark")
+    if not made_by:
+        raise UserError(
+            f"{run.path} was not made by `evenhand measure`; `evenhand runs show {run.path}` shows it"
+        )
+    return instrument_named(made_by)
+
+
+def same_instrument(before: RunReader, after: RunReader) -> None:
+    """Refuse to compare runs of two instruments."""
+    kinds = [run.record.source.get("benchmark") or "no measurement" for run in (before, after)]
+    if kinds[0] != kinds[1]:
+        raise UserError(
+            f"{before.path} is {kinds[0]}, {after.path} is {kinds[1]}: compare two of one kind"
+        )

@@ -100,6 +100,7 @@ class Instrument(Scored):
 
     options: ClassVar[type[Any]] = NoOptions  # a frozen dataclass; each field is made by `option`
     asks: ClassVar[Literal["answers", "likelihoods"]] = "answers"
+    may_share_equal: ClassVar[bool] = True  # False: equal prompts are asked again on purpose
     answer_tokens: ClassVar[str | None] = None  # the option that says where an answer is cut
     spread: ClassVar[Mapping[str, float]] = {}  # for `plan`: sd and icc of a paired change
 

@@ -1,0 +1,90 @@
+"""A person at a terminal watches a run: progress, the state of its judges, and Ctrl-C."""
+
+import asyncio
+import shlex
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from rich.text import Text
+
+from evenhand.cli.screen import err, run_progress
+from evenhand.config import Config
+from evenhand.errors import UserError
+from evenhand.experiments.certificates import Certified, JudgeInCast
+from evenhand.experiments.watch import Watch
+from evenhand.runners import Progress, StopSignal
+
+_KEPT = ("--config", "--base-url")  # of what was typed: where the judge is
+
+
+class Terminal(Watch):
+    """Tells a person on stderr what an experiment does, and stops it on Ctrl-C."""
+
+    def __init__(self, settings: Config) -> None:
+        self._settings = settings
+
+    def note(self, text: str) -> None:
+        err.print(Text(text, style="bold"), soft_wrap=True)
+
+    def judges(self, found: Sequence[Certified]) -> None:
+        """One line for each judge; one for all of them where nobody was ever audited."""
+        for judge, state in found:
+            style = "dim" if state.passes else "yellow"
+            line = Text(f"judge {judge.role} = {judge.model}: {state.says}", style=style)
+            err.print(line, soft_wrap=True)
+
+    def refuse(self, uncertified: Certified) -> UserError:
+        judge, found = uncertified
+        run = "Run:"
+        if found.certificate is not None:
+            run = (
+                "Give the role to another model under [cast] in the config, or audit this one "
+                "again:"
+            )
+        if self._settings.judges is None:
+            run = 'Write certificates = "certificates" under [judges] in the config, then run:'
+        # The command has a line of its own, to be copied whole.
+        said = f"{judge.role} is played by {judge.model!r}: {found.says}. Nothing was asked."
+        return UserError(f"{said} {run}\n{self._command(judge)}")
+
+    def _command(self, judge: JudgeInCast) -> str:
+        words = ["evenhand", "judge-check"]
+        for option in _KEPT:
+            words += _typed(option)
+        name = self._settings.cast.get(judge.role, "default")  # in [models] of the config
+        if judge.within_scorer or name == "default":
+            words += ["--model", judge.model]
+        else:
+            words += ["--judge", name]
+        place = "".join(c if c.isalnum() or c in "._-" else "-" for c in judge.model)
+        return shlex.join([*words, "--out", f"runs/judge-{place}"])
+
+    @asynccontextmanager
+    async def progress(self, progress: Progress) -> AsyncIterator[None]:
+        async with run_progress(progress):
+            yield
+
+    def stop(self) -> StopSignal:
+        """Ctrl-C once finishes what is at work; twice stops at once."""
+        stop = StopSignal()
+
+        def heard() -> None:
+            if not stop.soft:
+                err.print("stopping: finishing the items at work (again to stop at once) …")
+            stop()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, heard)
+        return stop
+
+
+def _typed(option: str) -> list[str]:
+    for place, word in enumerate(sys.argv):
+        if word == option and place + 1 < len(sys.argv):
+            return [option, sys.argv[place + 1]]
+        if word.startswith(f"{option}="):
+            return [word]
+    return []

@@ -1,0 +1,101 @@
+"""Measures: an instrument's items through a method, what scoring needs beside, and the report."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenhand.agents import Cast
+from evenhand.errors import UserError
+from evenhand.experiments.request import Request
+from evenhand.experiments.running import Ended, execute, is_finished
+from evenhand.experiments.watch import Watch
+from evenhand.findings.report import Report, report
+from evenhand.instruments._contract import DataFolder, FurtherRun, Instrument, Services
+from evenhand.methods import Method
+from evenhand.methods.baselines.stored_answer import StoredAnswer
+from evenhand.runners import Source
+from evenhand.store import RunReader
+from evenhand.store.spending import spent_on
+from evenhand.views.files import write_report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """An instrument with its options, and what it may ask of whoever runs it."""
+
+    instrument: Instrument
+    options: Any
+    services: Services
+
+    def items(self, data: DataFolder) -> Source:
+        """The items that are asked, drawn by the options."""
+        return self.instrument.source(data, self.options)
+
+    def method(self, asked: Method) -> Method:
+        """The method that was asked for, or the one that gives back stored answers."""
+        return StoredAnswer() if self.instrument.stores_answers(self.options) else asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """How a measurement ended. Without a report nothing was finished, or it was a dry run."""
+
+    ended: Ended
+    report: Report | None = None
+
+
+async def measure(measurement: Measurement, request: Request, watch: Watch) -> Measured:
+    """Run, complete and report; `report.json` and `report.parquet` go into the run folder."""
+    await _check(measurement, request)
+    ended = Ended() if is_finished(request) else await execute(request, watch)
+    if ended.pilot is not None:
+        return Measured(ended=ended)
+    run = RunReader(request.out)
+    if not run.totals().items:  # stopped before the first: nothing to report
+        return Measured(ended=ended)
+    instrument, options = measurement.instrument, measurement.options
+    await instrument.complete(run, options, measurement.services)
+    further = instrument.further(run, options)
+    if further is not None and not ended.early:
+        ended = await _further(further, request, watch)
+    found = report(instrument, run, request.prices)
+    write_report(found, request.out)
+    return Measured(ended=ended, report=found)
+
+
+async def _check(measurement: Measurement, request: Request) -> None:
+    """Let the instrument refuse, before anything is asked, by who would play which role."""
+    instrument = measurement.instrument
+    if request.share_equal and not instrument.may_share_equal:
+        raise UserError(
+            f"{instrument.name} asks the same prompt several times on purpose: "
+            "leave out --share-equal"
+        )
+    players: dict[str, str] = {}
+    if not request.asks_nobody and type(instrument).check is not Instrument.check:
+        cast: Cast = await request.open_cast(request.method)
+        try:
+            roles = [agent.role for agent in request.method.agents()]
+            players = {role: cast.model_for(role).name for role in roles}
+        finally:
+            await cast.close()
+    instrument.check(measurement.options, request.method, players, measurement.services)
+
+
+async def _further(further: FurtherRun, request: Request, watch: Watch) -> Ended:
+    """The second run, in a folder within, with what the first left of the caps."""
+    used = spent_on(request.out, request.prices)
+    inner = replace(
+        request,
+        source=further.source,
+        method=further.method,
+        out=f"{request.out.rstrip('/')}/{further.folder}",
+        replay=f"{request.replay.rstrip('/')}/{further.folder}" if request.replay else None,
+        max_calls=left(request.max_calls, used.calls),
+        max_cost=left(request.max_cost, used.cost),
+    )
+    return Ended() if is_finished(inner) else await execute(inner, watch)
+
+
+def left(cap: Any, spent: Any) -> Any:
+    """What of a cap is left; None where there is no cap."""
+    return None if cap is None else max(0, cap - spent)

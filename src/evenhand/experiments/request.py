@@ -1,0 +1,67 @@
+"""What is asked of a run, whoever asks: a command, Python code, a gateway."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from evenhand.agents import Cast, Limits
+from evenhand.domain.prices import Prices
+from evenhand.methods import Method
+from evenhand.models.base import ChatModel
+from evenhand.runners import Source
+
+Engine = Literal["local", "ray"]
+OpenCast = Callable[[Method], Awaitable[Cast]]
+"""Opens the models that a method's agents are played by; they are closed when the run has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Items, a method, who plays its roles, where the results go, and what it may cost."""
+
+    source: Source
+    method: Method
+    open_cast: OpenCast
+    out: str
+    limits: Limits = field(default_factory=Limits)
+    seed: int | None = None
+    in_flight: int = 64
+    take_over: bool = False
+    prices: Prices | None = None
+    max_cost: float | None = None
+    max_calls: int | None = None
+    replay: str | None = None  # a run whose recorded turns answer every call
+    engine: Engine = "local"
+    actors: int | None = None
+    ray_address: str | None = None
+    dry_run: bool = False
+    share_equal: bool = False
+    certificates: Path | None = None  # the folder of judges' certificates
+    require_certified: bool = False
+    is_audit: bool = False  # of a judge, who cannot be certified yet
+
+    @property
+    def asks_nobody(self) -> bool:
+        """Whether no model is needed: a replay, a dummy, or stored answers."""
+        return self.replay is not None or not self.method.agents()
+
+
+def with_player(request: Request, role: str, player: Callable[[], ChatModel]) -> Request:
+    """The request with one role of its cast given to another player."""
+
+    async def opened(method: Method) -> Cast:
+        cast = await request.open_cast(method)
+        return Cast(cast.default, {**cast.roles, role: player()})
+
+    return replace(request, open_cast=opened)
+
+
+def fixed(cast: Cast) -> OpenCast:
+    """An opener for models that exist already, as Python code has them."""
+
+    async def opened(method: Method) -> Cast:
+        del method
+        return cast
+
+    return opened

@@ -1,0 +1,156 @@
+"""Runs a request: models opened, judges looked at, caps set, on this machine or on a cluster."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+import orjson
+
+from evenhand.agents import Cast
+from evenhand.errors import ModelRefused, UserError
+from evenhand.experiments.certificates import certificates_of
+from evenhand.experiments.request import Request
+from evenhand.experiments.watch import Watch
+from evenhand.methods import Method
+from evenhand.methods import settings as settings_of
+from evenhand.models import ScriptedModel
+from evenhand.models.ask_once import AskOnce
+from evenhand.runners import Plan, Progress, Purse, StopSignal, replay_of, run
+from evenhand.runners.pilot import pilot_positions, run_pilot
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+from evenhand.store.spending import spent_on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a run left off."""
+
+    stopped: bool = False  # by a signal
+    capped_by: str | None = None  # the option whose cap was reached
+    calls: int = 0  # made by the whole run, if it has a cap
+    pilot: tuple[int, ...] | None = None  # the positions of a dry run
+    limits: dict[str, int] = field(default_factory=dict)  # calls at once that endpoints took
+
+    @property
+    def early(self) -> bool:
+        return self.stopped or self.capped_by is not None
+
+
+async def execute(request: Request, watch: Watch) -> Ended:
+    """Run it, or go on with it where it was stopped."""
+    cast = await _cast(request)
+    plan = Plan(
+        method=request.method,
+        cast=cast,
+        source=request.source,
+        limits=request.limits,
+        seed=request.seed,
+        in_flight=request.in_flight,
+    )
+    stop, progress = watch.stop(), Progress()
+    try:
+        if not (request.asks_nobody or request.is_audit):
+            look_at_judges(request, request.method, cast, watch)
+        purse = _purse(request, cast)
+        async with watch.progress(progress):
+            pilot = await _run(request, plan, progress, stop, purse, watch)
+    finally:
+        await cast.close()
+    capped_by = purse.exhausted if purse else None
+    called = progress.endpoints.items() if progress.calls else ()
+    return Ended(
+        stopped=stop.soft and capped_by is None,
+        capped_by=capped_by,
+        calls=purse.calls if purse else 0,
+        pilot=pilot,
+        limits={name: limit for name, (_, limit) in called},
+    )
+
+
+def look_at_judges(request: Request, method: Method, cast: Cast, watch: Watch) -> None:
+    """Tell the state of each judge's certificate; refuse where one is required and does not pass.
+    Nothing has been asked yet."""
+    found = certificates_of(method, cast, request.certificates)
+    watch.judges(found)
+    refused = [one for one in found if not one[1].passes]
+    if request.require_certified and refused:
+        raise watch.refuse(refused[0])
+
+
+async def require_certified(request: Request, methods: Sequence[Method], watch: Watch) -> None:
+    """Before the first of several runs begins: a later one must not be refused half-way."""
+    for method in methods:
+        cast = await request.open_cast(method)
+        try:
+            look_at_judges(request, method, cast, watch)
+        finally:
+            await cast.close()
+
+
+def is_finished(request: Request) -> bool:
+    """Whether the folder holds all of this very run: then no endpoint has to be there."""
+    if request.dry_run or not open_folder(request.out).exists("run.json"):
+        return False
+    found = RunReader(request.out)
+    planned = {
+        "source": request.source.fingerprint(),
+        "method": {"name": request.method.name, "settings": settings_of(request.method)},
+        "limits": asdict(request.limits),
+        "seed": request.seed,
+    }
+    there = {name: getattr(found.record, name) for name in planned}
+    same = orjson.loads(orjson.dumps(planned)) == there
+    return same and found.totals().items == len(request.source)
+
+
+async def _run(
+    request: Request,
+    plan: Plan,
+    progress: Progress,
+    stop: StopSignal,
+    purse: Purse | None,
+    watch: Watch,
+) -> tuple[int, ...] | None:
+    common = {"progress": progress, "stop": stop, "take_over": request.take_over, "purse": purse}
+    if request.dry_run:  # fifty items are not worth a cluster
+        items = len(plan.source)
+        watch.note(f"dry run: {len(pilot_positions(items))} of {items:,} items, spread evenly")
+        return await run_pilot(plan, request.out, **common)  # type: ignore[arg-type]
+    if request.engine == "local":
+        await run(plan, request.out, **common)  # type: ignore[arg-type]
+        return None
+    if request.replay:
+        raise UserError("a replay is read from one process: leave out --engine ray")
+    try:
+        from evenhand.runners.ray import run_on_ray  # noqa: PLC0415 - Ray is an extra
+    except ImportError as error:
+        if str(error.name).startswith("evenhand"):  # our own mistake, not a missing extra
+            raise
+        raise UserError("Ray is not installed: pip install 'evenhand[cluster]'") from None
+    await run_on_ray(
+        plan, request.out, actors=request.actors, address=request.ray_address, **common
+    )
+    return None
+
+
+async def _cast(request: Request) -> Cast:
+    if request.replay:
+        return replay_of(request.replay)
+    if request.asks_nobody:  # no endpoint is needed
+        return Cast(ScriptedModel(lambda _: ModelRefused("this method asks nobody"), name="none"))
+    cast = await request.open_cast(request.method)
+    return cast.through(AskOnce) if request.share_equal else cast
+
+
+def _purse(request: Request, cast: Cast) -> Purse | None:
+    """The caps of the whole run, less what earlier processes of it spent."""
+    caps = (request.prices, request.max_cost, request.max_calls)
+    if request.asks_nobody or caps == (None, None, None):
+        return None
+    purse = Purse(
+        max_calls=request.max_calls, max_cost=request.max_cost, prices=request.prices
+    )
+    cast.through(purse.guard)  # refuses a model without a price before anything is written
+    spent = spent_on(request.out, request.prices)
+    purse.calls, purse.cost = spent.calls, spent.cost
+    return purse
