@@ -36,14 +36,14 @@ per_million_completion_tokens = 10.00
 
 import os
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from evenhand.agents import Cast, Limits
+from evenhand.agents import Agent, Cast, Limits
 from evenhand.benchmarks.bbq import BbqData
 from evenhand.benchmarks.likelihood_sets import LikelihoodSets
 from evenhand.benchmarks.overcorrection import BenignData
@@ -291,12 +291,15 @@ def _given(value: _T | None, example: str) -> _T:
     return value
 
 
-def build_cast(config: Config, models: dict[str, ChatModel]) -> Cast:
-    """`models` are the config's models, opened."""
+def build_cast(
+    config: Config, models: dict[str, ChatModel], agents: Iterable[Agent[Any]] = ()
+) -> Cast:
+    """The cast of a config for the agents of a method. `models` are the config's models, opened."""
     roles: dict[str, ChatModel] = {}
-    # The rule-based brain needs a scorer; the word list stands in until the cast names another. Not
-    # the offline model: that one reports, and who reports must not steer.
-    for role, name in {"scorer": "wordlist", **config.cast}.items():
+    # The word list plays a scorer that the cast gives to nobody. Not the offline model: that one
+    # reports, and who reports must not steer.
+    stand_ins = {agent.role: "wordlist" for agent in agents if agent.kind == "scorer"}
+    for role, name in {**stand_ins, **config.cast}.items():
         roles[role] = models[name] if name in models else _tool(config, name)
     if config.search is not None:
         roles.setdefault(ROLE, search_model(config.search))

@@ -134,7 +134,7 @@ def require_certified(order: Order, methods: Sequence[Method]) -> None:
 
 
 async def _require_certified(order: Order, methods: Sequence[Method]) -> None:
-    cast = await open_cast(order.settings)
+    cast = await open_cast(order.settings, [one for method in methods for one in method.agents()])
     try:
         for method in methods:
             look_at_judges(method, cast, order.settings, require=True)
@@ -213,7 +213,7 @@ async def _cast(order: Order) -> Cast:
         return replay_of(order.replay)
     if order.asks_nobody:  # no endpoint is needed
         return Cast(ScriptedModel(lambda _: ModelRefused("this method asks nobody"), name="none"))
-    cast = await open_cast(order.settings)
+    cast = await open_cast(order.settings, order.method.agents())
     return cast.through(AskOnce) if order.share_equal else cast
 
 

@@ -41,7 +41,7 @@ class Rephrased(Reply):
     reasoning: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), words(1200)]
 
 
-JUDGE = Agent("judge", load("mabrf/judge"), Verdict, temperature=0.0)
+JUDGE = Agent("judge", load("mabrf/judge"), Verdict, temperature=0.0, kind="judge")
 REPHRASER = Agent("rephraser", load("mabrf/rephrase"), Rephrased)
 SEARCHED_REPHRASER = Agent("rephraser", load("mabrf/rephrase_with_evidence"), Rephrased)
 

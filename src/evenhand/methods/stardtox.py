@@ -56,10 +56,26 @@ _REVISE_TEXT = load("stardtox/revise_text")
 _REVISE_CHOICE = load("stardtox/revise_choice")
 
 WRITER = text_agent(PLAIN_TEXT)
-TEXT_JUDGE = Agent("bias_evaluator", load("stardtox/judge_text"), Harm, temperature=0.0)
-SCORER = Agent("scorer", load("stardtox/score"), Scored)
-PERFORMANCE = Agent("performance_evaluator", load("stardtox/performance"), Quality, temperature=0.0)
-SUPPORT_JUDGE = Agent("bias_evaluator", load("stardtox/judge_choice"), Support, temperature=0.0)
+TEXT_JUDGE = Agent(
+    "bias_evaluator", load("stardtox/judge_text"), Harm, temperature=0.0, kind="judge"
+)
+SCORER = Agent(
+    "scorer",
+    load("stardtox/score"),
+    Scored,
+    kind="scorer",
+    cast_as="name a scorer as `scorer` in the cast, such as ScorerModel(WordList()) in Python",
+)
+PERFORMANCE = Agent(
+    "performance_evaluator",
+    load("stardtox/performance"),
+    Quality,
+    temperature=0.0,
+    kind="judge",
+)
+SUPPORT_JUDGE = Agent(
+    "bias_evaluator", load("stardtox/judge_choice"), Support, temperature=0.0, kind="judge"
+)
 
 
 @dataclass(frozen=True, slots=True)

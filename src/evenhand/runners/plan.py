@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 
 from evenhand.agents import Cast, Limits
-from evenhand.agents.conversation import require_tools
+from evenhand.agents.conversation import Declared, declared_by, require_tools
 from evenhand.methods import Method, settings
 from evenhand.runners.source import Source
 from evenhand.store.run_record import RunRecord, now, versions
@@ -19,16 +19,20 @@ class Plan:
     limits: Limits = field(default_factory=Limits)
     seed: int | None = None
     in_flight: int = 64
+    declared: Declared = field(init=False)  # the agents that the method may ask
 
     def __post_init__(self) -> None:
-        require_tools(self.method.agents(), self.cast)  # before anything is asked or written
+        agents = self.method.agents()
+        require_tools(agents, self.cast)  # before anything is asked or written
+        object.__setattr__(self, "declared", declared_by(agents))
 
     def record(self) -> RunRecord:
-        prompts = {agent.prompt.label: agent.prompt.sha256 for agent in self.method.agents()}
+        agents = self.method.agents()
+        prompts = {agent.prompt.label: agent.prompt.sha256 for agent in agents}
         return RunRecord(
             method={"name": self.method.name, "settings": settings(self.method)},
             prompts=dict(sorted(prompts.items())),
-            cast=self.cast.describe(),
+            cast=self.cast.describe(agents),
             source=self.source.fingerprint(),
             limits=asdict(self.limits),
             seed=self.seed,

@@ -22,7 +22,7 @@ class RunRecord(BaseModel):
     # What the run is: a resumed run must agree with all of it.
     method: dict[str, Any]
     prompts: dict[str, str]  # "stardtox/judge@1" -> sha256 of the file
-    cast: dict[str, Any]
+    cast: dict[str, Any]  # role -> who plays it, for each role that the method asks
     source: dict[str, Any]
     limits: dict[str, Any]
     seed: int | None
@@ -31,8 +31,17 @@ class RunRecord(BaseModel):
     versions: dict[str, str]
 
     def differences(self, other: "RunRecord") -> list[str]:
-        compared = ("method", "prompts", "cast", "source", "limits", "seed")
-        return [name for name in compared if getattr(self, name) != getattr(other, name)]
+        """What this plan has otherwise than the record of a folder."""
+        compared = ("method", "prompts", "source", "limits", "seed")
+        different = [name for name in compared if getattr(self, name) != getattr(other, name)]
+        return different if self._same_players(other) else [*different, "cast"]
+
+    def _same_players(self, other: "RunRecord") -> bool:
+        """Whether each role of this plan is played by whom the other has for it. A plan lists every
+        role that its method asks. Earlier records listed those that the config named: one that they
+        lack was played by the default model, one more was never asked."""
+        default = other.cast.get("default")
+        return all(other.cast.get(role, default) == said for role, said in self.cast.items())
 
     def to_bytes(self) -> bytes:
         return orjson.dumps(self.model_dump(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
