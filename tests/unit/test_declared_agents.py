@@ -5,13 +5,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from evenhand import answer
+from evenhand import answer, registry
 from evenhand.agents import Agent, Ask, Cast, FreeText, Reply
 from evenhand.debates.debate import Debate
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import judges_of
-from evenhand.methods import METHODS, Method, StarDTox
+from evenhand.methods import Method, StarDTox, named
 from evenhand.methods.baselines.drafts import PLAIN_TEXT
 from evenhand.methods.critique import OTHER_CRITIQUE
 from evenhand.methods.stardtox import Harm
@@ -130,7 +130,7 @@ def test_a_scorer_that_nobody_plays_is_not_left_to_the_default_model() -> None:
 
 
 def test_no_method_has_a_role_that_is_both_a_tool_and_not() -> None:
-    for method in (*METHODS.values(), Debate):
+    for method in (*map(named, registry.names("methods")), Debate):
         agents = (*method().agents(), OTHER_CRITIQUE)
         tools = {agent.role for agent in agents if agent.needs_player}
         assert not tools & {agent.role for agent in agents if not agent.needs_player}

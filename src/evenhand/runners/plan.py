@@ -1,12 +1,16 @@
 """A run before it starts: everything that decides its result, and the record of it."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from evenhand import registry
 from evenhand.agents import Cast, Limits
 from evenhand.agents.conversation import Declared, declared_by, require_tools
 from evenhand.methods import Method, settings
 from evenhand.runners.source import Source
 from evenhand.store.run_record import RunRecord, now, versions
+from evenhand.tools.search.base import ROLE as SEARCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +33,23 @@ class Plan:
     def record(self) -> RunRecord:
         agents = self.method.agents()
         prompts = {agent.prompt.label: agent.prompt.sha256 for agent in agents}
+        cast = self.cast.describe(agents)
         return RunRecord(
             method={"name": self.method.name, "settings": settings(self.method)},
             prompts=dict(sorted(prompts.items())),
-            cast=self.cast.describe(agents),
+            cast=cast,
             source=self.source.fingerprint(),
             limits=asdict(self.limits),
             seed=self.seed,
             created=now(),
-            versions=versions(),
+            versions=versions([("methods", self.method.name), *_parts(cast.values())]),
         )
+
+
+def _parts(players: Iterable[dict[str, Any]]) -> Iterator[tuple[registry.Group, str]]:
+    """The registered parts among those who play."""
+    for described in players:
+        if described["kind"] == "scorer":
+            yield "scorers", str(described["scorer"].get("kind"))
+        elif described["kind"] == SEARCH:
+            yield "searches", str(described["model"]).partition("@")[0]

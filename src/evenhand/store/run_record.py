@@ -2,12 +2,14 @@
 
 import platform
 import time
+from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from evenhand import registry
 from evenhand.errors import CorruptRun, UnknownFormat, UserError
 
 FORMAT = 2  # 2: results with answer_before, scores_before and scores_after
@@ -66,10 +68,13 @@ class RunRecord(BaseModel):
             raise CorruptRun(f"{where}/run.json: {error.errors()[0]['msg']}") from None
 
 
-def versions() -> dict[str, str]:
+def versions(parts: Iterable[tuple[registry.Group, str]] = ()) -> dict[str, str]:
+    """Versions of what made a run, with the other packages that its parts come from."""
     packages = ("evenhand", "aiohttp", "orjson", "polars", "pyarrow", "pydantic")
     found = {package: metadata.version(package) for package in packages}
-    return {"python": platform.python_version(), "platform": platform.platform(), **found}
+    others = filter(None, (registry.distribution_of(*part) for part in parts))
+    made_by = {"python": platform.python_version(), "platform": platform.platform()}
+    return {**made_by, **found, **dict(others)}
 
 
 def now() -> str:
