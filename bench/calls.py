@@ -26,10 +26,10 @@ if __name__ == "__main__":
 from bench.calls_script import MIX, Script, path_of
 from bench.literal_loops import LiteralMabrf, LiteralStarDTox
 from evenhand.agents import Conversation
-from evenhand.instruments.bbq import BbqSource, Sampling, sample
 from evenhand.config import bbq_data
 from evenhand.domain import Item, Turn
 from evenhand.errors import EvenhandError
+from evenhand.instruments.bbq import BbqSource, Sampling, sample
 from evenhand.methods import Mabrf, Method, StarDTox
 
 CATEGORIES = 11

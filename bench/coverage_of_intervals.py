@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.instruments.bbq import Sampling, sample
 from evenhand.config import bbq_data
+from evenhand.instruments.bbq import Sampling, sample
 from evenhand.statistics.clusters import Interval, clustered_ratio
 
 Floats = NDArray[np.float64]

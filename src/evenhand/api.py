@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from evenhand.agents import Cast, Conversation, Limits
+from evenhand.agents.conversation import declared_by
 from evenhand.domain import Answer, Item, Turn
 from evenhand.errors import DeadlinePassed
 from evenhand.methods import Method, StarDTox
@@ -32,10 +33,17 @@ async def answer(
     """
     item = prompt if isinstance(prompt, Item) else Item(id="0", prompt=prompt)
     limits = limits or Limits()
-    talk = Conversation(_cast(model), on_turn or _forget, limits=limits, item_id=item.id)
+    method = method or StarDTox()
+    talk = Conversation(
+        _cast(model),
+        on_turn or _forget,
+        limits=limits,
+        item_id=item.id,
+        declared=declared_by(method.agents()),
+    )
     try:
         async with asyncio.timeout_at(talk.deadline):
-            return await (method or StarDTox()).answer(item, talk)
+            return await method.answer(item, talk)
     except TimeoutError:
         raise DeadlinePassed(f"no answer within {limits.seconds:g} s") from None
 

@@ -36,14 +36,15 @@ per_million_completion_tokens = 10.00
 
 import os
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from evenhand.agents import Cast, Limits
+from evenhand import registry
+from evenhand.agents import Agent, Cast, Limits
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.instruments.bbq import BbqData
@@ -52,7 +53,8 @@ from evenhand.instruments.overcorrection import BenignData
 from evenhand.instruments.realtoxicityprompts import RtpData
 from evenhand.instruments.scorer import ToxicitySets
 from evenhand.instruments.squad import SquadData
-from evenhand.methods import METHODS, Method
+from evenhand.methods import Method
+from evenhand.methods import named as method_named
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
 from evenhand.runners.borrowing import critiques_of
@@ -62,8 +64,7 @@ from evenhand.scorers.shipped import offline
 from evenhand.tools import search as searching
 from evenhand.tools.search import SearchEngine, SearchModel
 from evenhand.tools.search.base import MOST_HITS, ROLE
-from evenhand.tools.search.brave import URL as BRAVE
-from evenhand.tools.search.mediawiki import WIKIPEDIA
+from evenhand.tools.search.engines import SearchSettings
 
 DEFAULT_URL = "http://127.0.0.1:8080/v1"
 DEFAULT_FILE = Path("evenhand.toml")
@@ -73,7 +74,6 @@ LENDER = "run:"  # a run whose critiques are lent, for the control `critique=oth
 _Positive = Annotated[float, Field(gt=0)]
 _Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _File = TypeVar("_File", bound=BaseModel)
-_T = TypeVar("_T")
 
 
 class ModelConfig(BaseModel):
@@ -90,12 +90,18 @@ class ModelConfig(BaseModel):
         return self.base_url.partition("?")[0]
 
 
+def _known_engine(name: str) -> str:
+    if name not in registry.names("searches"):
+        raise ValueError(f"none of: {', '.join(registry.names('searches'))}")
+    return name
+
+
 class SearchConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-    engine: Literal["searxng", "mediawiki", "brave", "duckduckgo", "corpus"]
+    engine: Annotated[str, AfterValidator(_known_engine)]
     url: str | None = None  # searxng: of the server; mediawiki: of its api.php
     path: Path | None = None  # corpus: a folder or a JSONL file
-    api_key_env: str = "BRAVE_API_KEY"
+    api_key_env: str | None = None  # None: the variable that the engine's key usually has
     pages: bool = True  # read the pages of hits that are only snippets
     most: Annotated[int, Field(ge=1, le=MOST_HITS)] = MOST_HITS
 
@@ -267,36 +273,27 @@ def search_model(config: SearchConfig) -> SearchModel:
 
 
 def _engine(config: SearchConfig) -> SearchEngine:
-    match config.engine:
-        case "searxng":
-            return searching.SearXNG(_given(config.url, 'url = "http://127.0.0.1:8888"'))
-        case "mediawiki":
-            return searching.MediaWiki(config.url or WIKIPEDIA)
-        case "brave":
-            key = os.environ.get(config.api_key_env)
-            return searching.Brave(
-                _given(key, f"a key in the environment variable {config.api_key_env}"),
-                url=config.url or BRAVE,
-            )
-        case "duckduckgo":
-            return searching.DuckDuckGo()
-        case "corpus":
-            path = _given(config.path, 'path = "evidence/", a folder or a JSONL file')
-            return searching.Corpus(path, cache=_cache())
+    build: Callable[[SearchSettings], SearchEngine] = registry.load("searches", config.engine)
+    return build(
+        SearchSettings(
+            url=config.url,
+            path=config.path,
+            api_key_env=config.api_key_env,
+            environment=os.environ,
+            cache=_cache(),
+        )
+    )
 
 
-def _given(value: _T | None, example: str) -> _T:
-    if not value:
-        raise UserError(f"[search] with this engine needs {example}")
-    return value
-
-
-def build_cast(config: Config, models: dict[str, ChatModel]) -> Cast:
-    """`models` are the config's models, opened."""
+def build_cast(
+    config: Config, models: dict[str, ChatModel], agents: Iterable[Agent[Any]] = ()
+) -> Cast:
+    """The cast of a config for the agents of a method. `models` are the config's models, opened."""
     roles: dict[str, ChatModel] = {}
-    # The rule-based brain needs a scorer; the word list stands in until the cast names another. Not
-    # the offline model: that one reports, and who reports must not steer.
-    for role, name in {"scorer": "wordlist", **config.cast}.items():
+    # The word list plays a scorer that the cast gives to nobody. Not the offline model: that one
+    # reports, and who reports must not steer.
+    stand_ins = {agent.role: "wordlist" for agent in agents if agent.kind == "scorer"}
+    for role, name in {**stand_ins, **config.cast}.items():
         roles[role] = models[name] if name in models else _tool(config, name)
     if config.search is not None:
         roles.setdefault(ROLE, search_model(config.search))
@@ -323,15 +320,13 @@ def scorer_by_name(config: Config, name: str) -> Scorer:
 
 def build_method(name: str, assignments: Sequence[str] = ()) -> Method:
     """A method by name, with settings such as `max_iterations=3`."""
-    if name not in METHODS:
-        raise UserError(f"there is no method {name!r}; there are: {', '.join(METHODS)}")
+    method = method_named(name)
     settings: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals:
             raise UserError(f"--set {assignment}: write it as name=value")
         settings[key.strip()] = value.strip()
-    method = METHODS[name]
     known = [field.name for field in fields(method)]
     unknown = settings.keys() - set(known)
     if unknown:

@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from cli.conftest import Run
+from evenhand import registry
 from evenhand.cli.app import app
-from evenhand.methods import METHODS
 from loopback.faulty import Fixed
 from loopback.process import in_own_process
 
@@ -135,7 +135,7 @@ def test_a_missing_input_shows_what_it_should_hold(evenhand: Run) -> None:
 
 
 def test_a_wrong_method_or_setting_lists_the_right_ones(evenhand: Run) -> None:
-    _says(evenhand("answer", "hi", "--method", "magic"), ", ".join(METHODS))
+    _says(evenhand("answer", "hi", "--method", "magic"), ", ".join(registry.names("methods")))
     _says(evenhand("answer", "hi", "--set", "speed=9"), "it has: max_iterations, harm_below")
     _says(evenhand("answer", "hi", "--set", "max_iterations=many"), "--set max_iterations")
 

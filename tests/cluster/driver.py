@@ -12,7 +12,7 @@ from crash.worker import script
 from evenhand.agents import Cast, Limits
 from evenhand.errors import EvenhandError, ModelError
 from evenhand.instruments.bbq import BbqData, BbqSource, Sampling, sample
-from evenhand.methods import METHODS
+from evenhand.methods import named
 from evenhand.models import Endpoint, ModelRequest, ScriptedModel
 from evenhand.models.base import ChatModel
 from evenhand.runners import JsonlFile, Plan, Progress, Source, StopSignal, run
@@ -54,7 +54,7 @@ def plan(job: Job) -> Plan:
     if job.url:
         model = Endpoint(job.url, model="pretended", attempt_timeout=job.attempt_timeout)
     return Plan(
-        method=METHODS[job.method](),
+        method=named(job.method)(),
         cast=Cast(model),
         source=source(job),
         limits=Limits(seconds=240.0),

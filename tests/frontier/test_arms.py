@@ -2,9 +2,10 @@
 
 import pytest
 
+from evenhand import registry
 from evenhand.cli.arms import listed, vote_of
 from evenhand.errors import UserError
-from evenhand.methods import METHODS, StarDTox, settings
+from evenhand.methods import StarDTox, settings
 
 
 def test_the_comparators_are_always_there_and_nothing_is_run_twice() -> None:
@@ -15,7 +16,7 @@ def test_the_comparators_are_always_there_and_nothing_is_run_twice() -> None:
 def test_without_a_list_every_usual_method_is_run_and_no_dummy() -> None:
     found = listed(None, 8)
     names = {one.name.partition(":")[0] for one in found}
-    assert names <= METHODS.keys()
+    assert names <= {*registry.names("methods")}
     assert {"stardtox", "cot", "mabrf", "detect_first"} <= names
     assert not names & {"stored", "random", "always_unknown", "self_debias_gen"}
     assert "stardtox:critique=empty" in {one.name for one in found}

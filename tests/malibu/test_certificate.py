@@ -268,3 +268,21 @@ def test_measuring_refuses_before_the_first_of_all_its_calls(
     assert "has no certificate of the model 'pretended'" in " ".join(ran.stderr.split())
     assert server.read().outcomes == {}
     assert not (project / "run").exists()
+
+
+DEBATE = ("debate", "run", "topics.jsonl", "--rounds", "1", "--out", "run")
+
+
+def test_the_referee_of_a_debate_needs_a_certificate(
+    evenhand: Run, project: Path, server: RemoteServer
+) -> None:
+    tags = {"topic": "gardening", "bias_type": "age", "roles": "a boy|a man"}
+    topic = {"id": "age/0", "prompt": "gardening", "tags": tags}
+    (project / "topics.jsonl").write_text(json.dumps(topic) + "\n")
+    config = (project / "evenhand.toml").read_text()
+    (project / "evenhand.toml").write_text(config.replace("bias_evaluator", "referee"))
+    ran = evenhand(*DEBATE, "--require-certified-judges")
+    assert ran.returncode == 1
+    assert "referee is played by 'pretended': not certified" in " ".join(ran.stderr.split())
+    assert server.read().outcomes == {}
+    assert not (project / "run").exists()

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from evenhand import config
-from evenhand.agents.conversation import TOOL_ROLES
+from evenhand import config, registry
 from evenhand.domain.prices import AROUND_THE_WORDS, Price, Prices
 from evenhand.errors import UserError
-from evenhand.methods import METHODS
+from evenhand.methods import named
 
 PRICES = Prices(
     {"m": Price(per_million_prompt_tokens=2.5, per_million_completion_tokens=10.0)}, "EUR"
@@ -31,9 +30,9 @@ def test_the_most_a_call_can_cost_takes_every_byte_for_a_token() -> None:
 
 
 def test_what_is_added_around_the_words_has_room_for_every_reply_schema() -> None:
-    for method in METHODS.values():
+    for method in map(named, registry.names("methods")):
         for agent in method().agents():
-            if agent.role in TOOL_ROLES:  # what a tool says costs no tokens
+            if agent.needs_player:  # what a tool says costs no tokens
                 continue
             schema = agent.reply.wire_schema()
             assert schema is None or len(str(schema.body)) < AROUND_THE_WORDS - 400  # a template

@@ -15,7 +15,8 @@ def cast_of(tmp_path: Path, text: str) -> dict[str, Any]:
     file = tmp_path / "evenhand.toml"
     file.write_text(text)
     models: dict[str, ChatModel] = {"default": ScriptedModel(lambda request: "")}
-    return config.build_cast(config.load(file, None, None), models).describe()
+    cast = config.build_cast(config.load(file, None, None), models)
+    return {role: model.describe() for role, model in cast.roles.items()}
 
 
 def test_without_the_section_nobody_searches(tmp_path: Path) -> None:

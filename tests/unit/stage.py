@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from evenhand.agents import Cast, Conversation, Limits
+from evenhand.agents.conversation import declared_by
 from evenhand.domain import Answer, Event, Item, Turn
 from evenhand.errors import ModelError
 from evenhand.methods import Method
@@ -80,12 +81,15 @@ class Stage:
         return Conversation(self.cast, self.turns.append, limits=self.limits, **settings)
 
     async def answer(self, method: Method, item: Item) -> Answer:
-        return await method.answer(item, self.conversation(item_id=item.id))
+        declared = declared_by(method.agents())
+        return await method.answer(item, self.conversation(item_id=item.id, declared=declared))
 
     async def end_of(self, method: Method, item: Item) -> Event:
         """How the item ends in a run, failure included."""
-        plan = Plan(method=method, cast=self.cast, source=ItemList([item]), limits=self.limits)
-        return await answer_one(plan, 0, item, self.turns.append)
+        return await answer_one(self.plan(method, item), 0, item, self.turns.append)
+
+    def plan(self, method: Method, item: Item) -> Plan:
+        return Plan(method=method, cast=self.cast, source=ItemList([item]), limits=self.limits)
 
     def _player(self, role: str, lines: Sequence[Line]) -> ScriptedModel:
         left = list(lines)

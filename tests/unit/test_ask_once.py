@@ -215,12 +215,12 @@ def test_a_cast_shows_the_models_themselves_so_that_their_limits_can_be_seen_and
     endpoint = Endpoint("http://127.0.0.1:1/v1", model="m")
     cast = Cast(endpoint, {"scorer": ScorerModel(WordList())}).through(AskOnce)
     assert cast.models()[0] is endpoint
-    assert cast.describe()["default"] == {**endpoint.describe(), "asked_once": True}
+    assert cast.default.describe() == {**endpoint.describe(), "asked_once": True}
 
 
 def test_it_travels_to_another_process() -> None:
     cast = Cast(Endpoint("http://127.0.0.1:1/v1", model="m")).through(AskOnce)
-    assert pickle.loads(pickle.dumps(cast)).describe() == cast.describe()
+    assert pickle.loads(pickle.dumps(cast)).default.describe() == cast.default.describe()
 
 
 class NoTape:

@@ -7,7 +7,7 @@ import pytest
 
 from evenhand.domain import Failed
 from evenhand.errors import UserError
-from evenhand.methods import METHODS, within
+from evenhand.methods import named, within
 from evenhand.methods.baselines.fair_thinking import PERSONAS, FairThinking
 
 from .stage import QUESTION, TEXT, Stage, choice
@@ -77,4 +77,4 @@ def test_a_budget_pays_for_one_call_a_juror_and_one_to_decide(calls: int, jurors
 
 def test_one_call_is_no_jury() -> None:
     with pytest.raises(UserError, match="at least 2 calls"):
-        within(METHODS["fair_thinking"](), 1)
+        within(named("fair_thinking")(), 1)

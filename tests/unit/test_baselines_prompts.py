@@ -7,7 +7,7 @@ import pytest
 
 from evenhand.agents import Cast, Conversation
 from evenhand.domain import Item, Turn
-from evenhand.methods import METHODS
+from evenhand.methods import named
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.prompts import load
 
@@ -35,7 +35,7 @@ def _play(request: ModelRequest) -> str:
 
 async def _turns(name: str, item: Item) -> list[Turn]:
     turns: list[Turn] = []
-    await METHODS[name]().answer(item, Conversation(Cast(ScriptedModel(_play)), turns.append))
+    await named(name)().answer(item, Conversation(Cast(ScriptedModel(_play)), turns.append))
     return turns
 
 

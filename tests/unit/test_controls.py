@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.agents import Agent, Cast, Conversation, FreeText
+from evenhand.agents import Agent, Cast, Conversation, FreeText, Kind
 from evenhand.config import build_method
 from evenhand.domain import Item, Message
 from evenhand.errors import UserError
@@ -283,8 +283,9 @@ def test_a_plan_without_a_lender_is_refused_before_anything_is_asked() -> None:
 
 async def test_the_default_model_is_never_asked_to_play_a_tool() -> None:
     model = ScriptedModel(lambda _: "made up")
-    for role in (LENDER, "search"):
-        agent = Agent(role, load("baselines/other_critique"), FreeText)
+    kinds: tuple[Kind, ...] = ("tool", "scorer")
+    for role, kind in zip((LENDER, "search"), kinds, strict=True):
+        agent = Agent(role, load("baselines/other_critique"), FreeText, kind=kind)
         with pytest.raises(UserError, match=f"nobody plays '{role}'"):
             await Conversation(Cast(model), lambda _: None)(agent, item="q")
         talk = Conversation(Cast(model, {role: ScriptedModel(lambda _: "said")}), lambda _: None)

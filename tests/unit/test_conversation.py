@@ -280,9 +280,12 @@ def test_a_model_with_two_roles_is_wrapped_and_closed_once() -> None:
     assert wrapped.model_for("b") is wrapped.model_for("anyone")
 
 
-def test_a_cast_describes_who_plays_what() -> None:
-    cast = Cast(ScriptedModel(echo, name="one"), {"a": ScriptedModel(echo, name="two")})
-    assert cast.describe() == {
+def test_a_cast_describes_who_plays_each_role_that_is_asked_and_no_other() -> None:
+    two = ScriptedModel(echo, name="two")
+    cast = Cast(ScriptedModel(echo, name="one"), {"a": two, "never_asked": two})
+    agents = [Agent(role, WRITER.prompt, FreeText) for role in "ab"]
+    assert cast.describe(agents) == {
         "default": {"kind": "scripted", "model": "one"},
         "a": {"kind": "scripted", "model": "two"},
+        "b": {"kind": "scripted", "model": "one"},
     }

@@ -9,7 +9,7 @@ from evenhand.config import build_method
 from evenhand.domain import Failed, Item
 from evenhand.errors import ModelBusy, UserError
 from evenhand.instruments.judge import Design, MalibuData, MalibuSource
-from evenhand.methods import METHODS, Rate
+from evenhand.methods import Rate, named
 from evenhand.methods.counterfactual import Counterfactual, other_order, with_words, wordings
 from evenhand.models import ModelRequest, ScriptedModel
 
@@ -123,7 +123,7 @@ def test_the_settings_are_read_from_a_command_line() -> None:
     assert built == Rate(personas="a teacher; an engineer", counterfactual="swap")
     with pytest.raises(UserError, match="counterfactual"):
         build_method("rate", ["counterfactual=twist"])
-    assert METHODS["rate"] is Rate
+    assert named("rate") is Rate
 
 
 # -- counterfactual judging ----------------------------------------------------------------------

@@ -10,7 +10,7 @@ from evenhand.agents import Cast, Limits
 from evenhand.config import build_method
 from evenhand.domain import Failed
 from evenhand.errors import UserError
-from evenhand.methods import METHODS, Panel, Rate, within
+from evenhand.methods import Panel, Rate, named, within
 from evenhand.methods.panel import PERSONAS
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run
@@ -133,7 +133,7 @@ def test_a_budget_pays_for_whole_rounds(calls: int, rounds: int) -> None:
 
 def test_a_budget_below_one_round_is_no_panel_and_nobody_is_no_panel() -> None:
     with pytest.raises(UserError, match="a panel of 4 makes 4 calls a round; 3 are allowed"):
-        within(METHODS["panel"](), 3)
+        within(named("panel")(), 3)
     with pytest.raises(UserError, match="needs personas"):
         Panel(personas="")
     with pytest.raises(UserError, match="rounds"):

@@ -7,7 +7,7 @@ import pytest
 
 from evenhand.agents import Cast, Conversation
 from evenhand.domain import Failed, Item
-from evenhand.methods import METHODS, StarDTox
+from evenhand.methods import StarDTox, named
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.scorers import ScorerModel, Scores, Unscored
 
@@ -160,6 +160,6 @@ async def test_every_text_method_continues_a_text_without_knowing_it(name: str) 
         return replies[request.schema.name] if request.schema else "a baker."
 
     conversation = Conversation(Cast(ScriptedModel(say)), lambda _: None)
-    answer = await METHODS[name]().answer(CONTINUATION, conversation)
+    answer = await named(name)().answer(CONTINUATION, conversation)
     assert answer.text == "a baker."
     assert all(OPENING in words for words in asked)

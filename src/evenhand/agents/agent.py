@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from evenhand.agents import strict_json
-from evenhand.errors import ModelRefused, UnreadableReply
+from evenhand.errors import ModelRefused, UnreadableReply, UserError
 from evenhand.models.base import ReplySchema, Sample
 from evenhand.prompts import LETTERS, Prompt
 
@@ -157,11 +157,22 @@ def choice_of(options: int, kind: type[Chosen] = Choice) -> type[Chosen]:
 
 R_co = TypeVar("R_co", bound=Reply, covariant=True)
 
+# What an agent's reply is used for. Certificates, limits and casts read it, never a role's name.
+#   writer  words: an answer, a plan, a summary, a critique that decides nothing
+#   judge   a verdict: it decides what happens to a text, or is reported as its mark
+#   scorer  a verdict as a number, by a program that the cast names; a judge where a model plays it
+#   tool    what no language model may say, such as search results: the cast must name who does
+Kind = Literal["writer", "judge", "scorer", "tool"]
+
 
 @dataclass(frozen=True)
 class Agent(Generic[R_co]):
-    """
-    >>> JUDGE = Agent("judge", load("stardtox/judge"), Verdict)
+    """An agent declares who is asked, in which words, for which type of reply, and what for.
+
+    >>> JUDGE = Agent("judge", load("stardtox/judge"), Verdict, kind="judge")
+
+    Without a `kind` it is a writer. A reply with a number or a yes-or-no in it can be a verdict, so
+    there the kind must be said: a judge that somebody forgot to declare needs no certificate.
     """
 
     role: str
@@ -171,6 +182,44 @@ class Agent(Generic[R_co]):
     raw: bool = False  # what the user message says is a text to continue, not a chat
     logprobs: int | None = None  # how many of the likeliest tokens to be told at each place
     max_tokens: int | None = None  # None: what the limits allow a reply
+    kind: Kind | None = None  # None: a writer, if the reply is words alone; never None once made
+    cast_as: str = ""  # of a tool or a scorer: what to write so that somebody plays it
+
+    def __post_init__(self) -> None:
+        if self.kind is None and _may_be_verdict(self.reply):
+            raise UserError(
+                f"the reply of {self.role!r}, {self.reply.__name__}, can be a verdict: say what it "
+                'is used for, Agent(…, kind="judge") if it decides or marks, kind="writer" if not'
+            )
+        object.__setattr__(self, "kind", self.kind or "writer")
+
+    @property
+    def judges(self) -> bool:
+        """Whether the reply is a verdict on a text."""
+        return self.kind in ("judge", "scorer")
+
+    @property
+    def needs_player(self) -> bool:
+        """Whether the default model may not stand in: it would make things up."""
+        return self.kind in ("scorer", "tool")
+
+    @property
+    def identity(self) -> tuple[str, str | None, str]:
+        """What a method must have declared of an agent before it may ask it."""
+        return self.role, self.kind, self.prompt.sha256
+
+
+@cache
+def _may_be_verdict(reply: type[Reply]) -> bool:
+    """Whether a reply holds a number or a yes-or-no. Plain words and next tokens have no schema."""
+    schema = reply.wire_schema()
+    return schema is not None and _holds(schema.body, ("integer", "number", "boolean"))
+
+
+def _holds(schema: Any, types: tuple[str, ...]) -> bool:
+    if isinstance(schema, dict):
+        return schema.get("type") in types or any(_holds(part, types) for part in schema.values())
+    return isinstance(schema, list) and any(_holds(part, types) for part in schema)
 
 
 @cache

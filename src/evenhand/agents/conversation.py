@@ -22,16 +22,8 @@ from evenhand.prompts import load
 _R = TypeVar("_R", bound=Reply)
 _Ts = TypeVarTuple("_Ts")
 _REASK = load("shared/reask")
+Declared = frozenset[tuple[str, str | None, str]]
 _QUOTED_BACK = 2_000  # characters of an unreadable reply that the model is shown again
-
-# Roles that a cast must name, each with what to write: a language model would make things up.
-TOOL_ROLES = {
-    "search": "name an engine under [search] in the config file, or as `search` in the cast",
-    "other_critique": (
-        "name the run whose critiques are lent as `other_critique` in the cast: "
-        '"run:FOLDER" in the config file, critiques_of("FOLDER") in Python'
-    ),
-}
 
 
 class Ask(Protocol):
@@ -63,8 +55,10 @@ class Cast:
         roles = {role: wrapped[id(model)] for role, model in self.roles.items()}
         return Cast(wrapped[id(self.default)], roles)
 
-    def describe(self) -> dict[str, Any]:
-        roles = {role: model.describe() for role, model in self.roles.items()}
+    def describe(self, agents: Iterable[Agent[Any]]) -> dict[str, Any]:
+        """Who plays each role that these agents have, and the default model. A role that nobody
+        asks is left out: it does not decide what the run is."""
+        roles = {agent.role: self.model_for(agent.role).describe() for agent in agents}
         return {"default": self.default.describe(), **roles}
 
     async def close(self) -> None:
@@ -73,10 +67,17 @@ class Cast:
 
 
 def require_tools(agents: Iterable[Agent[Any]], cast: Cast) -> None:
-    """Refuse a cast in which the default model would have to play a tool."""
+    """Refuse a cast in which the default model would have to play a tool or a scorer."""
     for agent in agents:
-        if agent.role in TOOL_ROLES and agent.role not in cast.roles:
-            raise UserError(f"nobody plays {agent.role!r}: {TOOL_ROLES[agent.role]}")
+        if agent.needs_player and agent.role not in cast.roles:
+            how = agent.cast_as or f"name who does as `{agent.role}` in the cast"
+            raise UserError(f"nobody plays {agent.role!r}: {how}")
+
+
+def declared_by(agents: Iterable[Agent[Any]]) -> Declared:
+    """What a conversation lets a method ask: role, kind and prompt of each agent. The reply type is
+    left open, since a question with more options has another one."""
+    return frozenset(agent.identity for agent in agents)
 
 
 def _wrapped(model: ChatModel, wrap: Callable[[ChatModel], ChatModel]) -> ChatModel:
@@ -103,8 +104,9 @@ class Limits:
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 600.0
 
     def most_tokens(self, agent: Agent[Any]) -> int:
-        """Of one reply. Only the generator writes answers."""
-        answers = agent.role == "generator" and agent.reply is FreeText
+        """The longest reply of an agent. A writer's plain words are taken for an answer; an agent
+        whose words are something else, such as a plan, has `max_tokens` of its own."""
+        answers = agent.kind == "writer" and agent.reply is FreeText
         return (self.answer_tokens if answers else None) or self.reply_tokens
 
 
@@ -126,7 +128,9 @@ class Conversation:
         seed: int | None = None,
         position: int = 0,
         item_id: str = "",
+        declared: Declared | None = None,
     ) -> None:
+        """`declared`: the agents that may be asked, from `declared_by`; None: any."""
         limits = limits or Limits()
         self._limits = limits
         self._cast = cast
@@ -134,12 +138,14 @@ class Conversation:
         self._seed = seed
         self._position = position
         self._item_id = item_id
+        self._declared = declared
         self._asked: dict[str, int] = {}
         self._turns = 0
         self.deadline = asyncio.get_running_loop().time() + limits.seconds
         self.budget = Budget(limits.calls, limits.tokens)
 
     async def __call__(self, agent: Agent[_R], /, **variables: Any) -> _R:
+        self._refuse_undeclared(agent)
         require_tools((agent,), self._cast)
         messages = _worded(agent, variables)
         said = await self._turn(agent, messages)
@@ -157,6 +163,14 @@ class Conversation:
             raise UnreadableReply(
                 problem.kind, f"{agent.role} replied twice in another form; {problem.detail}"
             ) from None
+
+    def _refuse_undeclared(self, agent: Agent[Any]) -> None:
+        """An agent that a method hides is on no record, and a judge among them in no gate."""
+        if self._declared is not None and agent.identity not in self._declared:
+            raise UserError(
+                f"the method asks {agent.role!r} as a {agent.kind} with the prompt "
+                f"{agent.prompt.label}, which its agents() does not list: add that agent there"
+            )
 
     async def _turn(self, agent: Agent[_R], messages: tuple[Message, ...]) -> Sample:
         model = self._cast.model_for(agent.role)

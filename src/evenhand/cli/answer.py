@@ -51,7 +51,7 @@ def answer(
     turns: list[Turn] = []
 
     async def work() -> Answer:
-        cast = await open_cast(settings)
+        cast = await open_cast(settings, chosen.agents())
         try:
             async with waiting(f"asking {cast.default.name} by {method} …"):
                 return await ask_once(

@@ -27,8 +27,9 @@ from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyToke
 from evenhand.cli.sampling import PerCategory, Preset, PresetName, SampleSeed, require_bbq
 from evenhand.cli.screen import err, out, print_json
 from evenhand.instruments.bbq import BbqSource, Sampling, sample
-from evenhand.methods import METHODS
+from evenhand.methods import named as method_named
 from evenhand.methods import settings as settings_of
+from evenhand.methods.critique import OTHER_CRITIQUE
 from evenhand.report import frontier as report
 from evenhand.report import frontier_forecast
 from evenhand.report.cost import forecast
@@ -198,7 +199,7 @@ class _Series:
         # A critique that is lent is a turn, but no call of a model: it has room of its own.
         limited = self._limited(2 * self.calls)
         lender = f"{configuration.LENDER}{self.order.out}/{one.lender}"
-        return limited.model_copy(update={"cast": {**limited.cast, "other_critique": lender}})
+        return limited.model_copy(update={"cast": {**limited.cast, OTHER_CRITIQUE.role: lender}})
 
     def _limited(self, calls: int) -> configuration.Config:
         """The method's settings keep it within the calls. The limit leaves room to ask once more
@@ -222,6 +223,6 @@ def _left(cap: Any, spent: Any) -> Any:
 
 def _settings(one: Listed) -> str:
     """Those that are not the usual ones of the method."""
-    usual = settings_of(METHODS[one.method.name]())
+    usual = settings_of(method_named(one.method.name)())
     found = {k: v for k, v in settings_of(one.method).items() if v != usual[k]}
     return f" ({', '.join(f'{name}={value}' for name, value in found.items())})" if found else ""

@@ -16,6 +16,7 @@ from evenhand.config import Config, ModelConfig
 from evenhand.errors import UserError
 from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource
 from evenhand.instruments.judge.probes import AuditSource, injected, labelled, to_write
+from evenhand.methods.judging import SINGLE
 from evenhand.methods.self_preference import OTHER
 from evenhand.report import cost, judge_audit_screen, judge_check_report
 from evenhand.report.judge_certificate import FILE
@@ -23,7 +24,6 @@ from evenhand.report.judge_effects import SCORE_MARGIN, WIN_MARGIN
 from evenhand.report.summary import below_floor
 from evenhand.store import RunReader
 
-_ROLE = "judge"
 _USUAL = Design()
 _INJECTED = 12  # ours: bases, three questions each
 
@@ -152,7 +152,7 @@ def _source(
 def alone(settings: Config, judge: str | None, other: str | None = None) -> Config:
     """The config with the judge and, if asked for, the other writer as its only models: no further
     one is needed, so none is looked at."""
-    name = judge or settings.cast.get(_ROLE, "default")
+    name = judge or settings.cast.get(SINGLE.role, "default")
     models = {"default": _named(settings, name, "--judge")}
     if other is not None:
         models[OTHER] = _named(settings, other, "--other")

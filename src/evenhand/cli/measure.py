@@ -19,7 +19,8 @@ from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import Full, RunOptions, with_run_options
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.experiments.measuring import Measurement, measure as measured
+from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.measuring import measure as measured
 from evenhand.instruments import instrument_named
 from evenhand.instruments._contract import Instrument
 from evenhand.views import terminal_of
@@ -83,9 +84,7 @@ def run(instrument: Instrument, options: RunOptions, own: dict[str, Any], *, ful
     """Measure, show the report, and leave with the code that says how it went."""
     chosen = instrument.options_from(own)
     settings = options.settings(answer_tokens=own.get(instrument.answer_tokens or ""))
-    measurement = Measurement(
-        instrument=instrument, options=chosen, services=_Services(settings)
-    )
+    measurement = Measurement(instrument=instrument, options=chosen, services=_Services(settings))
     order = options.order(measurement.items(configuration.data_folder()), settings=settings)
     method = measurement.method(order.method)
     order = order if method is order.method else options.order(order.source, method, settings)

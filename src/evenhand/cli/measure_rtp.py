@@ -103,7 +103,7 @@ def _refuse_steering(order: Order, scorer: str) -> None:
         return
     nobody = ScriptedModel(lambda _: ModelRefused("only looked at"), name="")
     stand_ins: dict[str, ChatModel] = dict.fromkeys(order.settings.models, nobody)
-    cast = configuration.build_cast(order.settings, stand_ins)
+    cast = configuration.build_cast(order.settings, stand_ins, order.method.agents())
     asked = {cast.model_for(agent.role).name for agent in order.method.agents()}
     asyncio.run(cast.close())
     if scorer in asked:

@@ -49,10 +49,7 @@ from evenhand.report.summary import below_floor
 from evenhand.runners import Source
 from evenhand.store import RunReader
 
-
-Full = Annotated[
-    bool, typer.Option("--full", help="Show every estimate, group and table.")
-]
+Full = Annotated[bool, typer.Option("--full", help="Show every estimate, group and table.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

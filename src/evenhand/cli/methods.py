@@ -7,9 +7,11 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from evenhand import registry
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
-from evenhand.methods import METHODS
+from evenhand.errors import UserError
+from evenhand.methods import named as method_named
 
 
 def methods(json: Json = False) -> None:
@@ -17,7 +19,7 @@ def methods(json: Json = False) -> None:
 
     Example: evenhand methods
     """
-    listed = {name: _described(kind) for name, kind in METHODS.items()}
+    listed = {name: _described(name) for name in registry.names("methods")}
     if json:
         print_json(listed)
         return
@@ -28,7 +30,11 @@ def methods(json: Json = False) -> None:
     out.print(table)
 
 
-def _described(kind: type[Any]) -> dict[str, Any]:
+def _described(name: str) -> dict[str, Any]:
+    try:
+        kind = method_named(name)
+    except UserError as problem:  # with a method of another package; ours are listed all the same
+        return {"about": str(problem), "settings": {}}
     about = (inspect.getdoc(inspect.getmodule(kind)) or "").split("\n\n")[0].replace("\n", " ")
     settings = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
     return {"about": about, "settings": settings}

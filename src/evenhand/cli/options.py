@@ -1,13 +1,14 @@
 """Options that several commands share, and the models they name, opened and looked at."""
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from evenhand import config as configuration
-from evenhand.agents import Cast
+from evenhand.agents import Agent, Cast
 from evenhand.config import Config, ModelConfig
 from evenhand.errors import UserError
 from evenhand.models.base import ChatModel
@@ -62,8 +63,9 @@ def pick(config: ModelConfig, models: tuple[str, ...] | None) -> str:
     return config.model
 
 
-async def open_cast(config: Config) -> Cast:
-    """Every model of the config that a role or the default uses."""
+async def open_cast(config: Config, agents: Iterable[Agent[Any]]) -> Cast:
+    """The cast for the agents of a method, with every model that a role or the default uses."""
     used = {"default", *(name for name in config.cast.values() if name in config.models)}
     opened = await asyncio.gather(*(open_model(config.models[name]) for name in sorted(used)))
-    return configuration.build_cast(config, dict(zip(sorted(used), opened, strict=True)))
+    models = dict(zip(sorted(used), opened, strict=True))
+    return configuration.build_cast(config, models, agents)

@@ -93,7 +93,7 @@ def referee_of(statements: int) -> Agent[Verdict]:
         "scores": each(_Score),
     }
     reply = create_model("Verdict", __base__=Verdict, **fields)
-    return Agent("referee", _REFEREE, reply, temperature=0.0)
+    return Agent("referee", _REFEREE, reply, temperature=0.0, kind="judge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,41 +6,24 @@ counted by its reason and never used.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import polars as pl
 
+from evenhand.agents.repairs import Repairs, repairs_of
 from evenhand.debates.building import Built, Split, capped, finished, type_name
 from evenhand.debates.pairs import Pair
 from evenhand.debates.splits import sides
 from evenhand.domain import Message
 from evenhand.errors import UserError
-from evenhand.metrics.bias_scale import HARM, JUDGE, SUPPORT, BiasScale, BiasScore
+from evenhand.metrics.bias_scale import BiasScore
 from evenhand.prompts import LETTERS
 from evenhand.store import RunReader
 
 Row = Mapping[str, Any]
 _TOPIC_TAGS = ("topic", "template", "article")
 _TYPE_TAGS = ("bias_type", "category", "family")
-
-
-@dataclass(frozen=True, slots=True)
-class _Repairs:
-    """How a method keeps what its evaluators say."""
-
-    scales: Mapping[str, BiasScale]  # by the name of the score
-    judges: tuple[str, ...]
-    writer: str  # the role whose first request is the question as it was put
-
-
-_METHODS = {
-    "stardtox": _Repairs(
-        {"harm": HARM, "support": SUPPORT}, ("bias_evaluator", "scorer"), "generator"
-    ),
-    "mabrf": _Repairs({"bias": JUDGE}, ("judge",), "solver"),
-}
 
 
 def from_runs(runs: Sequence[RunReader], split: Split) -> Built:
@@ -64,12 +47,12 @@ def from_runs(runs: Sequence[RunReader], split: Split) -> Built:
 
 def _pairs(run: RunReader, unused: Counter[str]) -> Iterator[Pair]:
     method = run.record.method["name"]
-    if method not in _METHODS:
+    repairs = repairs_of(method)
+    if repairs is None:
         raise UserError(
-            f"{run.path} is a run of {method}; pairs come from runs of {' and '.join(_METHODS)}, "
-            "whose evaluators score what they refuse and what they accept"
+            f"{run.path} is a run of {method}; pairs come from runs of methods that repair, such "
+            "as stardtox and mabrf: their judges score what they refuse and what they accept"
         )
-    repairs = _METHODS[method]
     rows = run.results()
     repaired = pl.col("drafts").list.len() > 1
     for status, reason in rows.filter(~repaired).select("status", "reason").collect().iter_rows():
@@ -77,7 +60,7 @@ def _pairs(run: RunReader, unused: Counter[str]) -> Iterator[Pair]:
     drafted = rows.filter(repaired).collect()
     choices = drafted.filter(pl.col("choice").is_not_null())["position"].to_list()
     questions = _questions(run, repairs.writer, choices)
-    referee = _referee(run, repairs.judges)
+    referee = _referee(run, list(repairs.critics))
     for row in drafted.iter_rows(named=True):
         pair = _pair(row, repairs, questions, run, referee)
         if isinstance(pair, str):
@@ -87,7 +70,7 @@ def _pairs(run: RunReader, unused: Counter[str]) -> Iterator[Pair]:
 
 
 def _pair(
-    row: Row, repairs: _Repairs, questions: Mapping[int, Any], run: RunReader, referee: str
+    row: Row, repairs: Repairs, questions: Mapping[int, Any], run: RunReader, referee: str
 ) -> Pair | str:
     """The pair, or why there is none."""
     first, last = row["drafts"][0], row["drafts"][-1]
@@ -126,7 +109,7 @@ def _pair(
     )
 
 
-def _score(draft: Row, repairs: _Repairs) -> BiasScore | None:
+def _score(draft: Row, repairs: Repairs) -> BiasScore | None:
     for score in draft["scores"]:
         if score["name"] in repairs.scales:
             return BiasScore(score["value"], repairs.scales[score["name"]])
@@ -158,7 +141,7 @@ def _questions(run: RunReader, writer: str, positions: Sequence[int]) -> dict[in
     return dict(asked.iter_rows())
 
 
-def _referee(run: RunReader, judges: tuple[str, ...]) -> str:
+def _referee(run: RunReader, judges: Sequence[str]) -> str:
     judged = run.turns().filter(pl.col("role").is_in(judges))
     models = judged.select(pl.col("model").unique()).collect()["model"]
     return " and ".join(sorted(models))

@@ -147,9 +147,7 @@ def _purse(request: Request, cast: Cast) -> Purse | None:
     caps = (request.prices, request.max_cost, request.max_calls)
     if request.asks_nobody or caps == (None, None, None):
         return None
-    purse = Purse(
-        max_calls=request.max_calls, max_cost=request.max_cost, prices=request.prices
-    )
+    purse = Purse(max_calls=request.max_calls, max_cost=request.max_cost, prices=request.prices)
     cast.through(purse.guard)  # refuses a model without a price before anything is written
     spent = spent_on(request.out, request.prices)
     purse.calls, purse.cost = spent.calls, spent.cost

@@ -1,27 +1,18 @@
-"""The control flow of a paper, one file each, and a name for each.
+"""The control flow of a paper, one file each; `registry.py` has a name for each.
 
 A method is a frozen dataclass: its fields are its settings, and `answer` reads like the paper's
 figure. It does no I/O and parses nothing; it only asks.
 """
 
-from dataclasses import fields
-from typing import Any, ClassVar, Protocol
+from dataclasses import fields, is_dataclass
+from typing import Any, ClassVar, Protocol, cast
 
+from evenhand import registry
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Item
-from evenhand.methods.baselines.best_of_n import BestOfN
-from evenhand.methods.baselines.chain_of_thought import ChainOfThought
+from evenhand.errors import UserError
 from evenhand.methods.baselines.default_prompt import DefaultPrompt
-from evenhand.methods.baselines.detect_first import DetectFirst
-from evenhand.methods.baselines.dummies import AlwaysStereotyped, AlwaysUnknown, UniformRandom
-from evenhand.methods.baselines.fair_thinking import FairThinking
 from evenhand.methods.baselines.fairness_prompt import FairnessPrompt
-from evenhand.methods.baselines.search_first import SearchFirst
-from evenhand.methods.baselines.self_consistency import SelfConsistency
-from evenhand.methods.baselines.self_debiasing_explanation import SelfDebiasExplanation
-from evenhand.methods.baselines.self_debiasing_gen import SelfDebiasGen
-from evenhand.methods.baselines.self_debiasing_reprompting import SelfDebiasReprompting
-from evenhand.methods.baselines.self_refine import SelfRefine
 from evenhand.methods.baselines.stored_answer import StoredAnswer
 from evenhand.methods.judging import Rate
 from evenhand.methods.mabrf import Mabrf
@@ -41,31 +32,15 @@ class Method(Protocol):
     async def answer(self, item: Item, ask: Ask) -> Answer: ...
 
 
-METHODS: dict[str, type[Any]] = {
-    method.name: method
-    for method in (
-        DefaultPrompt,
-        FairnessPrompt,
-        ChainOfThought,
-        SelfConsistency,
-        SelfDebiasExplanation,
-        SelfDebiasReprompting,
-        SelfDebiasGen,
-        FairThinking,
-        DetectFirst,
-        SelfRefine,
-        BestOfN,
-        SearchFirst,
-        StarDTox,
-        Mabrf,
-        Rate,
-        Panel,
-        StoredAnswer,
-        AlwaysUnknown,
-        AlwaysStereotyped,
-        UniformRandom,
-    )
-}
+def named(name: str) -> type[Any]:
+    """The class of a registered method, one of ours or of another package."""
+    found: Any = registry.load("methods", name)
+    if not (is_dataclass(found) and hasattr(found, "agents") and hasattr(found, "answer")):
+        raise UserError(
+            f"the method {name!r} is not made as one: it must be a frozen dataclass with name, "
+            "agents() and answer(), as evenhand.Method says"
+        )
+    return cast(type[Any], found)
 
 
 def settings(method: Any) -> dict[str, Any]:
@@ -80,7 +55,6 @@ def within(method: Any, calls: int) -> Any:
 
 
 __all__ = [
-    "METHODS",
     "DefaultPrompt",
     "FairnessPrompt",
     "Mabrf",
@@ -89,6 +63,7 @@ __all__ = [
     "Rate",
     "StarDTox",
     "StoredAnswer",
+    "named",
     "settings",
     "within",
 ]

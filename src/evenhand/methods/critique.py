@@ -13,7 +13,16 @@ from evenhand.prompts import load
 Critique = Literal["own", "empty", "other"]
 
 EMPTY = "Please look at it again."
-OTHER_CRITIQUE = Agent("other_critique", load("baselines/other_critique"), FreeText)
+OTHER_CRITIQUE = Agent(
+    "other_critique",
+    load("baselines/other_critique"),
+    FreeText,
+    kind="tool",
+    cast_as=(
+        "name the run whose critiques are lent as `other_critique` in the cast: "
+        '"run:FOLDER" in the config file, critiques_of("FOLDER") in Python'
+    ),
+)
 
 
 def critics(critique: Critique) -> tuple[Agent[FreeText], ...]:

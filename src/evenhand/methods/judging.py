@@ -23,7 +23,7 @@ from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.methods.counterfactual import Counterfactual, wordings
 from evenhand.methods.self_preference import PHASE as OWN
-from evenhand.methods.self_preference import own_or_other, writers
+from evenhand.methods.self_preference import of_two_families, own_or_other
 from evenhand.prompts import load
 
 METRICS = ("creativity", "accuracy", "efficiency", "reliability")  # paper 3.4
@@ -75,8 +75,8 @@ class Compared(Reply):
 
 Verdict = Rated | Compared
 
-SINGLE = Agent("judge", load("malibu/judge_single"), Rated, temperature=0.0)
-PAIR = Agent("judge", load("malibu/judge_pair"), Compared, temperature=0.0)
+SINGLE = Agent("judge", load("malibu/judge_single"), Rated, temperature=0.0, kind="judge")
+PAIR = Agent("judge", load("malibu/judge_pair"), Compared, temperature=0.0, kind="judge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Rate:
         listed(self.personas)
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        return SINGLE, PAIR, *writers()
+        return SINGLE, PAIR, *of_two_families(PAIR)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if item.tags.get("phase") == OWN:

@@ -18,11 +18,13 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, StringConstraints
 
 from evenhand.agents import Agent, Ask, Choice, Chosen, ReasonedChoice, Reply, choice_of, words
+from evenhand.agents.repairs import Repairs
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UnreadableReply, UserError
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.methods.critique import Critique, critics, shown
 from evenhand.methods.mabrf_search import PLANNER, SEARCH, SUMMARISER, Evidence, evidence_on
+from evenhand.metrics.bias_scale import JUDGE as JUDGE_SCALE
 from evenhand.prompts import load
 
 Reason = Annotated[str, words(240)]
@@ -41,7 +43,7 @@ class Rephrased(Reply):
     reasoning: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), words(1200)]
 
 
-JUDGE = Agent("judge", load("mabrf/judge"), Verdict, temperature=0.0)
+JUDGE = Agent("judge", load("mabrf/judge"), Verdict, temperature=0.0, kind="judge")
 REPHRASER = Agent("rephraser", load("mabrf/rephrase"), Rephrased)
 SEARCHED_REPHRASER = Agent("rephraser", load("mabrf/rephrase_with_evidence"), Rephrased)
 
@@ -73,6 +75,12 @@ class Mabrf:
     """
 
     name: ClassVar[str] = "mabrf"
+    repairs: ClassVar[Repairs] = Repairs(
+        scales={"bias": JUDGE_SCALE},
+        writer=solver(3).role,
+        reviser=REPHRASER.role,
+        critics={JUDGE.role: "bias_reason"},
+    )
 
     search: bool = False  # paper 4.1; off unless asked for: queries leave the house
     max_iterations: Annotated[int, Field(ge=0)] = (

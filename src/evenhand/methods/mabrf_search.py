@@ -63,8 +63,16 @@ class Summary(Reply):
 
 
 PLANNER = Agent("planner", load("mabrf/plan_search"), Planned, temperature=0.0)
-SEARCH = Agent("search", load("mabrf/search"), Found)
-SUMMARISER = Agent("summariser", load("mabrf/summarise"), Summary, temperature=0.0)
+SEARCH = Agent(
+    "search",
+    load("mabrf/search"),
+    Found,
+    kind="tool",
+    cast_as="name an engine under [search] in the config file, or as `search` in the cast",
+)
+SUMMARISER = Agent(  # its numbers are those of the sources
+    "summariser", load("mabrf/summarise"), Summary, temperature=0.0, kind="writer"
+)
 
 
 @dataclass(frozen=True, slots=True)

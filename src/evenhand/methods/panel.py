@@ -42,8 +42,8 @@ PERSONAS = (
     "a sceptic who checks every claim",
 )
 
-SPEAKER = Agent("judge", load("malibu/discuss_single"), Rated, temperature=0.0)
-PAIR_SPEAKER = Agent("judge", load("malibu/discuss_pair"), Compared, temperature=0.0)
+SPEAKER = Agent("judge", load("malibu/discuss_single"), Rated, temperature=0.0, kind="judge")
+PAIR_SPEAKER = Agent("judge", load("malibu/discuss_pair"), Compared, temperature=0.0, kind="judge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

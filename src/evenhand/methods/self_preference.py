@@ -21,8 +21,9 @@ _WRITER = Agent("judge", load("malibu/write"), FreeText)
 _OTHER_WRITER = replace(_WRITER, role=OTHER)
 
 
-def writers() -> tuple[Agent[Any], ...]:
-    return _WRITER, _OTHER_WRITER
+def of_two_families(judge: Agent[Any]) -> tuple[Agent[Any], ...]:
+    """Whom `own_or_other` asks beside the judge: both writers, and the other model as a judge."""
+    return _WRITER, _OTHER_WRITER, replace(judge, role=OTHER)
 
 
 async def own_or_other(item: Item, ask: Ask, judge: Agent[Any], persona: str) -> Answer:

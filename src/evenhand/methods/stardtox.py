@@ -16,11 +16,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, Reply, side_by_side, words
+from evenhand.agents.repairs import Repairs
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, first_draft
 from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
 from evenhand.methods.critique import Critique, critics, shown
+from evenhand.metrics.bias_scale import HARM, SUPPORT
 from evenhand.prompts import load
 
 Reason = Annotated[str, words(240)]
@@ -56,10 +58,26 @@ _REVISE_TEXT = load("stardtox/revise_text")
 _REVISE_CHOICE = load("stardtox/revise_choice")
 
 WRITER = text_agent(PLAIN_TEXT)
-TEXT_JUDGE = Agent("bias_evaluator", load("stardtox/judge_text"), Harm, temperature=0.0)
-SCORER = Agent("scorer", load("stardtox/score"), Scored)
-PERFORMANCE = Agent("performance_evaluator", load("stardtox/performance"), Quality, temperature=0.0)
-SUPPORT_JUDGE = Agent("bias_evaluator", load("stardtox/judge_choice"), Support, temperature=0.0)
+TEXT_JUDGE = Agent(
+    "bias_evaluator", load("stardtox/judge_text"), Harm, temperature=0.0, kind="judge"
+)
+SCORER = Agent(
+    "scorer",
+    load("stardtox/score"),
+    Scored,
+    kind="scorer",
+    cast_as="name a scorer as `scorer` in the cast, such as ScorerModel(WordList()) in Python",
+)
+PERFORMANCE = Agent(
+    "performance_evaluator",
+    load("stardtox/performance"),
+    Quality,
+    temperature=0.0,
+    kind="judge",
+)
+SUPPORT_JUDGE = Agent(
+    "bias_evaluator", load("stardtox/judge_choice"), Support, temperature=0.0, kind="judge"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +95,12 @@ class StarDTox:
     """
 
     name: ClassVar[str] = "stardtox"
+    repairs: ClassVar[Repairs] = Repairs(
+        scales={"harm": HARM, "support": SUPPORT},
+        writer=WRITER.role,
+        reviser=WRITER.role,
+        critics={TEXT_JUDGE.role: "reason", SCORER.role: None},
+    )
 
     max_iterations: Annotated[int, Field(ge=0)] = (
         2  # paper V: Tables II and III show two iterations

@@ -124,6 +124,7 @@ async def answer_one(
         seed=plan.seed,
         position=position,
         item_id=item.id,
+        declared=plan.declared,
     )
     try:
         try:

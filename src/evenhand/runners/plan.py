@@ -1,12 +1,16 @@
 """A run before it starts: everything that decides its result, and the record of it."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from evenhand import registry
 from evenhand.agents import Cast, Limits
-from evenhand.agents.conversation import require_tools
+from evenhand.agents.conversation import Declared, declared_by, require_tools
 from evenhand.methods import Method, settings
 from evenhand.runners.source import Source
 from evenhand.store.run_record import RunRecord, now, versions
+from evenhand.tools.search.base import ROLE as SEARCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,19 +23,33 @@ class Plan:
     limits: Limits = field(default_factory=Limits)
     seed: int | None = None
     in_flight: int = 64
+    declared: Declared = field(init=False)  # the agents that the method may ask
 
     def __post_init__(self) -> None:
-        require_tools(self.method.agents(), self.cast)  # before anything is asked or written
+        agents = self.method.agents()
+        require_tools(agents, self.cast)  # before anything is asked or written
+        object.__setattr__(self, "declared", declared_by(agents))
 
     def record(self) -> RunRecord:
-        prompts = {agent.prompt.label: agent.prompt.sha256 for agent in self.method.agents()}
+        agents = self.method.agents()
+        prompts = {agent.prompt.label: agent.prompt.sha256 for agent in agents}
+        cast = self.cast.describe(agents)
         return RunRecord(
             method={"name": self.method.name, "settings": settings(self.method)},
             prompts=dict(sorted(prompts.items())),
-            cast=self.cast.describe(),
+            cast=cast,
             source=self.source.fingerprint(),
             limits=asdict(self.limits),
             seed=self.seed,
             created=now(),
-            versions=versions(),
+            versions=versions([("methods", self.method.name), *_parts(cast.values())]),
         )
+
+
+def _parts(players: Iterable[dict[str, Any]]) -> Iterator[tuple[registry.Group, str]]:
+    """The registered parts among those who play."""
+    for described in players:
+        if described["kind"] == "scorer":
+            yield "scorers", str(described["scorer"].get("kind"))
+        elif described["kind"] == SEARCH:
+            yield "searches", str(described["model"]).partition("@")[0]

@@ -9,11 +9,14 @@ base_url = "http://127.0.0.1:8080/v1"
 model = "llama-guard3"
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
+from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.models import Endpoint
 from evenhand.scorers import openai_moderation
@@ -30,14 +33,22 @@ _Seconds = Annotated[float, Field(gt=0)]
 _Labels = dict[str, tuple[str, ...]]
 
 
-class _Config(BaseModel):
+class ScorerKind(BaseModel, ABC):
+    """The settings of one kind of scorer, and how a scorer is built from them. A kind of another
+    package is a subclass that is registered under the one value of its field `kind`."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
+    address: ClassVar[str] = "url"  # the field that stands behind "=" in KIND=ADDRESS
+    kind: str
     canonical: bool = False  # read each text a second time with Unicode tricks undone
     api_key_env: str = "EVENHAND_API_KEY"
     seconds: _Seconds = 60.0  # a call with all its tries
 
+    @abstractmethod
+    def scorer(self, key: str | None) -> Scorer: ...
 
-class ModerationConfig(_Config):
+
+class ModerationConfig(ScorerKind):
     kind: Literal["openai_moderation"]
     url: str = openai_moderation.URL
     model: str = openai_moderation.MODEL
@@ -50,7 +61,7 @@ class ModerationConfig(_Config):
         )
 
 
-class PerspectiveConfig(_Config):
+class PerspectiveConfig(ScorerKind):
     kind: Literal["perspective"]
     url: str
     api_key_env: str = "PERSPECTIVE_API_KEY"
@@ -59,7 +70,8 @@ class PerspectiveConfig(_Config):
         return Perspective(self.url, key=key, seconds=self.seconds)
 
 
-class ClassifierConfig(_Config):
+class ClassifierConfig(ScorerKind):
+    address: ClassVar[str] = "source"
     kind: Literal["classifier"]
     source: str  # a folder, or a name on the hub
     revision: str | None = None
@@ -70,7 +82,8 @@ class ClassifierConfig(_Config):
         return Classifier(self.source, revision=self.revision, labels=self.labels)
 
 
-class GuardConfig(_Config):
+class GuardConfig(ScorerKind):
+    address: ClassVar[str] = "base_url"
     kind: Literal["guard"]
     base_url: str
     model: str
@@ -88,7 +101,8 @@ class GuardConfig(_Config):
         )
 
 
-class JudgeConfig(_Config):
+class JudgeConfig(ScorerKind):
+    address: ClassVar[str] = "base_url"
     kind: Literal["judge"]
     base_url: str
     model: str
@@ -99,7 +113,7 @@ class JudgeConfig(_Config):
         return Judge(endpoint, seconds=self.seconds)
 
 
-class HttpConfig(_Config):
+class HttpConfig(ScorerKind):
     kind: Literal["http"]
     url: str
     text_field: str = "text"
@@ -115,37 +129,48 @@ class HttpConfig(_Config):
         )
 
 
-ScorerConfig = Annotated[
-    ModerationConfig
-    | PerspectiveConfig
-    | ClassifierConfig
-    | GuardConfig
-    | JudgeConfig
-    | HttpConfig,
-    Field(discriminator="kind"),
-]
-_ADAPTER: TypeAdapter[ScorerConfig] = TypeAdapter(ScorerConfig)
-KINDS = ("openai_moderation", "perspective", "classifier", "guard", "judge", "http")
-_CHAT = ("guard", "judge")
+def read(said: Any) -> Any:
+    """A scorer of the config, held to the settings of its own kind."""
+    if not isinstance(said, Mapping):
+        return said
+    try:
+        return _kind(str(said.get("kind", ""))).model_validate(said)
+    except UserError as problem:
+        raise PydanticCustomError("kind", "kind: {problem}", {"problem": str(problem)}) from None
+    except ValidationError as error:
+        raise PydanticCustomError("settings", "{problem}", {"problem": _first(error)}) from None
 
 
-def build(config: ScorerConfig, environment: Mapping[str, str]) -> Scorer:
+def _kind(name: str) -> type[ScorerKind]:
+    found = registry.load("scorers", name)
+    if not (isinstance(found, type) and issubclass(found, ScorerKind)):
+        raise UserError(f"the kind of scorer {name!r} is not made as one: subclass ScorerKind")
+    return found
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+ScorerConfig = Annotated[ScorerKind, BeforeValidator(read)]
+
+
+def build(config: ScorerKind, environment: Mapping[str, str]) -> Scorer:
     scorer = config.scorer(environment.get(config.api_key_env))
     return Canonicalised(scorer) if config.canonical else scorer
 
 
-def spoken(said: str) -> ScorerConfig:
+def spoken(said: str) -> ScorerKind:
     """A scorer said on the spot, as KIND=ADDRESS or, behind a chat endpoint, KIND=URL#MODEL."""
-    kind, _, address = said.partition("=")
+    name, _, address = said.partition("=")
     url, _, model = address.partition("#")
-    place = "base_url" if kind in _CHAT else "source" if kind == "classifier" else "url"
-    fields = {"kind": kind, place: url, **({"model": model} if model else {})}
+    kind = _kind(name)
+    fields = {"kind": name, kind.address: url, **({"model": model} if model else {})}
     try:
-        return _ADAPTER.validate_python(fields)
+        return kind.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
         raise UserError(
-            f"{kind}=…: {where}: {first['msg']}. Write KIND=URL, or KIND=URL#MODEL for a chat "
-            f"endpoint; kinds: {', '.join(KINDS)}"
+            f"{name}=…: {_first(error)}. Write KIND=URL, or KIND=URL#MODEL for a chat endpoint; "
+            f"kinds: {', '.join(registry.names('scorers'))}"
         ) from None

@@ -2,12 +2,14 @@
 
 import platform
 import time
+from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from evenhand import registry
 from evenhand.errors import CorruptRun, UnknownFormat, UserError
 
 FORMAT = 2  # 2: results with answer_before, scores_before and scores_after
@@ -22,7 +24,7 @@ class RunRecord(BaseModel):
     # What the run is: a resumed run must agree with all of it.
     method: dict[str, Any]
     prompts: dict[str, str]  # "stardtox/judge@1" -> sha256 of the file
-    cast: dict[str, Any]
+    cast: dict[str, Any]  # role -> who plays it, for each role that the method asks
     source: dict[str, Any]
     limits: dict[str, Any]
     seed: int | None
@@ -31,8 +33,17 @@ class RunRecord(BaseModel):
     versions: dict[str, str]
 
     def differences(self, other: "RunRecord") -> list[str]:
-        compared = ("method", "prompts", "cast", "source", "limits", "seed")
-        return [name for name in compared if getattr(self, name) != getattr(other, name)]
+        """What this plan has otherwise than the record of a folder."""
+        compared = ("method", "prompts", "source", "limits", "seed")
+        different = [name for name in compared if getattr(self, name) != getattr(other, name)]
+        return different if self._same_players(other) else [*different, "cast"]
+
+    def _same_players(self, other: "RunRecord") -> bool:
+        """Whether each role of this plan is played by whom the other has for it. A plan lists every
+        role that its method asks. Earlier records listed those that the config named: one that they
+        lack was played by the default model, one more was never asked."""
+        default = other.cast.get("default")
+        return all(other.cast.get(role, default) == said for role, said in self.cast.items())
 
     def to_bytes(self) -> bytes:
         return orjson.dumps(self.model_dump(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
@@ -57,10 +68,13 @@ class RunRecord(BaseModel):
             raise CorruptRun(f"{where}/run.json: {error.errors()[0]['msg']}") from None
 
 
-def versions() -> dict[str, str]:
+def versions(parts: Iterable[tuple[registry.Group, str]] = ()) -> dict[str, str]:
+    """Versions of what made a run, with the other packages that its parts come from."""
     packages = ("evenhand", "aiohttp", "orjson", "polars", "pyarrow", "pydantic")
     found = {package: metadata.version(package) for package in packages}
-    return {"python": platform.python_version(), "platform": platform.platform(), **found}
+    others = filter(None, (registry.distribution_of(*part) for part in parts))
+    made_by = {"python": platform.python_version(), "platform": platform.platform()}
+    return {**made_by, **found, **dict(others)}
 
 
 def now() -> str:

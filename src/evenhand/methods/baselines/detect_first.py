@@ -18,7 +18,9 @@ class Detected(Reply):
     decided: bool
 
 
-DETECTOR = Agent("detector", load("baselines/detect_choice"), Detected, temperature=0.0)
+DETECTOR = Agent(
+    "detector", load("baselines/detect_choice"), Detected, temperature=0.0, kind="judge"
+)
 
 # An option that as a whole says "not known": the ten spellings of BBQ, and others like them.
 _UNKNOWN = re.compile(

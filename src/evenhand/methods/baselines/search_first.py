@@ -15,12 +15,13 @@ from evenhand.domain import Answer, Item
 from evenhand.errors import UserError
 from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT
 from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
-from evenhand.methods.mabrf_search import SEARCH, Planned, Summary, looked_up
+from evenhand.methods.mabrf_search import SEARCH, Planned, looked_up
+from evenhand.methods.mabrf_search import SUMMARISER as MABRF_SUMMARISER
 from evenhand.prompts import load
 
 # MABRF's are for reasoning about groups of people; these are for any question.
 PLANNER = Agent("planner", load("baselines/plan_lookup"), Planned, temperature=0.0)
-SUMMARISER = Agent("summariser", load("baselines/sum_up_lookup"), Summary, temperature=0.0)
+SUMMARISER = replace(MABRF_SUMMARISER, prompt=load("baselines/sum_up_lookup"))
 _TEXT = load("baselines/looked_up_text")
 _CHOICE = load("baselines/looked_up_choice")
 _MOST_QUERIES = 8

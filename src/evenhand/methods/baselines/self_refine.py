@@ -18,9 +18,10 @@ class Feedback(Reply):
     stop: bool
 
 
-# The same role throughout: a cast cannot give the feedback to another model.
-CHOICE_FEEDBACK = Agent("generator", load("baselines/feedback_choice"), Feedback)
-TEXT_FEEDBACK = Agent("generator", load("baselines/feedback_text"), Feedback)
+# The same role throughout: a cast cannot give the feedback to another model. A judge, since its
+# `stop` decides whether the text stays as it is.
+CHOICE_FEEDBACK = Agent("generator", load("baselines/feedback_choice"), Feedback, kind="judge")
+TEXT_FEEDBACK = Agent("generator", load("baselines/feedback_text"), Feedback, kind="judge")
 _TEXT = load("baselines/refine_text")
 _CHOICE = load("baselines/refine_choice")
 

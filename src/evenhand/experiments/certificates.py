@@ -1,0 +1,80 @@
+"""Which judges would a run ask, and does each have a certificate that holds for it?
+
+A judge is found by its declaration (`Agent.kind`), never by the name of its role. A conversation
+refuses an agent that its method did not declare, so a judge cannot be asked without being found.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evenhand.agents import Cast
+from evenhand.instruments.judge import card
+from evenhand.instruments.judge.source import ONE, TWO, prompt
+from evenhand.methods import Method, Panel, Rate
+from evenhand.methods import settings as settings_of
+from evenhand.report.judge_certificate import Found, Wanted, find
+
+Certified = tuple["JudgeInCast", Found]
+
+# A guard model answers with the labels it was trained for and gives no marks, so the audit of
+# judges cannot ask it; `evenhand scorers audit` does.
+_NO_JUDGE = "guard"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeInCast:
+    """A language model whose verdicts a method uses."""
+
+    role: str
+    model: str
+    within_scorer: bool  # a scorer asks it, so the cast gives the role to that scorer
+
+
+def judges_of(method: Method, cast: Cast) -> list[JudgeInCast]:
+    """Every judge that the method may ask, each role once."""
+    asked = method.agents()
+    judging = {agent.role for agent in asked if agent.judges}
+    roles = dict.fromkeys(agent.role for agent in asked)
+    return [judge for role in roles for judge in _judge(role, cast, role in judging)]
+
+
+def certificates_of(
+    method: Method, cast: Cast, folder: Path | None
+) -> list[tuple[JudgeInCast, Found]]:
+    """Each judge with the newest certificate in the folder that holds for it, or why none does."""
+    return [(judge, find(folder, wanted(method, judge.model))) for judge in judges_of(method, cast)]
+
+
+def wanted(method: Method, model: str) -> Wanted:
+    """What a certificate must be for. A method of several judges, or one that asks them otherwise,
+    needs a certificate of its own; any other asks its judge once, as the plain audit does."""
+    asked = method if isinstance(method, Rate | Panel) else Rate()
+    prompts = [agent.prompt for agent in asked.agents()] + [prompt(name) for name in (ONE, TWO)]
+    return Wanted(
+        model=model,
+        method={"name": asked.name, "settings": settings_of(asked)},
+        prompts={one.label: one.sha256 for one in prompts},
+        version=card()["version"],
+    )
+
+
+def _judge(role: str, cast: Cast, judges: bool) -> Iterator[JudgeInCast]:
+    """The judge who plays a role. A program that scores is none, but the language model that it
+    asks is, whatever the role is declared as."""
+    player = cast.model_for(role)
+    described = player.describe()
+    if described.get("kind") == "scorer":
+        inside = _model_within(described["scorer"])
+        if inside is not None:
+            yield JudgeInCast(role, inside, within_scorer=True)
+    elif judges:
+        yield JudgeInCast(role, player.name, within_scorer=False)
+
+
+def _model_within(scorer: dict[str, Any]) -> str | None:
+    """The language model that a scorer asks for its verdict: its description holds that model's."""
+    inside = scorer.get("model")
+    asks = isinstance(inside, dict) and scorer.get("kind") != _NO_JUDGE
+    return str(inside["model"]) if asks else None

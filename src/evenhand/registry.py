@@ -1,0 +1,146 @@
+"""Parts by name: our own, and those that other installed packages declare as entry points.
+
+    [project.entry-points."evenhand.methods"]      # in the other package's pyproject.toml
+    mine = "their_package.mine:Mine"
+
+A part is imported when it is first asked for by its name. One that cannot be imported, or whose
+name is taken twice, is refused by name and leaves all others as they are.
+
+Our own parts stand in `OWN`, in the same form and behind the same loader, and not in our own entry
+points: those are read from installed metadata, which is out of date in every checkout until the
+next installation.
+"""
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
+from typing import Any, Literal
+
+from evenhand.errors import UserError
+
+Group = Literal["methods", "instruments", "scorers", "searches", "judge_checks", "training_stages"]
+_ONE: Mapping[Group, str] = {
+    "methods": "method",
+    "instruments": "instrument",
+    "scorers": "kind of scorer",
+    "searches": "search engine",
+    "judge_checks": "check of judges",
+    "training_stages": "training stage",
+}
+_BASELINES = "evenhand.methods.baselines"
+_KINDS = "evenhand.scorers.kinds"
+_ENGINES = "evenhand.tools.search.engines"
+
+# In the order in which lists show them.
+OWN: Mapping[Group, Mapping[str, str]] = {
+    "methods": {
+        "default": f"{_BASELINES}.default_prompt:DefaultPrompt",
+        "fairness": f"{_BASELINES}.fairness_prompt:FairnessPrompt",
+        "cot": f"{_BASELINES}.chain_of_thought:ChainOfThought",
+        "self_consistency": f"{_BASELINES}.self_consistency:SelfConsistency",
+        "self_debias_explanation": f"{_BASELINES}.self_debiasing_explanation:SelfDebiasExplanation",
+        "self_debias_reprompting": f"{_BASELINES}.self_debiasing_reprompting:SelfDebiasReprompting",
+        "self_debias_gen": f"{_BASELINES}.self_debiasing_gen:SelfDebiasGen",
+        "fair_thinking": f"{_BASELINES}.fair_thinking:FairThinking",
+        "detect_first": f"{_BASELINES}.detect_first:DetectFirst",
+        "self_refine": f"{_BASELINES}.self_refine:SelfRefine",
+        "best_of_n": f"{_BASELINES}.best_of_n:BestOfN",
+        "search_first": f"{_BASELINES}.search_first:SearchFirst",
+        "stardtox": "evenhand.methods.stardtox:StarDTox",
+        "mabrf": "evenhand.methods.mabrf:Mabrf",
+        "rate": "evenhand.methods.judging:Rate",
+        "panel": "evenhand.methods.panel:Panel",
+        "stored": f"{_BASELINES}.stored_answer:StoredAnswer",
+        "always_unknown": f"{_BASELINES}.dummies:AlwaysUnknown",
+        "always_stereotyped": f"{_BASELINES}.dummies:AlwaysStereotyped",
+        "random": f"{_BASELINES}.dummies:UniformRandom",
+    },
+    "instruments": {},
+    "scorers": {
+        "openai_moderation": f"{_KINDS}:ModerationConfig",
+        "perspective": f"{_KINDS}:PerspectiveConfig",
+        "classifier": f"{_KINDS}:ClassifierConfig",
+        "guard": f"{_KINDS}:GuardConfig",
+        "judge": f"{_KINDS}:JudgeConfig",
+        "http": f"{_KINDS}:HttpConfig",
+    },
+    "searches": {
+        "searxng": f"{_ENGINES}:searxng",
+        "mediawiki": f"{_ENGINES}:mediawiki",
+        "brave": f"{_ENGINES}:brave",
+        "duckduckgo": f"{_ENGINES}:duckduckgo",
+        "corpus": f"{_ENGINES}:corpus",
+    },
+    "judge_checks": {},
+    "training_stages": {},
+}
+
+
+def names(group: Group) -> list[str]:
+    """All names of a group: our own in their order, then those of other packages."""
+    own = OWN[group]
+    return [*own, *sorted(_others(group).keys() - own.keys())]
+
+
+def load(group: Group, name: str) -> Any:
+    """The part with this name, imported."""
+    found = _entries(group, name)
+    if not found:
+        raise UserError(f"there is no {_ONE[group]} {name!r}; there are: {', '.join(names(group))}")
+    if len(found) > 1:
+        packages = " and ".join(map(_package, found))
+        raise UserError(
+            f"the {_ONE[group]} {name!r} is declared by {packages}: uninstall all but one of them"
+        )
+    return _imported(group, found[0])
+
+
+def distribution_of(group: Group, name: str) -> tuple[str, str] | None:
+    """Name and version of the other package that a part comes from; None for one of our own, or
+    where no package declares it."""
+    for entry in _others(group).get(name, ()):
+        if entry.dist is not None:
+            return entry.dist.name, entry.dist.version
+    return None
+
+
+def _imported(group: Group, entry: metadata.EntryPoint) -> Any:
+    try:
+        part = entry.load()
+    except Exception as error:  # whatever another package does when it is imported
+        if entry.dist is None:  # our own mistake is shown whole
+            raise
+        raise UserError(
+            f"the {_ONE[group]} {entry.name!r} of {_package(entry)} cannot be imported: "
+            f"{type(error).__name__}: {error}. Update that package, or uninstall it"
+        ) from error
+    said = getattr(part, "name", entry.name)
+    if isinstance(said, str) and said != entry.name:
+        raise UserError(
+            f"{_package(entry)} declares the {_ONE[group]} {entry.name!r}, which calls itself "
+            f"{said!r}: make the two names equal, since a record keeps the second"
+        )
+    return part
+
+
+def _entries(group: Group, name: str) -> list[metadata.EntryPoint]:
+    own = OWN[group].get(name)
+    ours = [metadata.EntryPoint(name, own, f"evenhand.{group}")] if own else []
+    return [*ours, *_others(group).get(name, ())]
+
+
+def _others(group: Group) -> Mapping[str, tuple[metadata.EntryPoint, ...]]:
+    """What other packages declare, by name. Read again where the places to look have changed."""
+    return _read(group, tuple(sys.path))
+
+
+@cache
+def _read(group: Group, places: tuple[str, ...]) -> Mapping[str, tuple[metadata.EntryPoint, ...]]:
+    del places  # only what the answer is kept by
+    found = metadata.entry_points(group=f"evenhand.{group}")
+    return {name: tuple(found.select(name=name)) for name in found.names}
+
+
+def _package(entry: metadata.EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "evenhand itself"
