@@ -1,4 +1,4 @@
-"""The only reader of the environment and of the config file.
+"""The reader of the config file and, but for `environment`, of the environment.
 
 # evenhand.toml
 [models.default]
@@ -43,6 +43,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from evenhand import environment
 from evenhand.agents import Cast, Limits
 from evenhand.benchmarks.bbq import BbqData
 from evenhand.benchmarks.likelihood_sets import LikelihoodSets
@@ -148,7 +149,7 @@ def load(
     config = _read_config(path)
     default = config.default_model()
     changes = {
-        "base_url": base_url or os.environ.get("EVENHAND_BASE_URL"),
+        "base_url": base_url or environment.base_url(),
         "model": model or os.environ.get("EVENHAND_MODEL"),
     }
     default = default.model_copy(update={k: v for k, v in changes.items() if v})

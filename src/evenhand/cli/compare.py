@@ -18,7 +18,9 @@ def compare(
     after: Annotated[str, typer.Argument(metavar="RUN_B", help="The run that is judged.")],
     json: Json = False,
 ) -> None:
-    """Compare two runs on the items they share: regressions first, then the primary endpoints.
+    """Compare two runs on the items they share.
+
+    Regressions come first, then the primary endpoints.
 
     Example: evenhand compare runs/bbq-default runs/bbq-stardtox
     """

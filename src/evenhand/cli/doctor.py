@@ -54,7 +54,9 @@ def doctor(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Look at what is installed and what the endpoint can do. Says what to do next.
+    """Look at what is installed and at what the endpoint can do.
+
+    Each line comes when it is known; one that says NO says what to do next.
 
     Example: evenhand doctor --base-url http://127.0.0.1:8080/v1
     """

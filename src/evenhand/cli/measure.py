@@ -12,8 +12,7 @@ from evenhand.cli.measure_squad import squad
 from evenhand.cli.measuring import with_run_options
 
 measure = typer.Typer(
-    help="Measure a method on a benchmark: bbq (bias), rtp (toxic text), squad (right answers); or "
-    "a model itself: likelihood.\n\n"
+    help="Measure a method on a benchmark, or a model itself.\n\n"
     "Example: evenhand measure bbq --method default --per-category 8 --out runs/bbq-default",
     no_args_is_help=True,
 )

@@ -13,7 +13,7 @@ from evenhand.methods import METHODS
 
 
 def methods(json: Json = False) -> None:
-    """List the methods and their settings.
+    """List the methods, or show one with its settings.
 
     Example: evenhand methods
     """

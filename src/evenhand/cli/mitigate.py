@@ -82,9 +82,9 @@ def mitigate(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Answer every prompt of a file with a method. Run it again to resume.
+    """Answer every prompt of a file with a method.
 
-    Ends with code 2 if fewer than 95 % were answered, with 3 at a cap.
+    Run it again to resume. Ends with code 2 if fewer than 95 % were answered, with 3 at a cap.
 
     Example: evenhand mitigate prompts.jsonl --method stardtox --out runs/first
     """

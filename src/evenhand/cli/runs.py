@@ -21,7 +21,9 @@ from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.tables import turn_of
 
-runs = typer.Typer(help="Look at run folders: show, status, export, verify.", no_args_is_help=True)
+runs = typer.Typer(
+    help="Look at run folders: list, show, status, export, verify.", no_args_is_help=True
+)
 
 RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")]
 _STALE_SECONDS = 60.0  # ours: it is rewritten every 2 s

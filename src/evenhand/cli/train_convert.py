@@ -24,7 +24,9 @@ def from_gguf(
     weights: Annotated[
         str, typer.Argument(metavar="FILE", help="A .gguf file, or `smollm2` for the small one.")
     ],
-    out_: Annotated[Path, typer.Option("--out", help="A new folder in the Hugging Face form.")],
+    out_: Annotated[
+        Path, typer.Option("--out", "-o", help="A new folder in the Hugging Face form.")
+    ],
     json: Json = False,
 ) -> None:
     """Turn a GGUF file into a Hugging Face folder in fp32, ready to train.
@@ -51,7 +53,7 @@ def to_gguf(
         str,
         typer.Option(metavar="FILE", help="The .gguf file that training began with, or `smollm2`."),
     ],
-    out_: Annotated[Path, typer.Option("--out", help="The .gguf file; its name is served.")],
+    out_: Annotated[Path, typer.Option("--out", "-o", help="The .gguf file; its name is served.")],
     precision: Annotated[
         Precision, typer.Option(help="f16 keeps what was trained; q8_0 is half the size.")
     ] = Precision.f16,
