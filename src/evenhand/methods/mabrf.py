@@ -73,6 +73,7 @@ class Mabrf:
     """
 
     name: ClassVar[str] = "mabrf"
+    calls_an_item: ClassVar[str] = "2 to 13"
 
     search: bool = False  # paper 4.1; off unless asked for: queries leave the house
     max_iterations: Annotated[int, Field(ge=0)] = (
