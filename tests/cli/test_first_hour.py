@@ -126,7 +126,7 @@ def test_a_folder_of_another_run_is_refused_and_says_what_differs(
     (tmp_path / "prompts.jsonl").write_text('{"prompt": "a"}\n')
     assert evenhand("mitigate", "prompts.jsonl", "--out", "run").returncode == 0
     ran = evenhand("mitigate", "prompts.jsonl", "--out", "run", "--method", "fairness")
-    _says(ran, "run holds another run: method, prompts differ", "new folder")
+    _says(ran, "run was made with method stardtox; this command has fairness", "new folder")
 
 
 def test_a_folder_that_is_no_run_is_said_to_be_none(evenhand: Run) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evenhand.errors import CorruptRun, UnknownFormat, UserError
+from evenhand.errors import CorruptRun, UnknownFormat
+from evenhand.store.differences import refuse
 
+_COMPARED = ("method", "prompts", "cast", "source", "limits", "seed")
 FORMAT = 2  # 2: results with answer_before, scores_before and scores_after
 
 
@@ -31,8 +33,7 @@ class RunRecord(BaseModel):
     versions: dict[str, str]
 
     def differences(self, other: "RunRecord") -> list[str]:
-        compared = ("method", "prompts", "cast", "source", "limits", "seed")
-        return [name for name in compared if getattr(self, name) != getattr(other, name)]
+        return [name for name in _COMPARED if getattr(self, name) != getattr(other, name)]
 
     def to_bytes(self) -> bytes:
         return orjson.dumps(self.model_dump(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
@@ -69,9 +70,6 @@ def now() -> str:
 
 def refuse_other_run(planned: RunRecord, found: RunRecord, where: str) -> None:
     """A folder is resumed only by the plan that made it."""
-    different = planned.differences(found)
-    if different:
-        raise UserError(
-            f"{where} holds another run: {', '.join(different)} differ. "
-            "Give --out a new folder, or repeat the command that made this one"
-        )
+    refuse(
+        found.model_dump(include=set(_COMPARED)), planned.model_dump(include=set(_COMPARED)), where
+    )
