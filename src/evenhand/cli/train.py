@@ -14,6 +14,7 @@ from evenhand.cli.train_export import card, export
 from evenhand.cli.train_probe import probe_reward
 from evenhand.cli.train_progress import Shown
 from evenhand.errors import UserError
+from evenhand.training.config import prepare
 
 if TYPE_CHECKING:
     from evenhand.training.launch import Job
@@ -179,6 +180,7 @@ def _job(
 def _train(job: "Job", processes: int, json: bool, next_: str | None = None) -> None:
     from evenhand.training import launch, record  # noqa: PLC0415
 
+    prepare()
     job.recipe.accumulation(processes)  # refuses what the processes cannot share
     file = job.save()
     try:

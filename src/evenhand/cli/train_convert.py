@@ -11,6 +11,7 @@ from rich.progress import Progress
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.serve_local import bundled_weights
+from evenhand.training.config import prepare
 
 _SMOLLM2 = "smollm2"
 
@@ -37,6 +38,7 @@ def from_gguf(
     """
     file = _gguf(weights)
     err.print(f"reading {file.name} …")
+    prepare()
     from evenhand.training.gguf_weights import from_gguf as convert  # noqa: PLC0415
 
     folder = convert(file, out_)
@@ -66,6 +68,7 @@ def to_gguf(
 
     Example: evenhand train to-gguf runs/sft/model --like smollm2 --out smollm2-sft.gguf
     """
+    prepare()
     from evenhand.training.gguf_weights import to_gguf as convert  # noqa: PLC0415
 
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
