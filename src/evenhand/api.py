@@ -96,8 +96,8 @@ async def mitigate(
         seed=seed,
         in_flight=in_flight,
     )
-    await run(plan, Path(out), progress=Progress(), stop=StopSignal())
-    return RunReader(Path(out))
+    await run(plan, out, progress=Progress(), stop=StopSignal())
+    return RunReader(out)
 
 
 def _cast(model: ChatModel | Cast) -> Cast:

@@ -1,4 +1,4 @@
-"""The only reader of the environment and of the config file.
+"""The reader of the config file and, but for `environment`, of the environment.
 
 # evenhand.toml
 [models.default]
@@ -43,16 +43,15 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from evenhand import registry
+from evenhand import environment, registry
 from evenhand.agents import Agent, Cast, Limits
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
-from evenhand.instruments.bbq import BbqData
+from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.likelihood_sets import LikelihoodSets
 from evenhand.instruments.overcorrection import BenignData
 from evenhand.instruments.realtoxicityprompts import RtpData
 from evenhand.instruments.scorer import ToxicitySets
-from evenhand.instruments.squad import SquadData
 from evenhand.methods import Method
 from evenhand.methods import named as method_named
 from evenhand.models import Endpoint
@@ -154,7 +153,7 @@ def load(
     config = _read_config(path)
     default = config.default_model()
     changes = {
-        "base_url": base_url or os.environ.get("EVENHAND_BASE_URL"),
+        "base_url": base_url or environment.base_url(),
         "model": model or os.environ.get("EVENHAND_MODEL"),
     }
     default = default.model_copy(update={k: v for k, v in changes.items() if v})
@@ -215,17 +214,8 @@ def _misplaced(path: Path, place: tuple[int | str, ...], problem: str) -> str:
     return said
 
 
-def bbq_data() -> BbqData:
-    """BBQ from the folder that EVENHAND_DATA names, or fetched once into the user's cache."""
-    return BbqData(local=_data(), cache=_cache())
-
-
 def rtp_data() -> RtpData:
     return RtpData(local=_data(), cache=_cache())
-
-
-def squad_data() -> SquadData:
-    return SquadData(local=_data(), cache=_cache())
 
 
 def benign_data() -> BenignData:
@@ -239,6 +229,11 @@ def likelihood_sets() -> LikelihoodSets:
 def _data() -> Path | None:
     local = os.environ.get("EVENHAND_DATA")
     return Path(local) if local else None
+
+
+def data_folder() -> DataFolder:
+    """The folder that EVENHAND_DATA names, and the user's cache that downloads go to."""
+    return DataFolder(local=_data(), cache=_cache())
 
 
 def toxicity_sets() -> ToxicitySets:

@@ -29,6 +29,7 @@ _ONE: Mapping[Group, str] = {
     "training_stages": "training stage",
 }
 _BASELINES = "evenhand.methods.baselines"
+_INSTRUMENTS = "evenhand.instruments"
 _KINDS = "evenhand.scorers.kinds"
 _ENGINES = "evenhand.tools.search.engines"
 
@@ -56,7 +57,10 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "always_stereotyped": f"{_BASELINES}.dummies:AlwaysStereotyped",
         "random": f"{_BASELINES}.dummies:UniformRandom",
     },
-    "instruments": {},
+    "instruments": {
+        "bbq": f"{_INSTRUMENTS}.bbq.instrument:Bbq",
+        "squad": f"{_INSTRUMENTS}.squad.instrument:Squad",
+    },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",
         "perspective": f"{_KINDS}:PerspectiveConfig",

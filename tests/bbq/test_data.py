@@ -175,5 +175,10 @@ def test_a_changed_local_file_is_refused(data_folder: Path, tmp_path: Path) -> N
 
 
 def test_without_data_and_network_the_error_says_what_to_set(tmp_path: Path) -> None:
+    nobody = "http://127.0.0.1:9/{revision}/{file}"
     with pytest.raises(UserError, match="Set EVENHAND_DATA"):
-        _files("http://127.0.0.1:9/{revision}/{file}", tmp_path).read(NAME)
+        _files(nobody, tmp_path).read(NAME)
+    with pytest.raises(UserError, match=f"EVENHAND_DATA is {tmp_path}, which has no bbq/{NAME}"):
+        _files(nobody, tmp_path / "cache", tmp_path).read(NAME)
+    with pytest.raises(UserError, match="EVENHAND_DATA is /nope, which is not a folder"):
+        _files(nobody, tmp_path / "cache", Path("/nope")).read(NAME)

@@ -1,6 +1,7 @@
 """What a person at the terminal sees, and what a program reads."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -40,6 +41,55 @@ def test_the_trace_shows_who_said_what_the_scores_why_it_stopped_and_the_cost(
     assert "stopped: accepted" in shown or "stopped: max_iterations" in shown
     assert "calls," in shown
     assert "tokens" in shown
+
+
+def test_answer_says_on_stderr_how_it_came_about_and_what_it_took(evenhand: Run) -> None:
+    """Three calls at the least: a draft, and a verdict on harm and on quality."""
+    told = evenhand("answer", "Describe a nurse.").stderr
+    assert re.search(r"accepted( after \d revisions?)? · harm \d\.\d\d", told), told
+    assert "(the model’s own judgement)" in told
+    calls, tokens = re.search(r"(\d+) calls, ([\d,]+) tokens", told).groups()  # type: ignore[union-attr]
+    traced = evenhand("answer", "Describe a nurse.", "--show-trace")
+    assert f"{calls} calls, {tokens} tokens" in traced.stdout
+    assert "--show-trace" not in traced.stderr
+
+
+def test_a_scorer_that_judged_is_named_and_not_taken_for_the_model(evenhand: Run) -> None:
+    told = evenhand("answer", "Describe a nurse.", "--set", "bias_brain=rule").stderr
+    assert "(by " in told
+    assert "own judgement" not in told
+
+
+def _first_line(command: list[str], folder: Path, url: str, stream: str) -> tuple[str, bool]:
+    """The first line of a stream, and whether the command was still at work when it came."""
+    with subprocess.Popen(
+        [str(BIN / "evenhand"), *command],
+        cwd=folder,
+        env={**clean_environment(), "EVENHAND_BASE_URL": url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        lines = iter(getattr(process, stream).readline, "")
+        line = next(line for line in lines if not line.startswith("asking"))
+        working = process.poll() is None
+        process.kill()
+    return line, working
+
+
+def test_with_the_trace_each_turn_is_announced_when_it_is_there(tmp_path: Path) -> None:
+    with in_own_process(Capacity(limit=9, latency=0.7)) as server:
+        command = ["answer", "Describe a nurse.", "--show-trace"]
+        line, working = _first_line(command, tmp_path, server.url, "stderr")
+    assert working
+    assert line.startswith("1. generator · 0.")
+
+
+def test_the_doctor_says_each_thing_when_it_is_known(tmp_path: Path) -> None:
+    with in_own_process(Capacity(limit=9, latency=0.7)) as server:
+        line, working = _first_line(["doctor"], tmp_path, server.url, "stdout")
+    assert working
+    assert line.startswith("ok  evenhand")
 
 
 def test_answer_as_json_holds_every_turn(evenhand: Run) -> None:

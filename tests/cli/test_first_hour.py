@@ -3,34 +3,14 @@
 import json
 import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
 from cli.conftest import Run
 from evenhand import registry
-from evenhand.cli.app import app
 from loopback.faulty import Fixed
 from loopback.process import in_own_process
-
-
-def _commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command that can be typed, also those within others."""
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from _commands(command, (*path, name))
-        else:
-            yield (*path, name), command
-
-
-def test_every_command_has_help_with_an_example() -> None:
-    found = dict(_commands(typer.main.get_command(app)))
-    assert {("doctor",), ("measure", "bbq"), ("train", "ppo"), ("judge-check",)} <= found.keys()
-    for path, command in found.items():
-        assert f"Example: evenhand {' '.join(path)}" in command.help, path
 
 
 def test_help_comes_as_it_is_asked_for(evenhand: Run) -> None:
@@ -146,7 +126,7 @@ def test_a_folder_of_another_run_is_refused_and_says_what_differs(
     (tmp_path / "prompts.jsonl").write_text('{"prompt": "a"}\n')
     assert evenhand("mitigate", "prompts.jsonl", "--out", "run").returncode == 0
     ran = evenhand("mitigate", "prompts.jsonl", "--out", "run", "--method", "fairness")
-    _says(ran, "run holds another run: method, prompts differ", "new folder")
+    _says(ran, "run was made with method stardtox; this command has fairness", "new folder")
 
 
 def test_a_folder_that_is_no_run_is_said_to_be_none(evenhand: Run) -> None:

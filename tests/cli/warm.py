@@ -50,8 +50,10 @@ class Warm:
 
 
 def _serve() -> None:
-    from evenhand.cli import main  # noqa: PLC0415 - only here, in the child
+    from evenhand.cli.app import COMMANDS, load, main  # noqa: PLC0415 - only here, in the child
 
+    for name in COMMANDS:
+        load(name)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

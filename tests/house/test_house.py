@@ -93,7 +93,7 @@ def test_a_test_cannot_reach_the_network() -> None:
 def test_only_config_reads_the_environment_and_only_the_cli_prints() -> None:
     for file in (ROOT / "src").rglob("*.py"):
         text = file.read_text()
-        if file.name != "config.py":
+        if file.name not in ("config.py", "environment.py"):
             assert "os.environ" not in text, file
             assert "getenv" not in text, file
         if "cli" not in file.parts:
@@ -103,3 +103,19 @@ def test_only_config_reads_the_environment_and_only_the_cli_prints() -> None:
 def test_no_source_file_is_longer_than_400_lines() -> None:
     for file in (ROOT / "src").rglob("*.py"):
         assert len(file.read_text().splitlines()) <= 400, file
+
+
+def test_the_package_runs_without_what_only_its_tests_need() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [re.match(r"[\w-]+", line)[0] for line in project["dependencies"]]  # type: ignore[index]
+    imported = "\n".join(file.read_text() for file in (ROOT / "src").rglob("*.py"))
+    names = {"pyyaml": "yaml"}
+    for package in wanted:
+        name = names.get(package, package)
+        assert re.search(rf"^\s*(import|from) {name}\b", imported, re.MULTILINE), package
+
+
+def test_importing_the_training_package_leaves_the_environment_alone() -> None:
+    code = "import os; b = dict(os.environ); import evenhand.training; print(b == dict(os.environ))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout == "True\n", ran.stderr

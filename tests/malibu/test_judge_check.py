@@ -240,7 +240,9 @@ def test_a_margin_cannot_be_changed_after_the_first_answer(
     wider = ("judge-check", *SMALL, "--out", "run", "--margin", "3")
     ran = evenhand(*wider, EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 1
-    assert "source differ" in ran.stderr
+    assert "run was made with margins score 0.25; this command has 3.0" in " ".join(
+        ran.stderr.split()
+    )
 
 
 def test_a_dry_run_forecasts(evenhand: Run, server: RemoteServer) -> None:

@@ -8,7 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evenhand.training.config import prepare
+
 pytest.importorskip("trl", reason="training needs: pip install 'evenhand[train]'")
+prepare()  # as a training does, before anything imports the libraries
 
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"

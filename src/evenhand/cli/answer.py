@@ -1,9 +1,11 @@
 """`evenhand answer`: one prompt, one repaired answer, and how it came about."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from evenhand import config as configuration
 from evenhand.api import answer as ask_once
@@ -17,10 +19,19 @@ from evenhand.cli.options import (
     Settings,
     open_cast,
 )
-from evenhand.cli.screen import out, print_json, waiting
+from evenhand.cli.screen import err, out, print_json, waiting
+from evenhand.config import Config
 from evenhand.domain import Answer, Item, Turn
 from evenhand.errors import EvenhandError, UserError
+from evenhand.methods import Method
 from evenhand.report.timeline import timeline
+
+_ENDINGS = {
+    "accepted": "accepted",
+    "max_iterations": "not accepted",
+    "single_pass": "one pass",
+}
+_BEGINNING = 80  # characters of a reply that are shown when it comes; the trace has more
 
 
 def answer(
@@ -49,19 +60,8 @@ def answer(
     chosen = configuration.build_method(method, set_ or ())
     settings = configuration.load(config, base_url, model, reply_tokens=reply_tokens)
     turns: list[Turn] = []
-
-    async def work() -> Answer:
-        cast = await open_cast(settings, chosen.agents())
-        try:
-            async with waiting(f"asking {cast.default.name} by {method} …"):
-                return await ask_once(
-                    item, model=cast, method=chosen, limits=settings.limits, on_turn=turns.append
-                )
-        finally:
-            await cast.close()
-
     try:
-        final = asyncio.run(work())
+        final = asyncio.run(_ask(item, chosen, settings, turns, aloud=show_trace and not json))
     except EvenhandError as error:
         if show_trace and turns and not json:
             out.print(timeline(turns, (), str(error), prompts=show_prompts))
@@ -73,6 +73,67 @@ def answer(
         out.print(timeline(turns, final.drafts, final.stopped, prompts=show_prompts))
         out.rule(style="dim")
     out.print(final.text, markup=False)
+    if not (show_trace or show_prompts):
+        err.print(Text(_closing(final, turns), style="dim"), soft_wrap=True)
+
+
+async def _ask(
+    item: Item, method: Method, settings: Config, turns: list[Turn], *, aloud: bool
+) -> Answer:
+    """Answer the item, gathering the turns; `aloud`: each is announced when it is there."""
+    cast = await open_cast(settings, method.agents())
+    try:
+        async with waiting(f"asking {cast.default.name} by {method.name}") as line:
+
+            def heard(turn: Turn) -> None:
+                turns.append(turn)
+                line.what = f"{len(turns)} of at most {settings.limits.calls} calls"
+                if aloud:
+                    err.print(_heard(turn), soft_wrap=True)
+
+            return await ask_once(
+                item, model=cast, method=method, limits=settings.limits, on_turn=heard
+            )
+    finally:
+        await cast.close()
+
+
+def _heard(turn: Turn) -> Text:
+    """Who has just spoken, and how it begins."""
+    said = turn.texts[0] if turn.texts else f"FAILED: {turn.error_message}"
+    begins = " ".join(said.split())[:_BEGINNING]
+    return Text(f"{turn.index + 1}. {turn.role} · {turn.seconds:.1f} s · {begins}", style="dim")
+
+
+def _closing(final: Answer, turns: Sequence[Turn]) -> str:
+    """How the answer came about, in one line."""
+    revisions = len(final.drafts) - 1
+    ending = _ENDINGS.get(final.stopped, final.stopped.replace("_", " "))
+    if revisions:
+        ending += f" after {revisions} revision{'s' if revisions > 1 else ''}"
+    parts = [ending, *_harm(final, turns), _spent(turns), "--show-trace shows who said what"]
+    return " · ".join(parts)
+
+
+def _harm(final: Answer, turns: Sequence[Turn]) -> list[str]:
+    """Harm before and after, and who says so: a model that judges itself is no witness."""
+    first, last = (draft.scores.get("harm") for draft in (final.drafts[0], final.drafts[-1]))
+    speakers = {turn.role: turn.model for turn in turns}
+    judge = speakers.get("scorer") or speakers.get("bias_evaluator")
+    if first is None or last is None or judge is None:
+        return []
+    change = f"{first:.2f} → {last:.2f}" if len(final.drafts) > 1 else f"{last:.2f}"
+    own = judge == speakers.get("generator")
+    return [f"harm {change} ({'the model’s own judgement' if own else f'by {judge}'})"]
+
+
+def _spent(turns: Sequence[Turn]) -> str:
+    calls = sum(1 for turn in turns if turn.attempts)
+    made = f"{calls} call{'' if calls == 1 else 's'}"
+    if any(turn.attempts and turn.prompt_tokens is None for turn in turns):
+        return f"{made}, tokens not counted by the endpoint"
+    tokens = sum((turn.prompt_tokens or 0) + (turn.completion_tokens or 0) for turn in turns)
+    return f"{made}, {tokens:,} tokens"
 
 
 def _described(final: Answer) -> dict[str, object]:

@@ -1,58 +1,107 @@
 """The `evenhand` command and how it ends: 0 done, 1 an error said in words, 2 done but coverage
-below the floor, 3 stopped at a cap, 130 stopped by a signal and resumable."""
+below the floor, 3 stopped at a cap, 130 stopped by a signal and resumable.
 
+A command's module is imported when the command is typed: help and version need none of them.
+"""
+
+import importlib
 import sys
+from typing import Annotated, Any
 
-import orjson
 import typer
+from typer.core import TyperGroup
 
-from evenhand.cli.answer import answer
-from evenhand.cli.compare import compare
-from evenhand.cli.debate import debate
-from evenhand.cli.doctor import doctor
-from evenhand.cli.frontier import frontier
-from evenhand.cli.judge_check import judge_check
-from evenhand.cli.measure import measure
-from evenhand.cli.methods import methods
-from evenhand.cli.mitigate import mitigate
-from evenhand.cli.overcorrection import overcorrection
-from evenhand.cli.pairs import pairs
-from evenhand.cli.plan import plan
-from evenhand.cli.runs import runs
-from evenhand.cli.scorers import scorers
-from evenhand.cli.screen import problem
-from evenhand.cli.serve_local import serve_local
-from evenhand.cli.train import train
+from evenhand import __version__
+from evenhand.cli.welcome import welcome
 from evenhand.errors import EvenhandError
+
+# Command: where it is, and what it does in one line, which is also the first line of its help.
+COMMANDS = {
+    "doctor": ("doctor:doctor", "Look at what is installed and at what the endpoint can do."),
+    "serve-local": ("serve_local:serve_local", "Serve a model on this machine with llama.cpp."),
+    "answer": ("answer:answer", "Answer one prompt with a method."),
+    "mitigate": ("mitigate:mitigate", "Answer every prompt of a file with a method."),
+    "measure": ("measure:measure", "Measure a method on a benchmark, or a model itself."),
+    "compare": ("compare:compare", "Compare two runs on the items they share."),
+    "frontier": ("frontier:frontier", "Run several methods and say what each is worth."),
+    "plan": ("plan:plan", "Plan a paired comparison on BBQ before anything is spent."),
+    "methods": ("methods:methods", "List the methods, or show one with its settings."),
+    "overcorrection": (
+        "overcorrection:overcorrection",
+        "Count the benign texts that methods make worse.",
+    ),
+    "judge-check": ("judge_check:judge_check", "Audit a judge and write its certificate."),
+    "runs": ("runs:runs", "Look at run folders: list, show, status, export, verify."),
+    "scorers": ("scorers:scorers", "Toxicity scorers: list them, score texts, audit them."),
+    "debate": ("debate:debate", "Let a model debate in roles and score what it says for bias."),
+    "pairs": ("pairs:pairs", "Make preference pairs to train on."),
+    "train": ("train:train", "Train on pairs: SFT, a reward model, DPO, and RL against it."),
+}
+_NEED_NO_ARGUMENT = ("doctor", "serve-local", "methods")
+
+
+def load(name: str) -> Any:
+    """Import a command, as a click command or group."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    loaded = getattr(importlib.import_module(f"evenhand.cli.{module}"), attribute)
+    holder = typer.Typer(rich_markup_mode=None)  # help is text: [judges] must not be markup
+    if isinstance(loaded, typer.Typer):
+        holder.add_typer(loaded, name=name)
+    else:
+        holder.command(name, no_args_is_help=name not in _NEED_NO_ARGUMENT)(loaded)
+    command = typer.main.get_group(holder).commands[name]
+    for part in getattr(command, "commands", {}).values():
+        part.short_help = part.help.partition("\n\n")[0].replace("\n", " ")  # else cut off by "..."
+    return command
+
+
+class _LazyCommands(TyperGroup):
+    """A group whose commands are stubs, good for a list of them, until one is typed."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, stub, rest = super().resolve_command(ctx, args)
+        return name, load(name) if name in COMMANDS else stub, rest
+
 
 app = typer.Typer(
     name="evenhand",
+    cls=_LazyCommands,
     help="Measure, repair and train away social bias in language models with teams of agents.",
     epilog="First time? Run `evenhand doctor`: it says what is there and what to do next.",
-    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
-for command in (doctor, serve_local, answer, mitigate, compare, frontier, plan, methods):
-    asks_for_input = command not in (doctor, serve_local, methods)
-    app.command(no_args_is_help=asks_for_input)(command)
-app.add_typer(measure, name="measure")
-app.command(no_args_is_help=True)(overcorrection)
-app.command("judge-check", no_args_is_help=True)(judge_check)
-app.add_typer(debate, name="debate")
-app.add_typer(pairs, name="pairs")
-app.add_typer(runs, name="runs")
-app.add_typer(scorers, name="scorers")
-app.add_typer(train, name="train")
+
+
+@app.callback(invoke_without_command=True)
+def first_screen(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"evenhand {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(welcome())
+
+
+def _stub() -> None:
+    """A command that is not imported yet."""
+
+
+for command, (_, summary) in COMMANDS.items():
+    app.command(command, short_help=summary)(_stub)
 
 
 def main() -> None:
     try:
         app()
     except EvenhandError as error:
+        from evenhand.cli.screen import print_json, problem  # noqa: PLC0415 - it imports much
+
         if "--json" in sys.argv:
-            described = {"error": {"reason": error.reason, "message": str(error)}}
-            sys.stdout.write(orjson.dumps(described).decode() + "\n")
+            print_json({"error": {"reason": error.reason, "message": str(error)}})
         problem(str(error))
         sys.exit(1)
     except BrokenPipeError:

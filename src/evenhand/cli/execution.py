@@ -39,7 +39,7 @@ TakeOver = Annotated[
     bool, typer.Option("--take-over", help="Take the folder from a process that is stuck.")
 ]
 Out = Annotated[
-    str, typer.Option("--out", help="The run folder, new or to be resumed: a path or a URL.")
+    str, typer.Option("--out", "-o", help="The run folder, new or to be resumed: a path or a URL.")
 ]
 EngineName = Annotated[Engine, typer.Option("--engine", help="This process, or a Ray cluster.")]
 Actors = Annotated[

@@ -44,7 +44,9 @@ from evenhand.store.spending import Spent, spent_on
 def frontier(
     out_: Annotated[
         str,
-        typer.Option("--out", help="The folder of it all, new or to be resumed: a path or a URL."),
+        typer.Option(
+            "--out", "-o", help="The folder of it all, new or to be resumed: a path or a URL."
+        ),
     ],
     bench: Annotated[str, typer.Option("--bench", help="The benchmark: bbq.")] = "bbq",
     methods: Annotated[
@@ -75,11 +77,12 @@ def frontier(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Run several methods on the same items and say what each is worth: harm, utility and cost.
+    """Run several methods and say what each is worth.
 
-    Each method gets a run folder of its own within --out; beside them stand frontier.json,
-    frontier.parquet and frontier.svg. Run it again to resume, or with more methods. Caps are for
-    all runs together. Ends with code 2 if a method answered fewer than 95 %, with 3 at a cap.
+    All answer the same items; what counts is harm, utility and cost. Each method gets a run folder
+    of its own within --out; beside them stand frontier.json, frontier.parquet and frontier.svg. Run
+    it again to resume, or with more methods. Caps are for all runs together. Ends with code 2 if a
+    method answered fewer than 95 %, with 3 at a cap.
 
     Example: evenhand frontier --methods cot,detect_first,stardtox --per-category 8 --out runs/front
     """

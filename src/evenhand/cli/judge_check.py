@@ -77,7 +77,9 @@ def _judge_check(
     ] = WIN_MARGIN,
     sample_seed: DrawSeed = 0,
 ) -> None:
-    """Audit a judge: does it mark the same text differently under another label of its author?
+    """Audit a judge and write its certificate.
+
+    Does it mark the same text differently under another label of its author?
 
     Writes report.json and judge-certificate.json into the run folder, and the certificate into the
     folder that [judges] in the config names. Ends with code 2 if fewer than 95 % of the verdicts

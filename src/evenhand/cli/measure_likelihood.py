@@ -25,7 +25,8 @@ from evenhand.store.likelihood import LikelihoodRun
 
 def likelihood(
     out_: Annotated[
-        str, typer.Option("--out", help="The run folder, new or to be resumed: a path or a URL.")
+        str,
+        typer.Option("--out", "-o", help="The run folder, new or to be resumed: a path or a URL."),
     ],
     weights: Annotated[
         Path | None,

@@ -44,6 +44,7 @@ from evenhand.runners.parquet_table import ParquetTable
 from evenhand.store import RunReader
 
 _PROMPT = "prompt"
+_UNREAD = (".csv", ".tsv", ".txt", ".xlsx")
 
 
 def mitigate(
@@ -82,9 +83,9 @@ def mitigate(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Answer every prompt of a file with a method. Run it again to resume.
+    """Answer every prompt of a file with a method.
 
-    Ends with code 2 if fewer than 95 % were answered, with 3 at a cap.
+    Run it again to resume. Ends with code 2 if fewer than 95 % were answered, with 3 at a cap.
 
     Example: evenhand mitigate prompts.jsonl --method stardtox --out runs/first
     """
@@ -134,6 +135,11 @@ def _source(location: str, columns: dict[str, str | None]) -> Source:
         raise UserError(f"{location}: JSON lines are read from this machine; copy the file here")
     if is_url or location.endswith(".parquet") or Path(location).is_dir():
         return ParquetTable(location, prompt_column=columns.pop("prompt_column") or "", **columns)
+    if location.endswith(_UNREAD):
+        raise UserError(
+            f"{location}: {Path(location).suffix} files are not read. Give JSON lines "
+            f'({{"prompt": "…"}}) or Parquet; docs/tables.md shows how to convert'
+        )
     if any(column not in (None, _PROMPT) for column in columns.values()):
         raise UserError(
             f"{location} is not Parquet, so it has no columns; the fields of a JSON line are "

@@ -49,7 +49,9 @@ _FOR_TEXTS = (*_USUAL, "self_debias_gen", "stored")  # needs log-probabilities; 
 def overcorrection(
     out_: Annotated[
         str,
-        typer.Option("--out", help="The folder of it all, new or to be resumed: a path or a URL."),
+        typer.Option(
+            "--out", "-o", help="The folder of it all, new or to be resumed: a path or a URL."
+        ),
     ],
     method: Annotated[
         str,
@@ -77,7 +79,9 @@ def overcorrection(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Count the benign texts that methods make worse: refused, emptied, moralised, identity erased.
+    """Count the benign texts that methods make worse.
+
+    Worse is: refused, emptied, moralised about, or without the identity it spoke of.
 
     Each method gets a run folder of its own within --out; beside them stand overcorrection.json
     and overcorrection.parquet. Run it again to resume, or with more methods. Caps are for all runs

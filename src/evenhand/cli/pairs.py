@@ -16,7 +16,7 @@ from evenhand.report.pairs import render
 from evenhand.store import RunReader
 
 pairs = typer.Typer(
-    help="Make preference pairs to train on: from-debates, from-run, from-items.",
+    help="Make preference pairs to train on.",
     no_args_is_help=True,
 )
 
@@ -34,7 +34,7 @@ class OpenersName(StrEnum):
     DROP = "drop"
 
 
-Out = Annotated[Path, typer.Option("--out", help="The folder of the data set; a new one.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The folder of the data set; a new one.")]
 Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders: paths or URLs.")]
 TestShare = Annotated[
     float, typer.Option(min=0.0, max=0.9, help="The share of the topics that is held out.")

@@ -9,11 +9,14 @@ import polars as pl
 import typer
 from rich.text import Text
 
-from evenhand.cli.options import Json
+from evenhand import config as configuration
+from evenhand.cli import runs_list
+from evenhand.cli.options import ConfigFile, Json
 from evenhand.cli.screen import err, out, print_json, status_view
 from evenhand.domain import Draft
+from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
-from evenhand.report.cost import duration
+from evenhand.report.cost import duration, render_spent, spent
 from evenhand.report.summary import render, summary
 from evenhand.report.timeline import timeline
 from evenhand.runners.progress import STATUS_FILE
@@ -21,10 +24,45 @@ from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.tables import turn_of
 
-runs = typer.Typer(help="Look at run folders: show, status, export, verify.", no_args_is_help=True)
+runs = typer.Typer(
+    help="Look at run folders: list, show, status, export, verify.", no_args_is_help=True
+)
 
 RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")]
-_STALE_SECONDS = 60.0  # ours: it is rewritten every 2 s
+PriceFile = Annotated[
+    Path | None,
+    typer.Option("--prices", help="A TOML file of prices. Default: the prices in the config."),
+]
+_STALE_SECONDS = 60.0  # our choice: it is rewritten every 2 s, so 30 rewrites were missed
+
+
+@runs.command("list")
+def list_(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="Where to look. Default: runs, if there is one."),
+    ] = None,
+    prices: PriceFile = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """List the runs below a folder: what each is, how far it is, what it cost.
+
+    Example: evenhand runs list runs
+    """
+    place = folder or (Path("runs") if Path("runs").is_dir() else Path())
+    lines = runs_list.listed(place, _prices(config, prices))
+    if json:
+        print_json(lines)
+    elif lines:
+        out.print(runs_list.render(lines))
+    else:
+        out.print(Text(f"no runs in {place}; one begins with: evenhand measure bbq --out runs/now"))
+
+
+def _prices(config: Path | None, prices: Path | None) -> Prices | None:
+    settings = configuration.load(config, None, None, prices=prices)
+    return settings.prices.prices() if settings.prices else None
 
 
 @runs.command()
@@ -33,24 +71,27 @@ def show(
     item: Annotated[
         str | None, typer.Option(help="Show the conversation of the item with this id.")
     ] = None,
+    prices: PriceFile = None,
+    config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """What a run did: failures first, then what changed, then what it cost.
+    """Show what a run did: failures first, then what changed, then what it cost.
 
     Example: evenhand runs show runs/first --item 3
     """
     reader = RunReader(run)
     if item is None:
-        numbers = summary(reader)
+        numbers = {**summary(reader), "money": spent(reader, _prices(config, prices))}
         if json:
             print_json(numbers)
         else:
-            out.print(render(numbers))
+            out.print(render(numbers), render_spent(numbers["money"]), sep="\n")
         return
     rows = reader.results().filter(pl.col("item_id") == item).collect().to_dicts()
     if not rows:
         raise UserError(
-            f"{run} has no finished item {item!r}; `evenhand runs export {run}` lists all"
+            f"{run} has no finished item {item!r}{_like_others(reader)}; all of them: "
+            f"evenhand runs export {run} --to items.jsonl"
         )
     turns = reader.turns().filter(pl.col("item_id") == item).collect().to_dicts()
     if json:
@@ -66,9 +107,14 @@ def show(
     out.print(rows[0]["text"] or "(no answer)", markup=False)
 
 
+def _like_others(run: RunReader) -> str:
+    ids = run.results().select("item_id").head(1).collect()["item_id"]
+    return f"; its ids look like {ids[0]}" if len(ids) else ""
+
+
 @runs.command()
 def status(run: RunFolder, json: Json = False) -> None:
-    """How far a run is that goes on elsewhere, and whether its process still lives.
+    """Show how far a run is that goes on elsewhere, and whether its process still lives.
 
     Example: evenhand runs status runs/first
     """

@@ -124,7 +124,7 @@ def audit(
         str, typer.Option(help="Which of its scores is held against the labels.")
     ] = TOXICITY,
     out_: Annotated[
-        Path | None, typer.Option("--out", help="A folder for a card per scorer.")
+        Path | None, typer.Option("--out", "-o", help="A folder for a card per scorer.")
     ] = None,
     config: ConfigFile = None,
     json: Json = False,

@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import sys
+import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -30,16 +32,28 @@ def print_json(value: Any) -> None:
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
+@dataclass(slots=True)
+class Waiting:
+    """A line that says what is going on and since when; `what` may change meanwhile."""
+
+    what: str
+    began: float = field(default_factory=time.monotonic)
+
+    def __rich__(self) -> Text:
+        return Text(f"{self.what} · {duration(time.monotonic() - self.began)}")
+
+
 @contextlib.asynccontextmanager
-async def waiting(what: str) -> AsyncIterator[None]:
+async def waiting(what: str) -> AsyncIterator[Waiting]:
     """Something is going on: a spinner on a terminal, one line after a second elsewhere."""
+    line = Waiting(what)
     if err.is_terminal:
-        with err.status(what):
-            yield
+        with err.status(line):
+            yield line
         return
-    said = asyncio.get_running_loop().call_later(1.0, err.print, what)
+    said = asyncio.get_running_loop().call_later(1.0, err.print, Text(what))
     try:
-        yield
+        yield line
     finally:
         said.cancel()
 

@@ -25,10 +25,10 @@ def serve_local(
         int | None, typer.Option(min=1, help="CPU threads. Default: all cores but one.")
     ] = None,
 ) -> None:
-    """Serve a model on this machine with llama.cpp, until Ctrl-C.
+    """Serve a model on this machine with llama.cpp.
 
-    Without --gguf it serves SmolLM2-135M-Instruct: real enough to try every command, at chance as
-    a judge. Do not draw conclusions about a method from it.
+    It runs until Ctrl-C. Without --gguf it serves SmolLM2-135M-Instruct: real enough to try every
+    command, at chance as a judge. Do not draw conclusions about a method from it.
 
     Example: evenhand serve-local --port 8080
     """

@@ -14,12 +14,13 @@ from evenhand.cli.train_export import card, export
 from evenhand.cli.train_probe import probe_reward
 from evenhand.cli.train_progress import Shown
 from evenhand.errors import UserError
+from evenhand.training.config import prepare
 
 if TYPE_CHECKING:
     from evenhand.training.launch import Job
 
 train = typer.Typer(
-    help="Train on pairs: SFT, a reward model, DPO, and RL against the reward model.",
+    help="Train on pairs: SFT, a reward model, DPO, and RL against it.",
     no_args_is_help=True,
 )
 
@@ -27,7 +28,8 @@ _Model = Annotated[Path, typer.Option(help="A Hugging Face folder to start from.
 _Sft = Annotated[Path, typer.Option(help="The `model` folder of `evenhand train sft`.")]
 _Pairs = Annotated[Path, typer.Option(help="A folder that `evenhand pairs` wrote.")]
 _Out = Annotated[
-    Path, typer.Option("--out", help="For the model, its record and logs. Resumes what is there.")
+    Path,
+    typer.Option("--out", "-o", help="For the model, its record and logs. Resumes what is there."),
 ]
 _Type = Annotated[
     str, typer.Option("--bias-type", help="One bias type of the pairs. Default: all of them.")
@@ -178,6 +180,7 @@ def _job(
 def _train(job: "Job", processes: int, json: bool, next_: str | None = None) -> None:
     from evenhand.training import launch, record  # noqa: PLC0415
 
+    prepare()
     job.recipe.accumulation(processes)  # refuses what the processes cannot share
     file = job.save()
     try:

@@ -11,6 +11,7 @@ from rich.progress import Progress
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.serve_local import bundled_weights
+from evenhand.training.config import prepare
 
 _SMOLLM2 = "smollm2"
 
@@ -24,7 +25,9 @@ def from_gguf(
     weights: Annotated[
         str, typer.Argument(metavar="FILE", help="A .gguf file, or `smollm2` for the small one.")
     ],
-    out_: Annotated[Path, typer.Option("--out", help="A new folder in the Hugging Face form.")],
+    out_: Annotated[
+        Path, typer.Option("--out", "-o", help="A new folder in the Hugging Face form.")
+    ],
     json: Json = False,
 ) -> None:
     """Turn a GGUF file into a Hugging Face folder in fp32, ready to train.
@@ -35,6 +38,7 @@ def from_gguf(
     """
     file = _gguf(weights)
     err.print(f"reading {file.name} …")
+    prepare()
     from evenhand.training.gguf_weights import from_gguf as convert  # noqa: PLC0415
 
     folder = convert(file, out_)
@@ -51,7 +55,7 @@ def to_gguf(
         str,
         typer.Option(metavar="FILE", help="The .gguf file that training began with, or `smollm2`."),
     ],
-    out_: Annotated[Path, typer.Option("--out", help="The .gguf file; its name is served.")],
+    out_: Annotated[Path, typer.Option("--out", "-o", help="The .gguf file; its name is served.")],
     precision: Annotated[
         Precision, typer.Option(help="f16 keeps what was trained; q8_0 is half the size.")
     ] = Precision.f16,
@@ -64,6 +68,7 @@ def to_gguf(
 
     Example: evenhand train to-gguf runs/sft/model --like smollm2 --out smollm2-sft.gguf
     """
+    prepare()
     from evenhand.training.gguf_weights import to_gguf as convert  # noqa: PLC0415
 
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:

@@ -19,7 +19,9 @@ def export(
     project: Annotated[Project, typer.Argument(help="Who is to train.")],
     pairs: Annotated[Path, typer.Option(help="A folder of pairs.")],
     model: Annotated[Path, typer.Option(help="The model to train, in the Hugging Face form.")],
-    out_: Annotated[Path, typer.Option("--out", help="A new folder for data and launch script.")],
+    out_: Annotated[
+        Path, typer.Option("--out", "-o", help="A new folder for data and launch script.")
+    ],
     reward: Annotated[
         Path | None, typer.Option(help="A reward model. verl needs one, OpenRLHF can train it.")
     ] = None,

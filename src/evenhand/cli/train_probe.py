@@ -10,6 +10,7 @@ from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.report.reward_probes import judged
 from evenhand.report.reward_probes_screen import render
+from evenhand.training.config import prepare
 
 _FAILED = 2  # as other commands end that did their work and found too little
 
@@ -45,6 +46,7 @@ def probe_reward(
 
 def _probed(model: Path, folder: Path, most: int) -> tuple[dict[str, Any], Path]:
     # Imported here: without the train extra the other commands still work.
+    prepare()
     from evenhand.training import gate  # noqa: PLC0415
     from evenhand.training.probe_texts import Texts  # noqa: PLC0415
     from evenhand.training.probes import ask, drawn, held_out  # noqa: PLC0415

@@ -10,18 +10,21 @@ from pathlib import Path
 from evenhand.cli.screen import problem
 from evenhand.cli.train_progress import Shown
 from evenhand.errors import EvenhandError
+from evenhand.training.config import prepare, rank
 
 
 def main(job: str, processes: str) -> int:
-    from evenhand.training import config, launch  # noqa: PLC0415 seconds to import
-    from evenhand.training.stage import require_world_size  # noqa: PLC0415
+    from evenhand.training import launch  # noqa: PLC0415 seconds to import
 
     try:
+        prepare()
+        from evenhand.training.stage import require_world_size  # noqa: PLC0415 after `prepare`
+
         require_world_size(int(processes))
         with Shown() as shown:
             launch.run(launch.Job.load(Path(job)), shown)
     except EvenhandError as error:
-        if config.rank() == 0:
+        if rank() == 0:
             problem(str(error))
         return 1
     return 0

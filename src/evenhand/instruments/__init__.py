@@ -1,4 +1,5 @@
-"""One folder = one thing that can be measured, whole: card, data, sample, items, outcomes, measures."""
+"""One folder is one thing that can be measured, whole: card, data, sample, items, outcomes and
+measures."""
 
 from evenhand import registry
 from evenhand.errors import UserError
@@ -17,7 +18,8 @@ def instrument_of(run: RunReader) -> Instrument:
     made_by = run.record.source.get("benchmark")
     if not made_by:
         raise UserError(
-            f"{run.path} was not made by `evenhand measure`; `evenhand runs show {run.path}` shows it"
+            f"{run.path} was not made by `evenhand measure`; "
+            f"`evenhand runs show {run.path}` shows it"
         )
     return instrument_named(made_by)
 

@@ -27,6 +27,11 @@ class PinnedFiles:
 
     def read(self, file: str) -> bytes:
         """The plain bytes of a file: local folder, then cache, then download."""
+        if self.local is not None and not self.local.is_dir():
+            raise UserError(
+                f"EVENHAND_DATA is {self.local}, which is not a folder; correct it, or unset it to "
+                "have the data fetched"
+            )
         for place in (self.local, self.cache):
             found = self._read_from(place / self.name, file) if place else None
             if found is not None:
@@ -57,12 +62,18 @@ class PinnedFiles:
                 data: bytes = reply.read(_LARGEST)
         except (urllib.error.URLError, OSError) as error:
             raise UserError(
-                f"{self.name}/{file} is not at hand and cannot be fetched ({error}). Set "
-                f"EVENHAND_DATA to a folder that holds {self.name}/{file} (.gz is fine)"
+                f"{self.name}/{file} is not at hand and cannot be fetched ({error}). "
+                f"{self._what_to_set(file)}"
             ) from None
         self._checked(data, file, "the download")
         self._keep(data, self.cache / self.name / file)
         return data
+
+    def _what_to_set(self, file: str) -> str:
+        wanted = f"a folder that holds {self.name}/{file} (.gz is fine)"
+        if self.local is None:
+            return f"Set EVENHAND_DATA to {wanted}"
+        return f"EVENHAND_DATA is {self.local}, which has no {self.name}/{file}: set it to {wanted}"
 
     @staticmethod
     def _keep(data: bytes, path: Path) -> None:

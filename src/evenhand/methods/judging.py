@@ -90,6 +90,7 @@ class Rate:
     """
 
     name: ClassVar[str] = "rate"
+    calls_an_item: ClassVar[str] = "1 (personas)"
 
     personas: str = "a judge"  # ours: no persona to speak of; several are split at ";"
     counterfactual: Counterfactual = "off"  # ours: a remedy, paid for in calls

@@ -81,6 +81,7 @@ class Mabrf:
         reviser=REPHRASER.role,
         critics={JUDGE.role: "bias_reason"},
     )
+    calls_an_item: ClassVar[str] = "2 to 13"
 
     search: bool = False  # paper 4.1; off unless asked for: queries leave the house
     max_iterations: Annotated[int, Field(ge=0)] = (

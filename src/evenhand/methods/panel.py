@@ -57,6 +57,7 @@ class Panel:
     """
 
     name: ClassVar[str] = "panel"
+    calls_an_item: ClassVar[str] = "8 (personas × rounds)"
 
     personas: str = "; ".join(PERSONAS)  # split at ";"; they speak in this order
     # Ours; the paper says "iterative rounds of discussion" (3.3) and not how many. The first round,

@@ -101,6 +101,7 @@ class StarDTox:
         reviser=WRITER.role,
         critics={TEXT_JUDGE.role: "reason", SCORER.role: None},
     )
+    calls_an_item: ClassVar[str] = "2 to 6, text: 3 to 9"
 
     max_iterations: Annotated[int, Field(ge=0)] = (
         2  # paper V: Tables II and III show two iterations

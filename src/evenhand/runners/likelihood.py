@@ -19,6 +19,7 @@ from evenhand.instruments.option_sets import OptionItem
 from evenhand.metrics.likelihood import Likelihood
 from evenhand.models.likelihood import Failure, LikelihoodModel, TokenLogprobs
 from evenhand.runners.progress import Progress
+from evenhand.store.differences import refuse
 from evenhand.store.folder import Folder, open_folder
 from evenhand.store.likelihood import RECORD, SCHEMA, LikelihoodRecord
 
@@ -123,9 +124,8 @@ def _agree(folder: Folder, planned: LikelihoodRecord) -> None:
         folder.create(RECORD, planned.to_bytes())
     except FileExistsError:
         there = LikelihoodRecord.read(folder)
-        different = planned.differences(there)
-        if different:
-            raise UserError(
-                f"{folder.root} holds another run: {', '.join(different)} differ. Give --out a new "
-                "folder, or repeat the command that made this one"
-            ) from None
+        refuse(
+            {"model": there.model, "sets": there.sets},
+            {"model": planned.model, "sets": planned.sets},
+            folder.root,
+        )

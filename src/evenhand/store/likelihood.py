@@ -39,9 +39,6 @@ class LikelihoodRecord:
     def planned(cls, model: dict[str, Any], sets: dict[str, dict[str, Any]]) -> "LikelihoodRecord":
         return cls(model, sets, now(), versions())
 
-    def differences(self, other: "LikelihoodRecord") -> list[str]:
-        return [name for name in ("model", "sets") if getattr(self, name) != getattr(other, name)]
-
     def to_bytes(self) -> bytes:
         plain = {
             "format": FORMAT,

@@ -10,8 +10,10 @@ import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evenhand import registry
-from evenhand.errors import CorruptRun, UnknownFormat, UserError
+from evenhand.errors import CorruptRun, UnknownFormat
+from evenhand.store.differences import refuse
 
+_COMPARED = ("method", "prompts", "cast", "source", "limits", "seed")
 FORMAT = 2  # 2: results with answer_before, scores_before and scores_after
 
 
@@ -34,7 +36,7 @@ class RunRecord(BaseModel):
 
     def differences(self, other: "RunRecord") -> list[str]:
         """What this plan has otherwise than the record of a folder."""
-        compared = ("method", "prompts", "source", "limits", "seed")
+        compared = [name for name in _COMPARED if name != "cast"]
         different = [name for name in compared if getattr(self, name) != getattr(other, name)]
         return different if self._same_players(other) else [*different, "cast"]
 
@@ -84,8 +86,8 @@ def now() -> str:
 def refuse_other_run(planned: RunRecord, found: RunRecord, where: str) -> None:
     """A folder is resumed only by the plan that made it."""
     different = planned.differences(found)
-    if different:
-        raise UserError(
-            f"{where} holds another run: {', '.join(different)} differ. "
-            "Give --out a new folder, or repeat the command that made this one"
-        )
+    there = {name: getattr(found, name) for name in different}
+    if "cast" in there:  # only the roles that this plan asks
+        default = found.cast.get("default")
+        there["cast"] = {role: found.cast.get(role, default) for role in planned.cast}
+    refuse(there, {name: getattr(planned, name) for name in different}, where)

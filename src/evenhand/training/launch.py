@@ -11,6 +11,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter, ValidationError
 
 from evenhand.errors import UserError
+from evenhand.training.config import prepare
 from evenhand.training.events import Tell
 from evenhand.training.recipes import (
     DpoRecipe,
@@ -95,6 +96,7 @@ class Job:
 def run(job: Job, tell: Tell) -> Path:
     """In this process, or in each of those that a launcher started. Each stage is imported when it
     runs: the trainers are slow to import."""
+    prepare()
     more: dict[str, Any] = {"config": job.config, "tell": tell}
     if job.stage in ("rloo", "ppo"):
         more |= {"reward": job.reward, "force": job.force}

@@ -26,6 +26,7 @@ class BestOfN:
     once, a single one not at all; of those with equal scores the first wins."""
 
     name: ClassVar[str] = "best_of_n"
+    calls_an_item: ClassVar[str] = "4 to 8"
 
     n: Annotated[int, Field(ge=1)] = 4  # ours
 

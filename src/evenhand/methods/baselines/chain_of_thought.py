@@ -17,6 +17,7 @@ class ChainOfThought:
     """One call that reasons before it chooses."""
 
     name: ClassVar[str] = "cot"
+    calls_an_item: ClassVar[str] = "1"
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return (reasoning_agent(_CHOICE, 3),)

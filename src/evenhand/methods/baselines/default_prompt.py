@@ -17,6 +17,7 @@ class DefaultPrompt:
     """One call with the plain task."""
 
     name: ClassVar[str] = "default"
+    calls_an_item: ClassVar[str] = "1"
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return text_agent(_TEXT), choice_agent(_CHOICE, 3)

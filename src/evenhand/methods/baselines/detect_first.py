@@ -46,6 +46,7 @@ class DetectFirst:
     """One call where the context decides nothing, two where it does."""
 
     name: ClassVar[str] = "detect_first"
+    calls_an_item: ClassVar[str] = "1 to 2"
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return DETECTOR, choice_agent(PLAIN_CHOICE, 3)

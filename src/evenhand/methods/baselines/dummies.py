@@ -18,6 +18,7 @@ class AlwaysUnknown:
     """Always picks the option that says it is not known."""
 
     name: ClassVar[str] = "always_unknown"
+    calls_an_item: ClassVar[str] = "0"
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return ()
@@ -31,6 +32,7 @@ class AlwaysStereotyped:
     """Always picks the stereotyped option; where there is none, the first that names someone."""
 
     name: ClassVar[str] = "always_stereotyped"
+    calls_an_item: ClassVar[str] = "0"
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return ()
@@ -46,6 +48,7 @@ class UniformRandom:
     """Picks an option at random, the same one each time for the same item and seed."""
 
     name: ClassVar[str] = "random"
+    calls_an_item: ClassVar[str] = "0"
 
     seed: int = 0
 

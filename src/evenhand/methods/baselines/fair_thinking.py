@@ -39,6 +39,7 @@ class FairThinking:
     """The jurors are asked side by side; then the generator, as their foreperson, decides."""
 
     name: ClassVar[str] = "fair_thinking"
+    calls_an_item: ClassVar[str] = "4 (jurors + 1)"
 
     jurors: Annotated[int, Field(ge=1, le=len(PERSONAS))] = 3  # ours; each speaks once
 

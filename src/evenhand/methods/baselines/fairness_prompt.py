@@ -17,6 +17,7 @@ class FairnessPrompt:
     """One call with the task and a request to be fair."""
 
     name: ClassVar[str] = "fairness"
+    calls_an_item: ClassVar[str] = "1"
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return text_agent(_TEXT), choice_agent(_CHOICE, 3)

@@ -32,6 +32,7 @@ class SearchFirst:
     """Queries, a search, a summary, an answer. If every query fails, so does the item."""
 
     name: ClassVar[str] = "search_first"
+    calls_an_item: ClassVar[str] = "2 to 6"
 
     queries: Annotated[int, Field(ge=1, le=_MOST_QUERIES)] = 3  # ours, as in mabrf
 

@@ -25,6 +25,7 @@ class SelfConsistency:
     that was reached first wins."""
 
     name: ClassVar[str] = "self_consistency"
+    calls_an_item: ClassVar[str] = "5 (calls)"
 
     calls: Annotated[int, Field(ge=1)] = (
         5  # ours: set it to the mean number of calls of the method it is compared with

@@ -23,6 +23,7 @@ class SelfDebiasExplanation:
     """Two calls to the same model: the explanation, and the answer with it in view."""
 
     name: ClassVar[str] = "self_debias_explanation"
+    calls_an_item: ClassVar[str] = "2"
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return EXPLAINER, choice_agent(_EXPLAINED, 3)

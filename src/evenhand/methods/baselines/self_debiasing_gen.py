@@ -48,6 +48,7 @@ class SelfDebiasGen:
     give log-probabilities; a text needs raw completions as well."""
 
     name: ClassVar[str] = "self_debias_gen"
+    calls_an_item: ClassVar[str] = "2, text: 2 to 40"
 
     decay: Annotated[float, Field(ge=0, le=500)] = 50.0  # λ; paper 4.1 has 10, 50 and 100
     attributes: str = (  # ours; several are split at ";"

@@ -18,6 +18,7 @@ class SelfDebiasReprompting:
     """Two calls to the same model; one where the first answer is there already."""
 
     name: ClassVar[str] = "self_debias_reprompting"
+    calls_an_item: ClassVar[str] = "2"
 
     def agents(self) -> tuple[Agent[Any], ...]:
         texts = text_agent(PLAIN_TEXT), text_agent(_TEXT)

@@ -31,6 +31,7 @@ class SelfRefine:
     """Ends when the feedback asks for no change, or after so many refinements."""
 
     name: ClassVar[str] = "self_refine"
+    calls_an_item: ClassVar[str] = "2 to 9"
 
     max_iterations: Annotated[int, Field(ge=0)] = 4  # the paper repeats at most four times
 

@@ -17,6 +17,7 @@ class StoredAnswer:
     or cut short at the end; what fits none of them, or more than one, is unreadable."""
 
     name: ClassVar[str] = "stored"
+    calls_an_item: ClassVar[str] = "0"
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return ()

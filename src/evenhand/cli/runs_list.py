@@ -1,0 +1,89 @@
+"""`evenhand runs list`: the run folders below a folder, the newest first."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from evenhand.domain.prices import Prices
+from evenhand.errors import EvenhandError, UserError
+from evenhand.report import cost
+from evenhand.store import RunReader
+from evenhand.store.likelihood import RECORD, LikelihoodRun
+
+_PARTS_OF_A_RUN = ("journal", "ledger", "likelihood", "results", "turns")  # not looked into
+
+
+def listed(folder: Path, prices: Prices | None) -> list[dict[str, Any]]:
+    """A line for each run at or below a folder; what cannot be read is listed with the reason."""
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder; give one that holds runs: evenhand runs list .")
+    lines = [_line(place, prices) for place in _run_folders(folder)]
+    return sorted(lines, key=lambda line: line["created"] or "", reverse=True)
+
+
+def _run_folders(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _PARTS_OF_A_RUN]
+        if "run.json" in files or RECORD in files:
+            yield Path(place)
+
+
+def _line(place: Path, prices: Prices | None) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "run": str(place),
+        **dict.fromkeys(("kind", "method", "model", "done", "failed", "planned", "created")),
+        **dict.fromkeys(("cost", "currency", "problem")),
+    }
+    try:
+        line |= _likelihood(place) if (place / RECORD).exists() else _answers(place)
+        if prices is not None and line["kind"] != "likelihood":
+            line |= cost.spent(RunReader(place), prices)
+    except EvenhandError as error:
+        line["problem"] = str(error)
+    return line
+
+
+def _answers(place: Path) -> dict[str, Any]:
+    run = RunReader(place)
+    totals, record = run.totals(), run.record
+    return {
+        "kind": record.source.get("benchmark") or record.source["kind"],
+        "method": record.method["name"],
+        "model": record.cast["default"].get("model"),
+        "done": totals.items,
+        "failed": sum(totals.failed.values()),
+        "planned": record.source["items"],
+        "created": record.created,
+    }
+
+
+def _likelihood(place: Path) -> dict[str, Any]:
+    record = LikelihoodRun(str(place)).record
+    return {"kind": "likelihood", "model": record.model.get("model"), "created": record.created}
+
+
+def render(lines: list[dict[str, Any]]) -> Table:
+    table = Table("run", "kind", "method", "model", "items", "cost", "created", box=None)
+    table.columns[0].overflow = "fold"
+    for line in lines:
+        shown = [line[name] or "-" for name in ("run", "kind", "method", "model")]
+        ending = (_items(line), _cost(line), (line["created"] or "-")[:16].replace("T", " "))
+        table.add_row(*(Text(cell) for cell in (*shown, *ending)))
+        if line["problem"]:
+            table.add_row(Text(f"  {line['problem']}", style="red"))
+    return table
+
+
+def _items(line: dict[str, Any]) -> str:
+    if line["planned"] is None:
+        return "-"
+    failed = f", {line['failed']:,} failed" if line["failed"] else ""
+    return f"{line['done']:,} of {line['planned']:,}{failed}"
+
+
+def _cost(line: dict[str, Any]) -> str:
+    return "-" if line["cost"] is None else cost.money(line["cost"], line["currency"])

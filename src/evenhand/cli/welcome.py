@@ -1,0 +1,37 @@
+"""What `evenhand` says when nothing else is typed: the questions it answers, and how to begin."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from evenhand import __version__, environment
+
+_SCREEN = """\
+evenhand {version}: is a model biased, against whom, how sure, and what helps?
+
+  Is it biased?        evenhand measure bbq --out runs/now
+  Does a remedy help?  evenhand compare runs/now runs/after
+  Which remedy?        evenhand frontier --out runs/front
+  Trust this judge?    evenhand judge-check --out runs/judge
+  What will it cost?   any of these with --dry-run
+  Repair my answers    evenhand mitigate prompts.jsonl --out runs/first
+
+Start:  evenhand doctor        endpoint: {endpoint}
+Try without a model:  evenhand measure bbq --method random --out runs/try
+
+Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
+      train  serve-local       All commands: evenhand --help"""
+
+
+def welcome() -> str:
+    return _SCREEN.format(version=__version__, endpoint=_endpoint())
+
+
+def _endpoint() -> str:
+    """Where calls would go. A password or a key within the address is not shown."""
+    url = environment.base_url()
+    if url:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    if Path("evenhand.toml").exists():
+        return "as evenhand.toml says"
+    return "none set (EVENHAND_BASE_URL)"

@@ -1,0 +1,86 @@
+"""Why a folder cannot be resumed: which settings differ between its record and a command."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from evenhand.errors import UserError
+
+_CHECKSUM = re.compile(r"[0-9a-f]{64}")
+_NOT_THERE = object()
+_LONGEST = 60  # characters of a value; our choice: both values fit a screen's line or two
+# What follows from the sample, and so is said only where the sample is the same.
+_FOLLOWS_FROM_SAMPLE = ("items", "buckets", "probes", "sha256")
+
+
+class Difference(NamedTuple):
+    path: tuple[str, ...]
+    found: Any
+    planned: Any
+
+
+def refuse(found: Mapping[str, Any], planned: Mapping[str, Any], where: str) -> None:
+    """Refuse to resume a folder whose record differs from what a command planned."""
+    differences = _told(_between(found, planned))
+    if not differences:
+        return
+    there = ", ".join(f"{_label(one.path)} {_shown(one.found)}" for one in differences)
+    here = ", ".join(f"{_label(one.path)} {_shown(one.planned)}" for one in differences)
+    if len(differences) == 1:
+        here = _shown(differences[0].planned)
+    raise UserError(
+        f"{where} was made with {there}; this command has {here}. "
+        "Give --out a new folder, or repeat the command that made this one"
+    )
+
+
+def _between(found: Any, planned: Any, path: tuple[str, ...] = ()) -> list[Difference]:
+    """The single values that differ, however deep they lie."""
+    if isinstance(found, Mapping) and isinstance(planned, Mapping):
+        names = dict.fromkeys((*found, *planned))
+        return [
+            difference
+            for name in names
+            for difference in _between(
+                found.get(name, _NOT_THERE), planned.get(name, _NOT_THERE), (*path, name)
+            )
+        ]
+    return [] if found == planned else [Difference(path, found, planned)]
+
+
+def _told(differences: Sequence[Difference]) -> list[Difference]:
+    """Without those that only follow from another one: another method has other prompts."""
+    paths = [one.path for one in differences]
+    other_method = ("method", "name") in paths
+    other_sample = any(path[:2] == ("source", "sampling") for path in paths)
+    return [
+        one
+        for one in differences
+        if not (other_method and one.path[0] in ("method", "prompts") and one.path[-1] != "name")
+        and not (other_sample and one.path[0] == "source" and one.path[1] in _FOLLOWS_FROM_SAMPLE)
+    ]
+
+
+def _label(path: tuple[str, ...]) -> str:
+    match path:
+        case ("method", "name"):
+            return "method"
+        case ("source", "sampling", "seed"):
+            return "sample_seed"
+        case ("source", "sha256"):
+            return "items with the checksum"
+        case ("source", "sampling", name) | ("method", "settings", name):
+            return name
+        case ("prompts", name):
+            return f"prompt {name}"
+        case ("source" | "limits", *names):
+            return " ".join(names)
+        case _:
+            return " ".join(path)
+
+
+def _shown(value: Any) -> str:
+    text = "not set" if value is None or value is _NOT_THERE else str(value)
+    if _CHECKSUM.fullmatch(text):
+        return f"{text[:8]}…"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,0 +1,48 @@
+"""`evenhand methods`: every method for itself, with its calls and its settings."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from cli.conftest import Run
+from evenhand import registry
+from evenhand.methods import named
+
+# self_debias_gen is fitted by its calls on text; the others by those on choices, which stand first.
+METHODS = {name: named(name) for name in registry.names("methods")}
+FITTED = [k for name, k in METHODS.items() if hasattr(k, "within") and name != "self_debias_gen"]
+
+
+def test_every_method_has_a_text_of_its_own_and_its_calls(evenhand: Run) -> None:
+    listed = json.loads(evenhand("methods", "--json").stdout)
+    assert listed.keys() == METHODS.keys()
+    assert len({described["about"] for described in listed.values()}) == len(METHODS)
+    assert all(described["calls_an_item"][0].isdigit() for described in listed.values())
+    assert listed["always_unknown"]["about"].startswith("Always picks the option")
+    assert "2 to 6, text: 3 to 9" in evenhand("methods").stdout
+
+
+@pytest.mark.parametrize("kind", FITTED)
+def test_the_most_calls_that_are_said_are_the_fewest_that_the_defaults_fit_in(
+    kind: type[Any],
+) -> None:
+    said = re.match(r"(?:\d+ to )?(\d+)", kind.calls_an_item)
+    assert said is not None
+    most = int(said[1])
+    assert kind().within(most) == kind()
+    assert kind().within(most - 1) != kind()
+
+
+def test_one_method_is_shown_with_its_defaults_and_a_command(evenhand: Run) -> None:
+    shown = evenhand("methods", "stardtox").stdout
+    assert re.search(r"harm_below +0\.1 *\n", shown)
+    assert "Example: evenhand measure bbq --method stardtox" in shown
+    assert "always_unknown" not in shown
+
+
+def test_a_method_that_is_not_there_is_answered_with_those_that_are(evenhand: Run) -> None:
+    ran = evenhand("methods", "magic")
+    assert ran.returncode == 1
+    assert "there is no method 'magic'; there are: default," in " ".join(ran.stderr.split())

@@ -1,0 +1,23 @@
+"""What the pages say of the code is what the code has, and their tables are tables."""
+
+from pathlib import Path
+
+import pytest
+
+from docs.test_code_blocks import PAGES, ROOT
+from evenhand.domain.prices import AROUND_THE_WORDS
+
+DASHES = "\u2010\u2011\u2012\u2013\u2014\u2212"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_line_below_a_table_head_is_made_of_hyphens(page: Path) -> None:
+    """A minus sign looks the same, and the table is shown as text."""
+    for line in page.read_text().splitlines():
+        if line.startswith("|") and set(line) <= {*"|-: ", *DASHES}:
+            assert not set(line) & set(DASHES), line
+
+
+def test_the_page_on_cost_has_the_tokens_that_a_cap_reckons_with() -> None:
+    page = (ROOT / "docs/cost.md").read_text()
+    assert f"{AROUND_THE_WORDS:,} tokens for what the endpoint adds" in page
