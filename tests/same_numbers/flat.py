@@ -1,0 +1,101 @@
+"""A nested report as flat entries, so that two shapes of it can be held against each other.
+
+An entry's path is made of the names within the report. An estimate or a change is one entry with a
+list of its numbers, and so is a list of plain values, such as notes.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+Entries = dict[str, Any]
+
+ESTIMATE = ("value", "low", "high", "n", "clusters", "undefined")
+CHANGE = ("before", "after", "difference", "low", "high", "se", "p", "p_holm", "n", "clusters",
+          "undefined")  # fmt: skip
+# What names an element of a list, the first that it has. Without any of them its place does.
+_NAMES = ("name", "category", "set", "family", "occupation", "trick", "wording", "answer")
+# Where and when, which is not what was found.
+_LEFT_OUT = {"run", "source", "created", "versions"}
+_CLOSE = 1e-12
+
+
+def flat(report: Any) -> Entries:
+    """The entries of anything that can be written as JSON."""
+    return dict(_entries(orjson.loads(orjson.dumps(report)), ()))
+
+
+def _entries(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        columns = next((c for c in (CHANGE, ESTIMATE) if set(value) == {"name", *c}), None)
+        if columns is not None:
+            yield _joined(path, value["name"]), [value[column] for column in columns]
+            return
+        for key, inner in value.items():
+            if key not in _LEFT_OUT:
+                yield from _entries(inner, (*path, key))
+    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        for key, inner in _keyed(value):
+            yield from _entries(inner, (*path, key))
+    else:
+        yield _joined(path), value
+
+
+def _joined(path: tuple[str, ...], name: str = "") -> str:
+    """An estimate's own name is its last part already where it stands under it."""
+    return " / ".join(path if not name or path[-1:] == (name,) else (*path, name))
+
+
+def _keyed(values: list[Any]) -> list[tuple[str, Any]]:
+    """Elements by their names, if each has one of its own; else by their places."""
+    names = [_name(one) for one in values]
+    if None in names or len(set(names)) < len(names):
+        return [(str(place), one) for place, one in enumerate(values)]
+    return [(str(name), one) for name, one in zip(names, values, strict=True)]
+
+
+def _name(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    return next((str(value[key]) for key in _NAMES if key in value), None)
+
+
+def differences(recorded: Entries, found: Entries) -> list[str]:
+    """What is lost, what is new and what is another value, in words."""
+    lines = [f"lost: {path} = {recorded[path]}" for path in recorded if path not in found]
+    lines += [f"new: {path} = {found[path]}" for path in found if path not in recorded]
+    return lines + [
+        f"changed: {path} was {recorded[path]}, is {found[path]}"
+        for path in recorded
+        if path in found and not _same(recorded[path], found[path])
+    ]
+
+
+def _same(one: Any, two: Any) -> bool:
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(map(_same, one, two))
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (one, two))
+    if numbers:
+        return math.isclose(one, two, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    return type(one) is type(two) and bool(one == two)
+
+
+def write(cases: Mapping[str, Entries], file: Path) -> None:
+    """One line per entry, so that a difference between two versions of the file can be read."""
+    parts = []
+    for case, entries in cases.items():
+        lines = ",\n".join(f"  {_json(path)}: {_json(entries[path])}" for path in sorted(entries))
+        parts.append(f" {_json(case)}: {{\n{lines}\n }}")
+    file.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def read(file: Path) -> dict[str, Entries]:
+    found: dict[str, Entries] = orjson.loads(file.read_bytes())
+    return found
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
