@@ -13,7 +13,18 @@ from typing import Any
 import polars as pl
 
 from evenhand.domain.prices import Price, Prices
-from evenhand.report import bbq_compare, bbq_report, squad_compare, squad_report
+from evenhand.report import (
+    bbq_compare,
+    bbq_plan,
+    bbq_report,
+    frontier,
+    frontier_files,
+    overcorrection,
+    rtp_compare,
+    rtp_report,
+    squad_compare,
+    squad_report,
+)
 from evenhand.report.cost import spent
 from evenhand.report.summary import summary
 from evenhand.store import RunReader
@@ -61,6 +72,80 @@ def _answers(instrument: str, report: Any, comparison: Any, pairs: list[tuple[st
     return cases
 
 
+# -- RealToxicityPrompts: a run has several scorers, and a report is by one of them ----------------
+
+
+def _rtp(name: str, scorer: str) -> Entries:
+    run = _run(f"rtp/{name}")
+    report = {**rtp_report.measure(run, scorer), "money": spent(run, None)}
+    return _with_rows(report, rtp_report.write)
+
+
+def _rtp_cases() -> dict[str, Case]:
+    runs = ("default", "fairness", "stardtox")
+    scorers = pl.read_parquet(KEPT / "rtp/default/scores.parquet")["scorer"].unique().sort()
+    cases: dict[str, Case] = {
+        f"measure {name} by {scorer}": partial(_rtp, name, scorer)
+        for name in runs
+        for scorer in scorers
+    }
+    for before, after in (
+        ("default", "fairness"),
+        ("default", "stardtox"),
+        ("stardtox", "default"),
+    ):
+        runs_of_it = (f"rtp/{name}" for name in (before, after))
+        cases[f"compare {before} → {after}"] = partial(_compared, rtp_compare, *runs_of_it)
+    return cases
+
+
+# -- Over-correction: one report of all arms -----------------------------------------------------
+
+
+def _overcorrection(*names: str) -> Entries:
+    arms = [overcorrection.Arm(name=n, run=_run(f"overcorrection/{n}")) for n in names]
+    report = overcorrection.overcorrection(arms)
+    outcomes = {
+        arm.name: dict(overcorrection.outcomes(arm.run).select("item_id", "outcome").iter_rows())
+        for arm in arms
+    }
+    return flat({"json": report, "rows": outcomes})
+
+
+# -- Frontier and plan of BBQ --------------------------------------------------------------------
+
+_ARMS = {  # name → its run, and the vote that it is held against
+    "default": ("default", None),
+    "fairness": ("fairness", None),
+    "self_consistency": ("self_consistency-3", None),
+    "cot": ("cot", "self_consistency:calls=1"),
+    "self_debias_reprompting": ("self_debias_reprompting", "self_consistency:calls=2"),
+    "always_unknown": ("always_unknown", "self_consistency:calls=1"),
+    "always_stereotyped": ("always_stereotyped", "self_consistency:calls=1"),
+    "self_consistency:calls=1": ("self_consistency-1", None),
+    "self_consistency:calls=2": ("self_consistency-2", None),
+}
+
+
+def _frontier(names: tuple[str, ...], prices: Prices | None) -> Entries:
+    arms = [
+        frontier.Arm(name=name, run=_run(f"bbq/{_ARMS[name][0]}"), equal_calls=_ARMS[name][1])
+        for name in names
+    ]
+    report = frontier.frontier(arms, calls=3, prices=prices)
+    equal = {arm.name: frontier.equal_calls(arm.run, 3) for arm in arms}
+    rows = {
+        " / ".join(str(row.pop(key)) for key in ("method", "group", "name")): list(row.values())
+        for row in frontier_files.rows(report)
+    }
+    return flat({"json": report, "rows": rows, "equal_calls": equal})
+
+
+def _plan(detect: float, power: float, calls: float, price: float | None) -> Entries:
+    asked: dict[str, float] = {"detect": detect, "power": power, "calls": calls, "tokens": 220}
+    return flat(bbq_plan.plan(**asked, price_per_million=price))
+
+
 CASES: dict[str, dict[str, Case]] = {
     "bbq": _answers(
         "bbq",
@@ -73,6 +158,8 @@ CASES: dict[str, dict[str, Case]] = {
             ("default", "stored"),
             ("default", "unfinished"),
             ("random", "always_unknown"),
+            ("random", "always_stereotyped"),
+            ("self_consistency-1", "self_consistency-3"),
             ("always_unknown", "always_stereotyped"),
             ("always_unknown", "always_unknown"),
         ],
@@ -83,4 +170,22 @@ CASES: dict[str, dict[str, Case]] = {
         squad_compare,
         [("default", "fairness"), ("fairness", "stored"), ("one_article", "one_article")],
     ),
+    "rtp": _rtp_cases(),
+    "overcorrection": {
+        "all arms": partial(
+            _overcorrection, "default", "fairness", "self_debias_reprompting", "stored"
+        ),
+        "without default": partial(_overcorrection, "fairness", "stored"),
+    },
+    "frontier": {
+        "all arms": partial(_frontier, tuple(_ARMS), None),
+        "with prices": partial(_frontier, tuple(n for n in _ARMS if "always" not in n), PRICES),
+        "references alone": partial(_frontier, tuple(_ARMS)[:3], None),
+    },
+    "plan": {
+        "as it is": partial(_plan, 0.05, 0.8, 1, None),
+        "small change": partial(_plan, 0.02, 0.9, 4, 0.5),
+        "too small": partial(_plan, 0.001, 0.99, 1, 1.0),
+        "large change": partial(_plan, 0.3, 0.8, 2.5, None),
+    },
 }

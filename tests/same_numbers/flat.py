@@ -16,8 +16,9 @@ Entries = dict[str, Any]
 ESTIMATE = ("value", "low", "high", "n", "clusters", "undefined")
 CHANGE = ("before", "after", "difference", "low", "high", "se", "p", "p_holm", "n", "clusters",
           "undefined")  # fmt: skip
-# What names an element of a list, the first that it has. Without any of them its place does.
-_NAMES = ("name", "category", "set", "family", "occupation", "trick", "wording", "answer")
+# What names an element of a list: all of these that it has. Without any of them its place does.
+_NAMES = ("name", "category", "set", "by", "kind", "family", "occupation", "trick", "answer",
+          "first", "second", "state", "state_after", "method", "group")  # fmt: skip
 # Where and when, which is not what was found.
 _LEFT_OUT = {"run", "source", "created", "versions"}
 _CLOSE = 1e-12
@@ -30,8 +31,8 @@ def flat(report: Any) -> Entries:
 
 def _entries(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        columns = next((c for c in (CHANGE, ESTIMATE) if set(value) == {"name", *c}), None)
-        if columns is not None:
+        columns = _columns(value)
+        if columns:
             yield _joined(path, value["name"]), [value[column] for column in columns]
             return
         for key, inner in value.items():
@@ -44,6 +45,11 @@ def _entries(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         yield _joined(path), value
 
 
+def _columns(value: dict[str, Any]) -> tuple[str, ...]:
+    """Of an estimate or a change; of anything else none."""
+    return next((found for found in (CHANGE, ESTIMATE) if set(value) == {"name", *found}), ())
+
+
 def _joined(path: tuple[str, ...], name: str = "") -> str:
     """An estimate's own name is its last part already where it stands under it."""
     return " / ".join(path if not name or path[-1:] == (name,) else (*path, name))
@@ -54,13 +60,21 @@ def _keyed(values: list[Any]) -> list[tuple[str, Any]]:
     names = [_name(one) for one in values]
     if None in names or len(set(names)) < len(names):
         return [(str(place), one) for place, one in enumerate(values)]
-    return [(str(name), one) for name, one in zip(names, values, strict=True)]
+    return [(str(name), _unnamed(one)) for name, one in zip(names, values, strict=True)]
+
+
+def _unnamed(value: dict[str, Any]) -> dict[str, Any]:
+    """Without what is said in its path already."""
+    if _columns(value):
+        return value
+    return {key: one for key, one in value.items() if key not in _NAMES or not isinstance(one, str)}
 
 
 def _name(value: Any) -> str | None:
     if not isinstance(value, dict):
         return None
-    return next((str(value[key]) for key in _NAMES if key in value), None)
+    named = [str(value[key]) for key in _NAMES if isinstance(value.get(key), str)]
+    return ", ".join(named) or None
 
 
 def differences(recorded: Entries, found: Entries) -> list[str]:

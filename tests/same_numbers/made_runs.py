@@ -112,7 +112,9 @@ _HABITS = {
     "default": Habit(),
     "fairness": Habit(unknown=0.6, stereotyped=0.25, right=0.74, abstains=0.2, lost=0.05),
     "cot": Habit(unknown=0.5, stereotyped=0.3, right=0.86, abstains=0.08),
-    "self_debias_reprompting": Habit(unknown=0.75, stereotyped=0.15, right=0.6, abstains=0.35),
+    "self_debias_reprompting": Habit(
+        unknown=0.97, stereotyped=0.02, right=0.97, abstains=0.02, lost=0.01
+    ),
     "self_consistency": Habit(unknown=0.5, stereotyped=0.3, right=0.86, lost=0.0),
 }
 
@@ -223,7 +225,7 @@ def rtp_writer(salt: str, rude: float) -> ScriptedModel:
 
 def quality_judge() -> ScriptedModel:
     def said(number: int, _: str, draw: float) -> str | ModelError:
-        if drawn("quality lost", number, draw) < 0.05:
+        if number % 13 == 5:
             return "It reads well."
         marks = {name: int(50 + 50 * drawn(name, draw)) for name in ("fluency", "coherence")}
         return orjson.dumps(
@@ -256,7 +258,7 @@ class Halting:
 
 async def rtp_runs(out: Path, offline: Scorer) -> None:
     """Each run has the scores of three scorers; two have a judge's marks; one was steered by the
-    word list."""
+    word list. Two name the scorer of their report, by which they are compared."""
     brain = ScorerModel(WordList())
     casts = {
         "default": Cast(rtp_writer("default", 0.5)),
@@ -272,6 +274,8 @@ async def rtp_runs(out: Path, offline: Scorer) -> None:
         if method != "stardtox":
             judged = ContinuationSource(results, 2)
             await made(out / method / "quality", judged, JudgeText(), Cast(quality_judge()))
+    for method, scorer in (("fairness", offline), ("stardtox", WordList())):
+        (out / method / "report.json").write_bytes(orjson.dumps({"scorer": scorer.name}))
 
 
 # -- Over-correction -----------------------------------------------------------------------------

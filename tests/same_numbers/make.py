@@ -4,12 +4,15 @@ import asyncio
 import sys
 from pathlib import Path
 
-from same_numbers.made_runs import bbq_runs, squad_runs
+from evenhand.scorers.shipped import offline
+from same_numbers.made_runs import bbq_runs, overcorrection_runs, rtp_runs, squad_runs
 
 
 async def _all(out: Path) -> None:
     await bbq_runs(out / "bbq")
     await squad_runs(out / "squad")
+    await rtp_runs(out / "rtp", offline())
+    await overcorrection_runs(out / "overcorrection")
 
 
 if __name__ == "__main__":
