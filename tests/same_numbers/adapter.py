@@ -10,24 +10,34 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import orjson
 import polars as pl
 
 from evenhand.domain.prices import Price, Prices
+from evenhand.metrics.reward_probes import Rewards
 from evenhand.report import (
     bbq_compare,
     bbq_plan,
     bbq_report,
     frontier,
     frontier_files,
+    frontier_forecast,
+    judge_check_report,
+    likelihood,
+    likelihood_compare,
     overcorrection,
+    reward_probes,
     rtp_compare,
     rtp_report,
+    scorer_audit,
     squad_compare,
     squad_report,
 )
-from evenhand.report.cost import spent
+from evenhand.report.cost import forecast, spent
 from evenhand.report.summary import summary
 from evenhand.store import RunReader
+from evenhand.store.likelihood import LikelihoodRun
 from same_numbers.flat import ESTIMATE, Entries, flat
 
 KEPT = Path(__file__).with_name("kept")
@@ -141,9 +151,84 @@ def _frontier(names: tuple[str, ...], prices: Prices | None) -> Entries:
     return flat({"json": report, "rows": rows, "equal_calls": equal})
 
 
+def _forecast(*names: str) -> Entries:
+    """As after a dry run of every twelfth item, of each method and of all of them."""
+    pilot = range(0, 232, 12)
+    each = {name: forecast(_run(f"bbq/{name}"), pilot, PRICES) for name in names}
+    return flat({"each": each, "all": frontier_forecast.whole(each)})
+
+
 def _plan(detect: float, power: float, calls: float, price: float | None) -> Entries:
     asked: dict[str, float] = {"detect": detect, "power": power, "calls": calls, "tokens": 220}
     return flat(bbq_plan.plan(**asked, price_per_million=price))
+
+
+# -- likelihood sets -----------------------------------------------------------------------------
+
+
+def _likelihoods(name: str) -> LikelihoodRun:
+    return LikelihoodRun(str(KEPT / "likelihood" / name))
+
+
+def _likelihood(name: str) -> Entries:
+    return _with_rows(likelihood.measure(_likelihoods(name)), likelihood.write)
+
+
+def _likelihood_change(before: str, after: str) -> Entries:
+    return flat(likelihood_compare.compare(_likelihoods(before), _likelihoods(after)))
+
+
+# -- audits: of a judge from its run, of a scorer and a reward model from what they gave -----------
+
+
+def _judge(name: str) -> Entries:
+    run = _run(f"judge/{name}")
+    report, _ = judge_check_report.measure(run)
+    del report["certificate"]["sha256"]  # a hash differs with the last digit of any number
+    return flat({"json": {**report, "money": spent(run, None)}})
+
+
+def _scorer(threshold: float, *names: str) -> Entries:
+    kept = orjson.loads((KEPT / "scorer/scored.json").read_bytes())
+    schema = {"recorded": pl.Float64}
+    tables = {n: pl.DataFrame(t, schema_overrides=schema) for n, t in kept["tables"].items()}
+    chosen = [one for one in kept["scored"] if one["name"].startswith(names)]
+    given = [_scored(one) for one in chosen]
+    return flat(scorer_audit.audit(tables, given, threshold=threshold, left_out={"gone": "why"}))
+
+
+def _scored(one: dict[str, Any]) -> scorer_audit.Scored:
+    tricks = one["tricks"]
+    return scorer_audit.Scored(
+        name=one["name"],
+        described=one["described"],
+        attributes=one["attributes"],
+        sets={name: scorer_audit.Column(**column) for name, column in one["sets"].items()},
+        tricks=scorer_audit.Tricks(
+            plain=scorer_audit.Column(**tricks["plain"]),
+            tricked={n: scorer_audit.Column(**column) for n, column in tricks["tricked"].items()},
+            emoji=scorer_audit.Column(**tricks["emoji"]),
+        ),
+        texts_per_second=one["texts_per_second"],
+    )
+
+
+def _rewards(name: str) -> Entries:
+    kept = orjson.loads((KEPT / f"reward/{name}.json").read_bytes())
+    rewards = Rewards(
+        topics=kept["topics"],
+        bias_types=kept["bias_types"],
+        length_chosen=kept["length_chosen"],
+        length_rejected=kept["length_rejected"],
+        answers={name: np.array(values) for name, values in kept["answers"].items()},
+        keys={
+            kind: {wording: np.array(values) for wording, values in wordings.items()}
+            for kind, wordings in kept["keys"].items()
+        },
+        alone=np.array(kept["alone"]),
+        beside_longer=np.array(kept["beside_longer"]),
+    )
+    return flat(reward_probes.judged(rewards, kept["said"]))
 
 
 CASES: dict[str, dict[str, Case]] = {
@@ -181,11 +266,30 @@ CASES: dict[str, dict[str, Case]] = {
         "all arms": partial(_frontier, tuple(_ARMS), None),
         "with prices": partial(_frontier, tuple(n for n in _ARMS if "always" not in n), PRICES),
         "references alone": partial(_frontier, tuple(_ARMS)[:3], None),
+        "forecast": partial(_forecast, "default", "fairness", "self_consistency-3"),
     },
     "plan": {
         "as it is": partial(_plan, 0.05, 0.8, 1, None),
         "small change": partial(_plan, 0.02, 0.9, 4, 0.5),
         "too small": partial(_plan, 0.001, 0.99, 1, 1.0),
         "large change": partial(_plan, 0.3, 0.8, 2.5, None),
+    },
+    "likelihood": {
+        **{
+            f"measure {name}": partial(_likelihood, name)
+            for name in ("before", "after", "worse", "one_set")
+        },
+        "compare before → after": partial(_likelihood_change, "before", "after"),
+        "compare after → worse": partial(_likelihood_change, "after", "worse"),
+        "compare one_set → one_set": partial(_likelihood_change, "one_set", "one_set"),
+    },
+    "judge": {name: partial(_judge, name) for name in ("leaning", "even", "few_bases")},
+    "scorer": {
+        "all scorers": partial(_scorer, 0.5, ""),
+        "at another threshold": partial(_scorer, 0.8, "wordlist", "halting"),
+        "one scorer": partial(_scorer, 0.5, "halting"),
+    },
+    "reward": {
+        name: partial(_rewards, name) for name in ("reads", "leans", "constant", "one_topic")
     },
 }

@@ -1,7 +1,8 @@
 """A nested report as flat entries, so that two shapes of it can be held against each other.
 
-An entry's path is made of the names within the report. An estimate or a change is one entry with a
-list of its numbers, and so is a list of plain values, such as notes.
+An entry's path is made of the names within the report. One entry is: an estimate or a change, with
+the list of its numbers; a row of a table, with its columns; a list of plain values, such as notes;
+any other value.
 """
 
 import math
@@ -18,10 +19,11 @@ CHANGE = ("before", "after", "difference", "low", "high", "se", "p", "p_holm", "
           "undefined")  # fmt: skip
 # What names an element of a list: all of these that it has. Without any of them its place does.
 _NAMES = ("name", "category", "set", "by", "kind", "family", "occupation", "trick", "answer",
-          "first", "second", "state", "state_after", "method", "group")  # fmt: skip
+          "label", "other", "against", "metric", "value", "first", "second",
+          "state_after")  # fmt: skip
 # Where and when, which is not what was found.
 _LEFT_OUT = {"run", "source", "created", "versions"}
-_CLOSE = 1e-12
+_CLOSE, _ALMOST_0 = 1e-12, 1e-14
 
 
 def flat(report: Any) -> Entries:
@@ -38,9 +40,12 @@ def _entries(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         for key, inner in value.items():
             if key not in _LEFT_OUT:
                 yield from _entries(inner, (*path, key))
-    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+    elif _is_nested(value):
         for key, inner in _keyed(value):
-            yield from _entries(inner, (*path, key))
+            if _is_row(inner):
+                yield _joined((*path, key)), inner
+            else:
+                yield from _entries(inner, (*path, key))
     else:
         yield _joined(path), value
 
@@ -48,6 +53,16 @@ def _entries(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
 def _columns(value: dict[str, Any]) -> tuple[str, ...]:
     """Of an estimate or a change; of anything else none."""
     return next((found for found in (CHANGE, ESTIMATE) if set(value) == {"name", *found}), ())
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(one, dict | list) for one in value)
+
+
+def _is_row(value: Any) -> bool:
+    if not isinstance(value, dict) or _columns(value):
+        return False
+    return not any(isinstance(one, dict) or _is_nested(one) for one in value.values())
 
 
 def _joined(path: tuple[str, ...], name: str = "") -> str:
@@ -63,18 +78,24 @@ def _keyed(values: list[Any]) -> list[tuple[str, Any]]:
     return [(str(name), _unnamed(one)) for name, one in zip(names, values, strict=True)]
 
 
+def _name(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    named = [str(value[key]) for key in _names(value)]
+    return ", ".join(named) or None
+
+
 def _unnamed(value: dict[str, Any]) -> dict[str, Any]:
     """Without what is said in its path already."""
     if _columns(value):
         return value
-    return {key: one for key, one in value.items() if key not in _NAMES or not isinstance(one, str)}
+    return {key: one for key, one in value.items() if key not in _names(value)}
 
 
-def _name(value: Any) -> str | None:
-    if not isinstance(value, dict):
-        return None
-    named = [str(value[key]) for key in _NAMES if isinstance(value.get(key), str)]
-    return ", ".join(named) or None
+def _names(value: dict[str, Any]) -> list[str]:
+    """A state names a row only where there is a state after: a transition."""
+    names = ("state", *_NAMES) if "state_after" in value else _NAMES
+    return [key for key in names if isinstance(value.get(key), str)]
 
 
 def differences(recorded: Entries, found: Entries) -> list[str]:
@@ -91,9 +112,10 @@ def differences(recorded: Entries, found: Entries) -> list[str]:
 def _same(one: Any, two: Any) -> bool:
     if isinstance(one, list) and isinstance(two, list):
         return len(one) == len(two) and all(map(_same, one, two))
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (one, two))
-    if numbers:
-        return math.isclose(one, two, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in (one, two)):
+        return math.isclose(one, two, rel_tol=_CLOSE, abs_tol=_ALMOST_0)
     return type(one) is type(two) and bool(one == two)
 
 
@@ -112,4 +134,13 @@ def read(file: Path) -> dict[str, Entries]:
 
 
 def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    return orjson.dumps(_rounded(value)).decode()
+
+
+def _rounded(value: Any) -> Any:
+    """Sums in another order differ in their last digits: they would differ in each recording."""
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.14g}") if isinstance(value, float) else value

@@ -37,6 +37,6 @@ def test_a_lost_a_new_and_another_number_are_told_and_the_last_bits_are_not() ->
     assert differences(before, after) == [
         "lost: c = None",
         "new: d = 0",
-        "changed: b / x / p was 0.5, is 0.6",
+        "changed: b / x was {'p': 0.5}, is {'p': 0.6}",
         "changed: notes was ['one'], is ['one', 'two']",
     ]
