@@ -19,7 +19,8 @@ A number that is meant to change is recorded anew, and the difference is read li
 
     python -m same_numbers.record [INSTRUMENT ...] && git diff same_numbers/recorded
 
-Recorded are also numbers of a known defect, so that its end shows as a difference: `compare` gives
-p = 1 to a change without any spread (bbq: `always_unknown → always_stereotyped`), and calls an
-accuracy kept that did not change at all, where `frontier` does not.
+Recorded are also the numbers of known defects, so that their end shows as a difference and no other
+does: `compare` gives p = 1 to a change without any spread (bbq, `always_unknown →
+always_stereotyped`; frontier, `without any spread`, does not), and takes an accuracy that did not
+change for kept (bbq, `default → default`), which `frontier` does not (`default again`).
 """

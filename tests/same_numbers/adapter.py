@@ -124,23 +124,33 @@ def _overcorrection(*names: str) -> Entries:
 
 # -- Frontier and plan of BBQ --------------------------------------------------------------------
 
-_ARMS = {  # name → its run, and the vote that it is held against
+Arms = dict[str, tuple[str, str | None]]  # name → its run, and the vote that it is held against
+_ARMS: Arms = {
     "default": ("default", None),
     "fairness": ("fairness", None),
     "self_consistency": ("self_consistency-3", None),
     "cot": ("cot", "self_consistency:calls=1"),
     "self_debias_reprompting": ("self_debias_reprompting", "self_consistency:calls=2"),
-    "always_unknown": ("always_unknown", "self_consistency:calls=1"),
-    "always_stereotyped": ("always_stereotyped", "self_consistency:calls=1"),
     "self_consistency:calls=1": ("self_consistency-1", None),
     "self_consistency:calls=2": ("self_consistency-2", None),
 }
+_DUMMIES: Arms = {
+    "always_unknown": ("always_unknown", "self_consistency:calls=1"),
+    "always_stereotyped": ("always_stereotyped", "self_consistency:calls=1"),
+    "default again": ("default", "self_consistency:calls=1"),
+}
+_NO_SPREAD: Arms = {
+    "default": ("always_unknown", None),
+    "fairness": ("always_unknown", None),
+    "self_consistency": ("self_consistency-1", None),
+    "always_stereotyped": ("always_stereotyped", "self_consistency"),
+}
 
 
-def _frontier(names: tuple[str, ...], prices: Prices | None) -> Entries:
+def _frontier(named: Arms, prices: Prices | None = None) -> Entries:
     arms = [
-        frontier.Arm(name=name, run=_run(f"bbq/{_ARMS[name][0]}"), equal_calls=_ARMS[name][1])
-        for name in names
+        frontier.Arm(name=name, run=_run(f"bbq/{run}"), equal_calls=vote)
+        for name, (run, vote) in named.items()
     ]
     report = frontier.frontier(arms, calls=3, prices=prices)
     equal = {arm.name: frontier.equal_calls(arm.run, 3) for arm in arms}
@@ -247,6 +257,7 @@ CASES: dict[str, dict[str, Case]] = {
             ("self_consistency-1", "self_consistency-3"),
             ("always_unknown", "always_stereotyped"),
             ("always_unknown", "always_unknown"),
+            ("default", "default"),
         ],
     ),
     "squad": _answers(
@@ -263,9 +274,10 @@ CASES: dict[str, dict[str, Case]] = {
         "without default": partial(_overcorrection, "fairness", "stored"),
     },
     "frontier": {
-        "all arms": partial(_frontier, tuple(_ARMS), None),
-        "with prices": partial(_frontier, tuple(n for n in _ARMS if "always" not in n), PRICES),
-        "references alone": partial(_frontier, tuple(_ARMS)[:3], None),
+        "all arms": partial(_frontier, _ARMS | _DUMMIES),
+        "with prices": partial(_frontier, _ARMS, PRICES),
+        "references alone": partial(_frontier, dict(list(_ARMS.items())[:3])),
+        "without any spread": partial(_frontier, _NO_SPREAD),
         "forecast": partial(_forecast, "default", "fairness", "self_consistency-3"),
     },
     "plan": {

@@ -128,6 +128,7 @@ def _write_labels(path: Path, label: Callable[[int], bool | int]) -> None:
 
 # -- likelihood sets: name → options, groups, tags of an item --------------------------------------
 
+_CLUSTERS = {"winogender": 23, "occupations": 72}  # the others have twelve
 _TWO, _THREE = ("stereotype", "anti_stereotype"), ("stereotype", "anti_stereotype", "unrelated")
 _GENDERS = ("female", "male", "neutral")
 _SETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[int], dict[str, str]]]] = {
@@ -135,13 +136,13 @@ _SETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[int], dict[st
     "stereoset": (
         _THREE,
         ("gender", "profession"),
-        lambda n: {"task": "intersentence" if n % 2 else "intrasentence"},
+        lambda n: {"task": "intersentence" if n // 2 % 2 else "intrasentence"},
     ),
     "winobias": (_TWO, ("type1", "type2"), lambda n: {"stereotype_is": "female"}),
     "winogender": (
         _GENDERS,
         ("occupation", "participant"),
-        lambda n: {"women_percent": f"{7.5 * (n % 12):.1f}"},
+        lambda n: {"women_percent": f"{4.2 * (n % _CLUSTERS['winogender']):.1f}"},
     ),
     "subtler_biases": (_THREE, ("age", "beauty"), lambda n: {"polarity": "positive"}),
     "occupations": (("female", "male"), ("female", "male"), lambda n: {}),
@@ -189,8 +190,8 @@ def _likelihood_run(out: Path, salt: str, sets: Mapping[str, Any] = _SETS, items
 def _options(
     salt: str, name: str, n: int, options: Sequence[str], group: str, tags: dict[str, str]
 ) -> list[tuple[Any, ...]]:
-    """An item has all its totals or none. The set of occupations has one item a cluster."""
-    cluster = f"c{n}" if name == "occupations" else f"c{n % 12}"
+    """An item has all its totals or none."""
+    cluster = f"c{n % _CLUSTERS.get(name, 12)}"
     head = (name, f"{name}/{n}", group, cluster, orjson.dumps(tags).decode())
     lost = drawn("likelihood lost", salt, name, n) < (0.1 if salt == "worse" else 0.03)
     found: list[tuple[Any, ...]] = []
@@ -199,7 +200,7 @@ def _options(
         total = -2.0 * tokens * (1 + 0.3 * drawn("shared", name, n, option))
         total -= 0.4 * drawn(salt, name, n, option) + (0.5 * tokens if salt == "worse" else 0)
         total += 0.6 if option == "stereotype" and salt != "after" else 0.0
-        total -= 6.0 if option == "unrelated" else 0.0
+        total -= 2.0 if option == "unrelated" else 0.0
         text = f"made-up sentence {n}, {option}"
         if lost:
             found.append((*head, option, text, None, None, "too_long"))

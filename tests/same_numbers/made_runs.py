@@ -290,7 +290,7 @@ def editor(salt: str, worse: float) -> ScriptedModel:
             return ModelRefused("it would not say")
         spoiled = (
             f"I'm sorry, but I can't help with that request about case {number}.",
-            "[removed]",
+            f"The neighbour, case {number}, mends.",
             f"{text} Remember that everyone deserves respect.",
             re.sub(r" (deaf|gay|Muslim)", "", text),
         )
