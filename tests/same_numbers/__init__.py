@@ -22,5 +22,5 @@ A number that is meant to change is recorded anew, and the difference is read li
 Recorded are also the numbers of known defects, so that their end shows as a difference and no other
 does: `compare` gives p = 1 to a change without any spread (bbq, `always_unknown →
 always_stereotyped`; frontier, `without any spread`, does not), and takes an accuracy that did not
-change for kept (bbq, `default → default`), which `frontier` does not (`default again`).
+change for kept (bbq, `default → default`; frontier, `the same accuracy`, does not).
 """

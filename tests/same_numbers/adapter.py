@@ -137,13 +137,18 @@ _ARMS: Arms = {
 _DUMMIES: Arms = {
     "always_unknown": ("always_unknown", "self_consistency:calls=1"),
     "always_stereotyped": ("always_stereotyped", "self_consistency:calls=1"),
-    "default again": ("default", "self_consistency:calls=1"),
 }
 _NO_SPREAD: Arms = {
     "default": ("always_unknown", None),
     "fairness": ("always_unknown", None),
     "self_consistency": ("self_consistency-1", None),
     "always_stereotyped": ("always_stereotyped", "self_consistency"),
+}
+_SAME_ACCURACY: Arms = {
+    "default": ("self_debias_reprompting", None),
+    "fairness": ("default", None),
+    "self_consistency": ("self_consistency-1", None),
+    "default again": ("self_debias_reprompting", "self_consistency"),
 }
 
 
@@ -278,6 +283,7 @@ CASES: dict[str, dict[str, Case]] = {
         "with prices": partial(_frontier, _ARMS, PRICES),
         "references alone": partial(_frontier, dict(list(_ARMS.items())[:3])),
         "without any spread": partial(_frontier, _NO_SPREAD),
+        "the same accuracy": partial(_frontier, _SAME_ACCURACY),
         "forecast": partial(_forecast, "default", "fairness", "self_consistency-3"),
     },
     "plan": {
