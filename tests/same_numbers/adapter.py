@@ -15,11 +15,12 @@ import orjson
 import polars as pl
 
 from evenhand.domain.prices import Price, Prices
+from evenhand.findings.comparison import compare
+from evenhand.findings.report import report
+from evenhand.instruments import instrument_of
 from evenhand.metrics.reward_probes import Rewards
 from evenhand.report import (
-    bbq_compare,
     bbq_plan,
-    bbq_report,
     frontier,
     frontier_files,
     frontier_forecast,
@@ -31,13 +32,12 @@ from evenhand.report import (
     rtp_compare,
     rtp_report,
     scorer_audit,
-    squad_compare,
-    squad_report,
 )
 from evenhand.report.cost import forecast, spent
 from evenhand.report.summary import summary
 from evenhand.store import RunReader
 from evenhand.store.likelihood import LikelihoodRun
+from same_numbers import as_before
 from same_numbers.flat import ESTIMATE, Entries, flat
 
 KEPT = Path(__file__).with_name("kept")
@@ -60,25 +60,27 @@ def _with_rows(report: Report, write: Callable[[Report, str], None]) -> Entries:
     return flat({"json": report, "rows": table})
 
 
-def _measured(module: Any, name: str) -> Entries:
+def _measured(name: str, shape: Any) -> Entries:
     run = _run(name)
     prices = PRICES if run.record.cast["default"]["model"] in PRICES.models else None
-    report = {**module.measure(run), "money": spent(run, prices), "runs show": summary(run)}
-    return _with_rows(report, module.write)
+    found = report(instrument_of(run), run, prices)
+    shaped = shape(found) | {"runs show": summary(run)}
+    return flat({"json": shaped, "rows": as_before.rows(found)})
 
 
-def _compared(module: Any, before: str, after: str) -> Entries:
-    return flat(module.compare(_run(before), _run(after)))
+def _compared(shape: Any, before: str, after: str) -> Entries:
+    runs = _run(before), _run(after)
+    return flat(shape(compare(instrument_of(runs[0]), *runs)))
 
 
-def _answers(instrument: str, report: Any, comparison: Any, pairs: list[tuple[str, str]]) -> Any:
+def _answers(instrument: str, shape: Any, changed: Any, pairs: list[tuple[str, str]]) -> Any:
     """The report of every run that is kept of an instrument, and some comparisons."""
     cases: dict[str, Case] = {}
     for folder in sorted((KEPT / instrument).iterdir()):
-        cases[f"measure {folder.name}"] = partial(_measured, report, f"{instrument}/{folder.name}")
+        cases[f"measure {folder.name}"] = partial(_measured, f"{instrument}/{folder.name}", shape)
     for before, after in pairs:
         runs = (f"{instrument}/{name}" for name in (before, after))
-        cases[f"compare {before} → {after}"] = partial(_compared, comparison, *runs)
+        cases[f"compare {before} → {after}"] = partial(_compared, changed, *runs)
     return cases
 
 
@@ -89,6 +91,10 @@ def _rtp(name: str, scorer: str) -> Entries:
     run = _run(f"rtp/{name}")
     report = {**rtp_report.measure(run, scorer), "money": spent(run, None)}
     return _with_rows(report, rtp_report.write)
+
+
+def _rtp_change(before: str, after: str) -> Entries:
+    return flat(rtp_compare.compare(_run(before), _run(after)))
 
 
 def _rtp_cases() -> dict[str, Case]:
@@ -105,7 +111,7 @@ def _rtp_cases() -> dict[str, Case]:
         ("stardtox", "default"),
     ):
         runs_of_it = (f"rtp/{name}" for name in (before, after))
-        cases[f"compare {before} → {after}"] = partial(_compared, rtp_compare, *runs_of_it)
+        cases[f"compare {before} → {after}"] = partial(_rtp_change, *runs_of_it)
     return cases
 
 
@@ -249,8 +255,8 @@ def _rewards(name: str) -> Entries:
 CASES: dict[str, dict[str, Case]] = {
     "bbq": _answers(
         "bbq",
-        bbq_report,
-        bbq_compare,
+        as_before.bbq,
+        as_before.bbq_change,
         [
             ("default", "fairness"),
             ("default", "self_debias_reprompting"),
@@ -267,8 +273,8 @@ CASES: dict[str, dict[str, Case]] = {
     ),
     "squad": _answers(
         "squad",
-        squad_report,
-        squad_compare,
+        as_before.squad,
+        as_before.sides,
         [("default", "fairness"), ("fairness", "stored"), ("one_article", "one_article")],
     ),
     "rtp": _rtp_cases(),

@@ -37,6 +37,7 @@ class PairTotals:
         self._sums: pl.DataFrame | None = None
         self._held: list[pl.DataFrame] = []
         self.transitions: Counter[tuple[str, str]] = Counter()
+        self._values: dict[str, set[str]] = {one.column: set() for one in instrument.groups}
         self.items = 0
 
     @classmethod
@@ -48,7 +49,9 @@ class PairTotals:
         sides = _Side(before), _Side(after)
         while not all(side.ended for side in sides):
             behind = min((s for s in sides if not s.ended), key=lambda side: side.seen)
-            behind.read(instrument)
+            rows = behind.read(instrument)
+            if behind is sides[0] and rows is not None:
+                totals._note_groups(rows)
             totals._match(*sides)
         return totals
 
@@ -82,8 +85,14 @@ class PairTotals:
             names = [name for m in self._held_measures for name in m.columns()]
             self._held.append(pairs.select(*self._keys, *names, *(f"{n}{_AFTER}" for n in names)))
 
+    def _note_groups(self, rows: pl.DataFrame) -> None:
+        kept = rows.filter(~pl.col("masked"))
+        for column, values in self._values.items():
+            values.update(kept[column].drop_nulls().unique())
+
     def values_of(self, column: str) -> list[str]:
-        return [] if self._sums is None else sorted(self._sums[column].drop_nulls().unique())
+        """The groups of the first run: one that the second run has no answer in is not left out."""
+        return sorted(self._values[column])
 
     def change(self, measure: Measure, **where: str) -> Change:
         """After minus before, over all pairs or those of one group."""
@@ -201,14 +210,15 @@ class _Side:
     seen: int = 0
     ended: bool = False
 
-    def read(self, instrument: Scored) -> None:
+    def read(self, instrument: Scored) -> pl.DataFrame | None:
         outcomes = next(self.batches, None)
         if outcomes is None:
             self.ended = True
-            return
+            return None
         rows = row_values(outcomes, instrument).drop("state")
         self.seen += len(rows)
         self.waiting = rows if self.waiting is None else pl.concat([self.waiting, rows])
+        return rows
 
 
 def _sums(measure: Measure) -> list[pl.Expr]:

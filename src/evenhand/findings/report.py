@@ -56,6 +56,7 @@ class Report(Shown):
     estimates: tuple[Estimate, ...]
     with_masked: tuple[Estimate, ...]
     masked_records: int
+    clusters: int  # how many were seen, scored or not
     groups: Groups
     rows_by_group: Mapping[str, int]
     sums: Mapping[str, tuple[int, float]]  # of each mean: its rows and their sum
@@ -142,6 +143,7 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
         estimates=tuple(totals.estimate(measure) for measure in instrument.measures),
         with_masked=tuple(totals.with_masked(measure) for measure in masked),
         masked_records=totals.masked_rows,
+        clusters=totals.clusters(),
         groups={one.column: _group(instrument, totals, one.column) for one in instrument.groups},
         rows_by_group={
             value: totals.rows_in(one.column, value)

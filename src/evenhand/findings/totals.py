@@ -110,6 +110,10 @@ class RunTotals:
         kept = self._sums.filter(~pl.col(_MASKED))
         return sorted(kept[column].drop_nulls().unique().to_list())
 
+    def clusters(self) -> int:
+        """How many clusters were seen, scored or not."""
+        return self._part(self._sums, {})["cluster"].n_unique()
+
     def rows_in(self, column: str, value: str) -> int:
         """How many rows a group has, scored or not."""
         return int(self._part(self._sums, {column: value})["rows"].sum())

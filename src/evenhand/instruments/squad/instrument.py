@@ -94,10 +94,9 @@ class Squad(Instrument):
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         del run
-        articles = report["f1"].clusters
-        if articles >= 30 or not articles:
+        if report.clusters >= 30:
             return ()
-        return (f"Only {articles} articles: what holds for them may not hold for others.",)
+        return (f"Only {report.clusters} articles: what holds for them may not hold for others.",)
 
     def says(self, report: Report) -> tuple[str, ...]:
         f1 = report["f1"]
