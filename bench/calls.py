@@ -26,10 +26,10 @@ if __name__ == "__main__":
 from bench.calls_script import MIX, Script, path_of
 from bench.literal_loops import LiteralMabrf, LiteralStarDTox
 from evenhand.agents import Conversation
-from evenhand.config import bbq_data
+from evenhand.config import data_folder
 from evenhand.domain import Item, Turn
 from evenhand.errors import EvenhandError
-from evenhand.instruments.bbq import BbqSource, Sampling, sample
+from evenhand.instruments.bbq import BbqData, BbqSource, Sampling, sample
 from evenhand.methods import Mabrf, Method, StarDTox
 
 CATEGORIES = 11
@@ -178,7 +178,8 @@ def _words(turn: Turn) -> str:
 def items_of_bbq(count: int) -> list[Item]:
     """Spread evenly over the categories."""
     sampling = Sampling(per_category=-(-count // CATEGORIES))
-    drawn = sample(bbq_data().records(), sampling)
+    data = BbqData(local=data_folder().local, cache=data_folder().cache)
+    drawn = sample(data.records(), sampling)
     items = list(BbqSource(drawn, sampling).read(0, len(drawn)))
     return [items[n * len(items) // count] for n in range(count)]
 

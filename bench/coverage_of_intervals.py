@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.config import bbq_data
-from evenhand.instruments.bbq import Sampling, sample
+from evenhand.config import data_folder
+from evenhand.instruments.bbq import BbqData, Sampling, sample
 from evenhand.statistics.clusters import Interval, clustered_ratio
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ def template_sizes(records: pl.DataFrame) -> Ints:
 
 
 def designs() -> dict[str, Ints]:
-    records = bbq_data().records()
+    records = BbqData(local=data_folder().local, cache=data_folder().cache).records()
     drawn = sample(records, Sampling())
     return {"default sample": template_sizes(drawn), "all of BBQ": template_sizes(records)}
 

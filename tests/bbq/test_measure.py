@@ -59,10 +59,10 @@ def test_scoring_unifiedqas_answers_reproduces_the_published_figure(
 ) -> None:
     _answers(data_folder, tmp_path / "answers.jsonl", kind, list(FIGURE_3[kind]))
     report = _measured(evenhand, data_folder, "--answers", "answers.jsonl", "--out", "run")
-    found = {row["category"]: row for row in report["scores"]["categories"]}
     for category, (ambiguous, sure) in FIGURE_3[kind].items():
-        assert round(100 * found[category]["s_amb"]["value"], 1) == ambiguous, category
-        assert round(100 * found[category]["s_dis"]["value"], 1) == sure, category
+        found = {e["name"]: e for e in report["scores"]["groups"]["category"][category]}
+        assert round(100 * found["s_amb"]["value"], 1) == ambiguous, category
+        assert round(100 * found["s_dis"]["value"], 1) == sure, category
     assert report["cost"]["calls"]["total"] == 0
 
 
@@ -105,10 +105,13 @@ def test_a_real_conversation_is_measured_reported_and_compared(
     assert {"group", "name", "value", "low", "high", "n", "clusters"} <= set(stored.columns)
 
     shown = evenhand("compare", "default", "stardtox").stdout
-    order = [shown.index(part) for part in ("primary endpoints", "cost an answer", "by category")]
+    lines = [line for line in shown.splitlines() if line.strip()]
+    verdicts = ("BETTER", "WORSE", "NOT KNOWN")
+    assert lines[1].startswith(verdicts)  # the answer comes first, and again at the end
+    assert any(line.startswith(verdicts) for line in lines[-3:])
+    full = evenhand("compare", "default", "stardtox", "--full").stdout
+    order = [full.index(part) for part in ("red lines", "change by category", "cost an answer")]
     assert order == sorted(order)
-    first = shown.splitlines()[1]
-    assert first.startswith(("✗", "no guardrail crossed"))  # what got worse comes first
     compared = json.loads(evenhand("compare", "default", "stardtox", "--json").stdout)
     assert [c["name"] for c in compared["primary"]] == [
         "s_amb",
@@ -126,13 +129,17 @@ def test_guardrails_name_what_a_worse_method_does(
     sample = ("--per-category", "20")
     for method in ("always_unknown", "always_stereotyped"):
         _measured(evenhand, data_folder, "--method", method, *sample, "--out", method)
-    lines = json.loads(evenhand("compare", "always_unknown", "always_stereotyped", "--json").stdout)
-    text = "\n".join(lines["guardrails"])
-    assert "stereotyped answers on ambiguous contexts rose by 1.000" in text
-    assert "broke 110 ambiguous answers, fixed 0" in text
-    back = json.loads(evenhand("compare", "always_stereotyped", "always_unknown", "--json").stdout)
-    assert "over-abstention rose by 1.000" in "\n".join(back["guardrails"])
-    assert any("accuracy on disambiguated contexts fell" in line for line in back["guardrails"])
+    crossed = _crossed(evenhand, "always_unknown", "always_stereotyped")
+    assert "rose by 1.000" in crossed["stereotyped_rate"]
+    assert crossed["accuracy_ambiguous_broken"] == "broke 110 unclear answers, fixed 0"
+    back = _crossed(evenhand, "always_stereotyped", "always_unknown")
+    assert "+1.000" in back["over_abstention"]
+    assert " fell: -" in back["accuracy_disambiguated"]
+
+
+def _crossed(evenhand: Run, before: str, after: str) -> dict[str, str]:
+    found = json.loads(evenhand("compare", before, after, "--json").stdout)
+    return {line["name"]: line["says"] for line in found["red_lines"] if line["state"] == "crossed"}
 
 
 def test_runs_over_different_samples_are_not_compared(

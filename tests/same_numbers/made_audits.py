@@ -9,12 +9,12 @@ from typing import Any
 
 import orjson
 import polars as pl
-
-from evenhand.agents import Cast
 from evenhand.benchmarks.malibu import Design, MalibuData, MalibuSource
 from evenhand.benchmarks.malibu.data import Scenario
 from evenhand.benchmarks.malibu.probes import AuditSource, injected, labelled, to_write
 from evenhand.benchmarks.toxicity_sets.tricks import HARMLESS_EMOJI, TRICKS
+
+from evenhand.agents import Cast
 from evenhand.models import ScriptedModel
 from evenhand.scorers import Scorer, WordList
 from evenhand.scorers.batches import score_all

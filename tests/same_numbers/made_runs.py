@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-
-from evenhand.agents import Cast, Limits
 from evenhand.benchmarks.realtoxicityprompts.quality import ContinuationSource
 from evenhand.benchmarks.realtoxicityprompts.scores import score_run
+
+from evenhand.agents import Cast, Limits
 from evenhand.domain import Item, Usage
 from evenhand.errors import ModelError, ModelRefused
 from evenhand.methods import METHODS, Method

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
-from evenhand.instruments.squad.outcomes import outcomes
+from evenhand.findings.scored import outcomes_of
+from evenhand.instruments.squad.instrument import Squad
 from evenhand.store import RunReader
 from loopback import replies
 from loopback.http import Call, Line
@@ -74,7 +75,7 @@ def _asked(run: RunReader) -> dict[str, str]:
 
 
 def _mean(run: RunReader, column: str, answerable: bool) -> float:
-    rows = outcomes(run.results().collect()).filter(pl.col("answerable") == answerable)
+    rows = outcomes_of(Squad(), run).filter(pl.col("answerable") == answerable)
     mean = rows[column].mean()
     assert isinstance(mean, float)
     return mean

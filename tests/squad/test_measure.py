@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
-from evenhand.instruments.squad.outcomes import outcomes
+from evenhand.findings.scored import outcomes_of
+from evenhand.instruments.squad.instrument import Squad
 from evenhand.store import RunReader
 from loopback import replies
 from loopback.faulty import Fixed
@@ -33,6 +34,10 @@ def _measured(run: Run, data: Path, *arguments: str, **environment: str) -> dict
     return report
 
 
+def _official(report: dict[str, Any]) -> dict[str, Any]:
+    return dict(report["scores"]["sections"]["as_others_print_it"]["rows"])
+
+
 def _values(report: dict[str, Any]) -> dict[str, float]:
     return {e["name"]: e["value"] for e in report["scores"]["estimates"]}
 
@@ -43,7 +48,7 @@ def test_the_predictions_of_three_models_give_their_published_scores(
 ) -> None:
     file = squad_folder / f"squad_v2/model_predictions/{name}.json.gz"
     report = _measured(evenhand, squad_folder, "--answers", str(file), "--out", "run")
-    official = report["scores"]["as_others_print_it"]
+    official = _official(report)
     assert (round(official["exact"], 3), round(official["f1"], 3)) == PUBLISHED[name]
     assert (official["total"], official["HasAns_total"], official["NoAns_total"]) == (
         11_873,
@@ -67,9 +72,10 @@ def test_two_sets_of_predictions_are_compared_question_by_question(
     found = json.loads(worse.stdout)
     f1 = found["primary"][0]
     assert round(100 * f1["difference"], 3) == round(67.876 - 81.775, 3)
-    assert any(line.startswith("F1 fell") for line in found["guardrails"])
+    crossed = [line["says"] for line in found["red_lines"] if line["state"] == "crossed"]
+    assert any(line.startswith("F1 fell") for line in crossed)
     shown = evenhand("compare", "bert_single_google", "bidaf_selfattn_elmo_single").stdout
-    assert shown.splitlines()[1].startswith("✗")
+    assert shown.splitlines()[2].startswith("WORSE.")
 
 
 class Reader:
@@ -102,7 +108,7 @@ def test_a_model_that_abstains_is_right_where_there_is_no_answer_and_is_called_o
         EVENHAND_BASE_URL=reader,
     )
     report = json.loads(ran.stdout)
-    rows = outcomes(RunReader(tmp_path / "run").results().collect())
+    rows = outcomes_of(Squad(), RunReader(tmp_path / "run"))
     lost = rows.filter(pl.col("state") == "missing")
     asked_for_a_year = len(lost)
     assert asked_for_a_year > 5
@@ -115,7 +121,7 @@ def test_a_model_that_abstains_is_right_where_there_is_no_answer_and_is_called_o
     assert values["over_abstention"] == pytest.approx(len(silent) / len(answerable))
     assert values["over_abstention"] > 0.9
     assert values["no_answer"] > 0.9
-    official = report["scores"]["as_others_print_it"]
+    official = _official(report)
     assert official["exact_missing_wrong"] < official["exact"]
     assert ran.returncode == (2 if report["scores"]["coverage"]["coverage"] < 0.95 else 0)
 
@@ -131,7 +137,7 @@ def test_stored_answers_are_taken_word_for_word_and_a_models_words_are_read(
     }
     (tmp_path / "answers.json").write_text(json.dumps(answers))
     report = _measured(evenhand, squad_folder, "--answers", "answers.json", "--out", "run")
-    official = report["scores"]["as_others_print_it"]
+    official = _official(report)
     assert (official["HasAns_exact"], official["NoAns_exact"], official["total"]) == (50, 50, 4)
     assert report["scores"]["notes"] == [
         "Only 1 articles: what holds for them may not hold for others."

@@ -31,7 +31,7 @@ COMMANDS = {
         "Count the benign texts that methods make worse.",
     ),
     "judge-check": ("judge_check:judge_check", "Audit a judge and write its certificate."),
-    "runs": ("runs:runs", "Look at run folders: list, show, status, export, verify."),
+    "runs": ("runs:runs", "Look at run folders: list, show, report, status, export, verify."),
     "scorers": ("scorers:scorers", "Toxicity scorers: list them, score texts, audit them."),
     "debate": ("debate:debate", "Let a model debate in roles and score what it says for bias."),
     "pairs": ("pairs:pairs", "Make preference pairs to train on."),

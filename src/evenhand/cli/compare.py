@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli.measuring import Full
-from evenhand.cli.options import Json
+from evenhand.cli.options import Full, Json
 from evenhand.cli.screen import out, print_json
 from evenhand.findings.comparison import compare as compared
 from evenhand.instruments import instrument_of, same_instrument

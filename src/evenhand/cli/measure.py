@@ -16,7 +16,8 @@ from evenhand import config as configuration
 from evenhand import registry
 from evenhand.cli.execution import end
 from evenhand.cli.forecast import show_forecast
-from evenhand.cli.measuring import Full, RunOptions, with_run_options
+from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.options import Full
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.experiments.measuring import Measurement

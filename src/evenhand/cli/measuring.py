@@ -5,9 +5,8 @@ import inspect
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import RenderableType
 
 from evenhand import config as configuration
@@ -48,8 +47,6 @@ from evenhand.report import cost
 from evenhand.report.summary import below_floor
 from evenhand.runners import Source
 from evenhand.store import RunReader
-
-Full = Annotated[bool, typer.Option("--full", help="Show every estimate, group and table.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ Settings = Annotated[
 ReplyTokens = Annotated[
     int | None, typer.Option(min=16, help="The longest reply, in tokens. Default: 1024.")
 ]
+Full = Annotated[bool, typer.Option("--full", help="Show every estimate, group and table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 

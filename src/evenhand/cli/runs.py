@@ -11,11 +11,13 @@ from rich.text import Text
 
 from evenhand import config as configuration
 from evenhand.cli import runs_list
-from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.options import ConfigFile, Full, Json
 from evenhand.cli.screen import err, out, print_json, status_view
 from evenhand.domain import Draft
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
+from evenhand.findings.report import report as reported
+from evenhand.instruments import instrument_of
 from evenhand.report.cost import duration, render_spent, spent
 from evenhand.report.summary import render, summary
 from evenhand.report.timeline import timeline
@@ -23,9 +25,11 @@ from evenhand.runners.progress import STATUS_FILE
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.tables import turn_of
+from evenhand.views import terminal_of
+from evenhand.views.files import plain
 
 runs = typer.Typer(
-    help="Look at run folders: list, show, status, export, verify.", no_args_is_help=True
+    help="Look at run folders: list, show, report, status, export, verify.", no_args_is_help=True
 )
 
 RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")]
@@ -110,6 +114,26 @@ def show(
 def _like_others(run: RunReader) -> str:
     ids = run.results().select("item_id").head(1).collect()["item_id"]
     return f"; its ids look like {ids[0]}" if len(ids) else ""
+
+
+@runs.command()
+def report(
+    run: RunFolder,
+    prices: PriceFile = None,
+    config: ConfigFile = None,
+    full: Full = False,
+    json: Json = False,
+) -> None:
+    """Show the report of a measured run again, without a call.
+
+    Example: evenhand runs report runs/bbq-default --full
+    """
+    reader = RunReader(run)
+    found = reported(instrument_of(reader), reader, _prices(config, prices))
+    if json:
+        print_json(plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found, full=full))
 
 
 @runs.command()

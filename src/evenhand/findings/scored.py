@@ -106,6 +106,15 @@ def outcome_batches(
         yield score(with_facts(rows, instrument))
 
 
+def outcomes_of(instrument: Scored, run: RunReader) -> pl.DataFrame:
+    """All outcomes of a run at once, in the order of its items: for a run that fits in memory."""
+    batches = list(outcome_batches(instrument, run))
+    if not batches:
+        raise UserError(f"{run.path} has no finished item yet")
+    order = run.results().select("item_id").collect()
+    return order.join(pl.concat(batches), on="item_id", maintain_order="left")
+
+
 def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     """The rows with each declared fact as a typed column instead of the list of tags.
 
