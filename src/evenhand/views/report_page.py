@@ -116,11 +116,11 @@ def _groups(report: Report, column: str, full: bool) -> list[Block]:
     main = main_measure(report)
     values = report.groups[column]
     if full or main is None:
-        return [_wide_groups(report, column)]
+        return _every_measure(report, column)
     found = [(value, one) for value, estimates in values.items()
              for one in estimates if one.name == main.name]  # fmt: skip
     if not found:
-        return [_wide_groups(report, column)]
+        return _every_measure(report, column)
     ordered = sorted(found, key=lambda pair: (pair[1].p_holm or 1.0, -abs(pair[1].value or 0.0)))
     shown, left = ordered[:_SHORT_GROUPS], len(ordered) - _SHORT_GROUPS
     rows, tones = [], []
@@ -151,17 +151,22 @@ def _over(report: Report, column: str, main: Measure) -> str:
     return f"✗ shown after Holm over all {len(estimates)} ({shown} of them), ? not shown"
 
 
-def _wide_groups(report: Report, column: str) -> Grid:
+def _every_measure(report: Report, column: str) -> list[Block]:
+    """One table a measure, so that names and intervals fit on a narrow screen."""
     values = report.groups[column]
-    names = [one.name for one in next(iter(values.values()), ())]
-    rows = []
-    for value, estimates in values.items():
-        cells = []
-        for one in estimates:
-            measure = report.instrument.measure(one.name)
-            cells.append(f"{numbers.value(one.value, measure)} ({numbers.interval(one, measure)})")
-        rows.append((value, f"{report.rows_by_group.get(value, 0):,}", *cells))
-    return Grid((column, "n", *names), tuple(rows))
+    blocks: list[Block] = []
+    for place, one in enumerate(next(iter(values.values()), ())):
+        measure = report.instrument.measure(one.name)
+        rows = []
+        for value, estimates in values.items():
+            found = estimates[place]
+            p = (numbers.p_value(found.p_holm),) if measure.null is not None else ()
+            number, ends = numbers.value(found.value, measure), numbers.interval(found, measure)
+            rows.append((value.replace("_", " "), number, ends, f"{found.n:,}", *p))
+        p_column = ("p after Holm",) if measure.null is not None else ()
+        columns = (column, "score", "95 %", "n", *p_column)
+        blocks += [*([GAP] if blocks else []), Grid(columns, tuple(rows), title=measure.label)]
+    return blocks
 
 
 def _cost(report: Report) -> str:
