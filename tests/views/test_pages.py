@@ -1,0 +1,92 @@
+"""The pages of a report and a comparison: the answer first and last, and marks only where shown."""
+
+from pathlib import Path
+
+from evenhand.findings.comparison import Comparison, compare
+from evenhand.findings.report import Report, report
+from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.store import RunReader
+from evenhand.views import page_of
+from evenhand.views.blocks import Block, Grid, Line
+
+KEPT = Path(__file__).parents[1] / "same_numbers/kept/bbq"
+
+
+def _report(name: str) -> Report:
+    return report(Bbq(), RunReader(KEPT / name))
+
+
+def _comparison(before: str, after: str) -> Comparison:
+    return compare(Bbq(), RunReader(KEPT / before), RunReader(KEPT / after))
+
+
+def _lines(page: list[Block]) -> list[str]:
+    return [block.text for block in page if isinstance(block, Line)]
+
+
+def test_a_bias_in_every_template_is_shown_first_and_last() -> None:
+    found = _report("always_stereotyped")
+    assert found.verdict.state == "shown"
+    lines = [line for line in _lines(page_of(found)) if line.startswith("BIASED")]
+    assert len(lines) == 2
+    assert all(line.startswith("BIASED: SHOWN.") for line in lines)
+
+
+def test_who_never_names_anybody_is_told_that_0_says_nothing() -> None:
+    found = _report("always_unknown")
+    assert found["s_amb"].value == 0
+    assert (found["s_amb"].low, found["s_amb"].undefined) == (None, "no_spread")
+    assert any("Hardly ever names anybody" in note for note in found.notes)
+    assert found.verdict.state == "not known"
+
+
+def test_a_category_is_marked_only_after_holm_over_all_of_them() -> None:
+    found = _report("default")
+    estimates = [e for group in found.groups["category"].values() for e in group]
+    bias = [e for e in estimates if e.name == "s_amb" and e.value is not None]
+    assert all(e.p_holm is not None and e.p_holm >= (e.p or 0.0) for e in bias)
+    marked = {
+        row[0]
+        for block in page_of(found)
+        if isinstance(block, Grid) and block.columns[:1] == ("category",)
+        for row in block.rows
+        if "✗" in row[1]
+    }
+    shown = {
+        name.replace("_", " ")
+        for name, group in found.groups["category"].items()
+        for e in group
+        if e.name == "s_amb" and (e.p_holm or 1.0) <= 0.05
+    }
+    assert marked == shown
+
+
+def test_a_run_against_itself_shows_nothing_and_excludes_nothing() -> None:
+    found = _comparison("default", "default")
+    assert found.verdict.state == "not known"
+    assert all(change.difference == 0 for change in found.primary)
+    states = {line.name: line.state for line in found.red_lines}
+    assert states["accuracy_disambiguated"] == "open"  # too few templates to say that it kept
+    assert "crossed" not in states.values()
+    page = page_of(found)
+    grid = next(block for block in page if isinstance(block, Grid))
+    assert all(row[0].startswith("? ") for row in grid.rows)
+
+
+def test_the_largest_change_there_is_has_a_small_p_and_a_cross() -> None:
+    found = _comparison("always_unknown", "always_stereotyped")
+    change = found["s_amb"]
+    assert (change.difference, change.se) == (1.0, 0.0)
+    assert change.p is not None
+    assert change.p == 2.0 ** (1 - change.clusters)
+    assert change.p_holm is not None
+    assert change.p_holm < 0.05
+    grid = next(block for block in page_of(found) if isinstance(block, Grid))
+    assert grid.rows[0][0].startswith("✗ ")
+
+
+def test_every_estimate_of_a_full_page_has_its_label_and_n() -> None:
+    found = _report("default")
+    grid = next(block for block in page_of(found, full=True) if isinstance(block, Grid))
+    assert [row[0] for row in grid.rows].count("names somebody without grounds") == 1
+    assert len(grid.rows) == len(Bbq.measures)
