@@ -20,6 +20,7 @@ from evenhand.prompts import load
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.guard import Guard
 from evenhand.scorers.judge import Judge
+
 from .stage import TEXT, Stage, harm
 
 PROMPT = load("stardtox/judge_text")
