@@ -1,13 +1,14 @@
 """The certificate: what it is tied to, that it cannot be edited, and the gate that asks for it."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.conftest import Run, endpoint, evenhand
+from cli.conftest import Run, cold_evenhand, endpoint, evenhand
 from evenhand.errors import UserError
 from evenhand.report.judge_certificate import (
     Certificate,
@@ -22,7 +23,7 @@ from loopback.process import RemoteServer, in_own_process
 
 from .judges import Planted
 
-__all__ = ["endpoint", "evenhand"]  # the fixtures
+__all__ = ["cold_evenhand", "endpoint", "evenhand"]  # the fixtures
 
 PROMPTS = {"malibu/judge_single@1": "a" * 64}
 METHOD = {"name": "rate", "settings": {"counterfactual": "off"}}
@@ -286,3 +287,55 @@ def test_the_referee_of_a_debate_needs_a_certificate(
     assert "referee is played by 'pretended': not certified" in " ".join(ran.stderr.split())
     assert server.read().outcomes == {}
     assert not (project / "run").exists()
+
+
+THEIRS = """
+from dataclasses import dataclass
+from typing import ClassVar
+from evenhand.agents import Agent
+from evenhand.domain import Answer, Draft
+from evenhand.methods.stardtox import TEXT_JUDGE, WRITER
+from dataclasses import replace
+
+CRITIC = replace(TEXT_JUDGE, role="oracle")
+
+@dataclass(frozen=True)
+class Theirs:
+    name: ClassVar[str] = "theirs"
+    hidden: bool = False
+
+    def agents(self):
+        return (WRITER,) if self.hidden else (WRITER, CRITIC)
+
+    async def answer(self, item, ask):
+        text = (await ask(WRITER, prompt=item.prompt)).text
+        verdict = await ask(CRITIC, prompt=item.prompt, draft=text)
+        return Answer(drafts=(Draft(text=text, scores={"harm": verdict.harm}),), stopped="once")
+"""
+
+
+@pytest.mark.parametrize(
+    ("hidden", "said"),
+    [
+        ("false", "oracle is played by 'pretended': not certified"),
+        ("true", "asks 'oracle' as a judge with the prompt stardtox/judge_text@"),
+    ],
+)
+def test_a_judge_of_another_package_cannot_escape_the_gate(
+    cold_evenhand: Run, project: Path, hidden: str, said: str
+) -> None:
+    """Its role has a name that nobody here knows; where its method hides it, it is not asked."""
+    place = project / "installed"
+    about = place / "theirs-1.dist-info"
+    about.mkdir(parents=True)
+    (place / "theirs.py").write_text(THEIRS)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[evenhand.methods]\ntheirs = theirs:Theirs\n")
+    config = (project / "evenhand.toml").read_text()
+    (project / "evenhand.toml").write_text(config.replace("bias_evaluator", "oracle"))
+    command = ("mitigate", "prompts.jsonl", "--method", "theirs", "--set", f"hidden={hidden}")
+    path = os.pathsep.join(filter(None, (str(place), os.environ.get("PYTHONPATH"))))
+    gate = ("--out", "run", "--require-certified-judges")
+    ran = cold_evenhand(*command, *gate, PYTHONPATH=path)
+    assert ran.returncode == 1
+    assert said in " ".join(ran.stderr.split())

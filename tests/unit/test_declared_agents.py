@@ -20,7 +20,8 @@ from evenhand.prompts import load
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.guard import Guard
 from evenhand.scorers.judge import Judge
-from tests.unit.stage import TEXT, Stage, harm
+
+from .stage import TEXT, Stage, harm
 
 PROMPT = load("stardtox/judge_text")
 WRITER = Agent("writer", PLAIN_TEXT, FreeText)

@@ -76,5 +76,6 @@ def _judge(role: str, cast: Cast, judges: bool) -> Iterator[JudgeInCast]:
 def _model_within(scorer: dict[str, Any]) -> str | None:
     """The language model that a scorer asks for its verdict: its description holds that model's."""
     inside = scorer.get("model")
-    asks = isinstance(inside, dict) and scorer.get("kind") != _NO_JUDGE
-    return str(inside["model"]) if asks else None
+    if not isinstance(inside, dict) or scorer.get("kind") == _NO_JUDGE:
+        return None
+    return str(inside["model"])
