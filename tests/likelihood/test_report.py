@@ -274,7 +274,7 @@ async def test_a_folder_of_another_plan_is_refused(tmp_path: Path) -> None:
     await run_likelihood(
         Planted(totals), [_set("crows_pairs", items)], str(tmp_path), progress=Progress()
     )
-    with pytest.raises(UserError, match="sets differ"):
+    with pytest.raises(UserError, match="made with sets crows_pairs items 4, "):
         await run_likelihood(
             Planted(totals), [_set("crows_pairs", items[:2])], str(tmp_path), progress=Progress()
         )
