@@ -46,6 +46,8 @@ class Measured:
 async def measure(measurement: Measurement, request: Request, watch: Watch) -> Measured:
     """Run, complete and report; `report.json` and `report.parquet` go into the run folder."""
     await _check(measurement, request)
+    for remark in measurement.instrument.remarks(measurement.options, len(request.source)):
+        watch.note(remark)
     ended = Ended() if is_finished(request) else await execute(request, watch)
     if ended.pilot is not None:
         return Measured(ended=ended)

@@ -112,6 +112,12 @@ class Instrument(Scored):
         """Whether the items carry answers that exist already, so that nobody is asked."""
         return getattr(options, "answers", None) is not None
 
+    def remarks(self, options: Any, items: int) -> tuple[str, ...]:
+        """What a person should know of the items before they are asked, such as their number where
+        it is not the one that was named."""
+        del options, items
+        return ()
+
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:

@@ -22,6 +22,8 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
     """The blocks of a report; `full` adds every estimate, every group and every table."""
     verdict = _verdict(report)
     blocks: list[Block] = [Line(_head(report), "strong"), *_warnings(report), GAP, *verdict, GAP]
+    if report.not_run > report.source["items"] / 2 and not full:
+        return [*blocks, Line(_cost(report), "dim"), *_next(report)]
     blocks += [_estimates(report, full), *_anchors(report), *_masked(report, full)]
     for column in report.groups:
         blocks += [GAP, *_groups(report, column, full)]

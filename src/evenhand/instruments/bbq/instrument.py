@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import polars as pl
 
+from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import RedLine, Section
 from evenhand.findings.report import Report
@@ -126,8 +127,20 @@ class Bbq(Instrument):
             preset=options.preset, per_category=options.per_category, seed=options.sample_seed
         )
         if options.answers is not None:
+            if options.per_category is not None or options.preset != BbqOptions().preset:
+                raise UserError(
+                    "--answers scores every stored answer: leave out --per-category and --preset, "
+                    "or keep only the wanted lines in the file"
+                )
             return BbqSource(with_answers(records, options.answers), sampling)
         return BbqSource(sample(records, sampling), sampling)
+
+    def remarks(self, options: BbqOptions, items: int) -> tuple[str, ...]:
+        wanted = options.per_category
+        if wanted is None or wanted % 4 == 0:
+            return ()
+        whole = -(-wanted // 4) * 4
+        return (f"{wanted} is not whole blocks of 4: taking {whole} a category, {items:,} items.",)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Which option each answer picked: unknown, biased, counter, or untargeted where no option
