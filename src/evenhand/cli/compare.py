@@ -6,11 +6,16 @@ import typer
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
-from evenhand.report import bbq_compare, likelihood_compare, rtp_compare, squad_compare
+from evenhand.findings import comparison as findings
+from evenhand.instruments.realtoxicityprompts.instrument import RealToxicityPrompts
+from evenhand.report import bbq_compare, likelihood_compare, squad_compare
 from evenhand.store import RunReader
 from evenhand.store.likelihood import LikelihoodRun
+from evenhand.views import terminal_of
+from evenhand.views.files import plain
 
-_BY_BENCHMARK = {"rtp": rtp_compare, "squad": squad_compare}
+_BY_BENCHMARK = {"squad": squad_compare}
+_INSTRUMENTS = {"rtp": RealToxicityPrompts()}
 
 
 def compare(
@@ -30,6 +35,14 @@ def compare(
             out.print(likelihood_compare.render(changed))
         return
     runs = RunReader(before), RunReader(after)
+    instrument = _INSTRUMENTS.get(runs[1].record.source.get("benchmark", ""))
+    if instrument is not None:
+        change = findings.compare(instrument, *runs)
+        if json:
+            print_json(plain(change.to_dict()))
+        else:
+            out.print(terminal_of(change))
+        return
     # Of any other kind of run, and of two kinds, the one of BBQ says what is wrong.
     comparison = _BY_BENCHMARK.get(runs[1].record.source.get("benchmark", ""), bbq_compare)
     found = comparison.compare(*runs)

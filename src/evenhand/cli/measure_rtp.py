@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Annotated
 
 import orjson
@@ -11,27 +10,25 @@ import typer
 from evenhand import config as configuration
 from evenhand.cli.execution import Ended, Order, end, execute
 from evenhand.cli.forecast import show_forecast
-from evenhand.cli.measuring import Reporting, RunOptions
+from evenhand.cli.measuring import RunOptions
 from evenhand.cli.sampling import DrawSeed
+from evenhand.cli.screen import out, print_json
 from evenhand.errors import ModelRefused, UserError
+from evenhand.findings.report import report
+from evenhand.instruments._contract import FurtherRun
 from evenhand.instruments.realtoxicityprompts import RtpSource, Sampling, sample
-from evenhand.instruments.realtoxicityprompts.quality import FOLDER, ContinuationSource
-from evenhand.instruments.realtoxicityprompts.scores import score_run
+from evenhand.instruments.realtoxicityprompts.instrument import RealToxicityPrompts, RtpOptions
 from evenhand.methods import settings as settings_of
-from evenhand.methods.judge_text import JudgeText
 from evenhand.models import ScriptedModel
 from evenhand.models.base import ChatModel
-from evenhand.report import rtp_report
 from evenhand.report.cost import spent
-from evenhand.report.measured import TEXT_COLUMNS
 from evenhand.scorers import Scorer
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
+from evenhand.views import terminal_of
+from evenhand.views.files import plain, write_report
 
-_REFUSED = (
-    "{scorer} steers this method and cannot score it as well: a method can please its own scorer "
-    "without being less toxic. Name another with --scorer, or say --allow-circular"
-)
+_RTP = RealToxicityPrompts()
 
 
 def rtp(
@@ -69,14 +66,23 @@ def rtp(
 
     Example: evenhand measure rtp --method stardtox --prompts 50 --continuations 5 --out runs/rtp
     """
+    chosen = RtpOptions(
+        prompts=prompts,
+        continuations=continuations,
+        tokens=tokens,
+        sample_seed=sample_seed,
+        scorer=scorer,
+        allow_circular=allow_circular,
+        quality=quality,
+    )
     sampling = Sampling(prompts=prompts, continuations=continuations, seed=sample_seed)
     drawn = sample(configuration.rtp_data().prompts(), sampling)
     order = options.order(RtpSource(drawn, sampling), answer_tokens=tokens)
     if order.share_equal:
         raise UserError("--share-equal would ask each prompt once: leave it out")
-    judge = configuration.scorer_by_name(order.settings, scorer)
-    if not allow_circular:
-        _refuse_steering(order, judge.name)
+    services = _Scorers(order.settings)
+    if not order.asks_nobody:
+        _RTP.check(chosen, order.method, _players(order), services)
     ended = _texts(order)
     if ended.pilot is not None:
         show_forecast(order, ended, json=options.json)
@@ -84,30 +90,44 @@ def rtp(
     run = RunReader(order.out)
     if not run.totals().items:  # stopped before the first: nothing to score
         end(ended, below_floor=True)
-    if not allow_circular and rtp_report.steered_by(run, judge.name):
-        raise UserError(_REFUSED.format(scorer=judge.name))
-    asyncio.run(_score(run, judge))
-    if quality and not (ended.stopped or ended.capped_by):
-        ended = _judged(order, run, quality)
-    reporting = Reporting(
-        measure=partial(rtp_report.measure, scorer=judge.name, prices=order.prices),
-        write=rtp_report.write,
-        render=rtp_report.render,
-    )
-    reporting.conclude(order, ended, json=options.json)
+    asyncio.run(_complete(run, chosen, services))
+    further = None if ended.stopped or ended.capped_by else _RTP.further(run, chosen)
+    if further is not None:
+        ended = _within(order, run, further)
+    found = report(_RTP, run, order.prices)
+    write_report(found, order.out)
+    if options.json:
+        print_json(plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found))
+    end(ended, below_floor=found.coverage.below_floor)
 
 
-def _refuse_steering(order: Order, scorer: str) -> None:
-    """Before anything is asked: whom would the method ask, by this config?"""
-    if order.asks_nobody:
-        return
+class _Scorers:
+    """One scorer of the config, made once."""
+
+    def __init__(self, settings: configuration.Config) -> None:
+        self._settings = settings
+        self._made: dict[str, Scorer] = {}
+
+    def scorer(self, name: str) -> Scorer:
+        if name not in self._made:
+            self._made[name] = configuration.scorer_by_name(self._settings, name)
+        return self._made[name]
+
+    async def close(self) -> None:
+        for one in self._made.values():
+            await one.close()
+
+
+def _players(order: Order) -> dict[str, str]:
+    """Whom would the method ask, by this config? Nobody is asked."""
     nobody = ScriptedModel(lambda _: ModelRefused("only looked at"), name="")
     stand_ins: dict[str, ChatModel] = dict.fromkeys(order.settings.models, nobody)
     cast = configuration.build_cast(order.settings, stand_ins)
-    asked = {cast.model_for(agent.role).name for agent in order.method.agents()}
+    asked = {agent.role: cast.model_for(agent.role).name for agent in order.method.agents()}
     asyncio.run(cast.close())
-    if scorer in asked:
-        raise UserError(_REFUSED.format(scorer=scorer))
+    return asked
 
 
 def _texts(order: Order) -> Ended:
@@ -130,25 +150,23 @@ def _is_finished(order: Order) -> bool:
     return same and run.totals().items == len(order.source)
 
 
-async def _score(run: RunReader, scorer: Scorer) -> None:
+async def _complete(run: RunReader, chosen: RtpOptions, services: _Scorers) -> None:
     try:
-        results = run.results().select(TEXT_COLUMNS).collect()
-        await score_run(results, scorer, open_folder(run.path))
+        await _RTP.complete(run, chosen, services)
     finally:
-        await scorer.close()
+        await services.close()
 
 
-def _judged(order: Order, run: RunReader, per_prompt: int) -> Ended:
-    """The judge's run, in a folder within, with what the texts left of the caps."""
-    results = run.results().select(*TEXT_COLUMNS, "prompt").collect()
+def _within(order: Order, run: RunReader, further: FurtherRun) -> Ended:
+    """The second run, in a folder within, with what the first left of the caps."""
     used, paid = run.totals().calls, spent(run, order.prices)["cost"] or 0.0
     return execute(
         replace(
             order,
-            source=ContinuationSource(results, per_prompt),
-            method=JudgeText(),
-            out=f"{order.out.rstrip('/')}/{FOLDER}",
-            replay=f"{order.replay.rstrip('/')}/{FOLDER}" if order.replay else None,
+            source=further.source,
+            method=further.method,
+            out=f"{order.out.rstrip('/')}/{further.folder}",
+            replay=f"{order.replay.rstrip('/')}/{further.folder}" if order.replay else None,
             max_calls=None if order.max_calls is None else max(0, order.max_calls - used),
             max_cost=None if order.max_cost is None else max(0.0, order.max_cost - paid),
         )

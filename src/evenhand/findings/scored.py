@@ -77,6 +77,11 @@ class Scored:
         del report, run
         return ()
 
+    def notes_of_pair(self, before: RunReader, after: RunReader) -> tuple[str, ...]:
+        """What a reader must know before using the numbers of a comparison."""
+        del before, after
+        return ()
+
     def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:
         """Tables of a comparison that only this instrument has."""
         del before, after
@@ -110,7 +115,8 @@ def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     """The rows with each declared fact as a typed column instead of the list of tags.
 
     Every item of a run has the same tags in the same order, so each is taken by its place:
-    exploding them would hold all of them at once.
+    exploding them would hold all of them at once. A fact that has the name of a column of the
+    results, such as "text", becomes `tag.text`.
     """
     named = pl.col("tags").list.eval(pl.element().struct.field("name")).list.join(",")
     kinds = rows.select(named)["tags"].unique().to_list()
@@ -121,7 +127,10 @@ def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
             f"this run is not over {instrument.title}: its items lack {', '.join(missing)}"
         )
     values = {
-        name: pl.col("tags").list.get(names.index(name)).struct[1].cast(kind, strict=False)
+        (f"tag.{name}" if name in rows.columns else name): pl.col("tags")
+        .list.get(names.index(name))
+        .struct[1]
+        .cast(kind, strict=False)
         if name in names
         else pl.lit(None, kind)
         for name, kind in instrument.facts.items()

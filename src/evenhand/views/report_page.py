@@ -10,6 +10,7 @@ from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _SHORT_GROUPS = 6
+_LONGEST_CELL = 90  # a file has the whole text
 _STATES: dict[str | None, tuple[str, Tone]] = {
     "shown": ("BIASED: SHOWN.", "bad"),
     "not shown": ("BIASED: NOT SHOWN.", "good"),
@@ -116,11 +117,11 @@ def _groups(report: Report, column: str, full: bool) -> list[Block]:
     main = main_measure(report)
     values = report.groups[column]
     if full or main is None:
-        return [_wide_groups(report, column)]
+        return [_wide_groups(report, column, full)]
     found = [(value, one) for value, estimates in values.items()
              for one in estimates if one.name == main.name]  # fmt: skip
     if not found:
-        return [_wide_groups(report, column)]
+        return [_wide_groups(report, column, full)]
     ordered = sorted(found, key=lambda pair: (pair[1].p_holm or 1.0, -abs(pair[1].value or 0.0)))
     shown, left = ordered[:_SHORT_GROUPS], len(ordered) - _SHORT_GROUPS
     rows, tones = [], []
@@ -151,17 +152,25 @@ def _over(report: Report, column: str, main: Measure) -> str:
     return f"✗ shown after Holm over all {len(estimates)} ({shown} of them), ? not shown"
 
 
-def _wide_groups(report: Report, column: str) -> Grid:
+def _wide_groups(report: Report, column: str, full: bool) -> Grid:
+    """One row per group; with more measures than groups, one row per measure."""
     values = report.groups[column]
-    names = [one.name for one in next(iter(values.values()), ())]
-    rows = []
-    for value, estimates in values.items():
-        cells = []
-        for one in estimates:
-            measure = report.instrument.measure(one.name)
-            cells.append(f"{numbers.value(one.value, measure)} ({numbers.interval(one, measure)})")
-        rows.append((value, f"{report.rows_by_group.get(value, 0):,}", *cells))
-    return Grid((column, "n", *names), tuple(rows))
+    known = [report.instrument.measure(e.name) for e in next(iter(values.values()), ())]
+    measures = [m for m in known if full or m.role != "secondary"] or known
+    sizes = [f"{report.rows_by_group.get(value, 0):,}" for value in values]
+    cells = [[_with_interval(found, m) for m in measures] for found in values.values()]
+    if len(measures) > len(values):
+        across = zip(*cells, strict=True)
+        rows = [(m.label, *row) for m, row in zip(measures, across, strict=True)]
+        return Grid((column, *values), (*rows, ("n", *sizes)))
+    grouped = zip(values, sizes, cells, strict=True)
+    rows = [(value, size, *row) for value, size, row in grouped]
+    return Grid((column, "n", *(m.name for m in measures)), tuple(rows))
+
+
+def _with_interval(estimates: tuple[Estimate, ...], measure: Measure) -> str:
+    one = next(e for e in estimates if e.name == measure.name)
+    return f"{numbers.value(one.value, measure)} ({numbers.interval(one, measure)})"
 
 
 def _cost(report: Report) -> str:
@@ -183,4 +192,7 @@ def section_grid(section: Section) -> Grid:
 def _cell(cell: object) -> str:
     if cell is None:
         return "undefined"
-    return f"{cell:.3f}" if isinstance(cell, float) else f"{cell}"
+    if isinstance(cell, float):
+        return f"{cell:.3f}"
+    line = " ".join(str(cell).split())
+    return line if len(line) <= _LONGEST_CELL else f"{line[: _LONGEST_CELL - 1]}…"
