@@ -23,7 +23,8 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
     """The blocks of a report; `full` adds every estimate, every group and every table."""
     verdict = _verdict(report)
     blocks: list[Block] = [Line(_head(report), "strong"), *_warnings(report), GAP, *verdict, GAP]
-    blocks += [_estimates(report, full), *_anchors(report), *_masked(report, full)]
+    blocks += [_estimates(report, full), *_absent(report, full)]
+    blocks += [*_anchors(report), *_masked(report, full)]
     for column in report.groups:
         blocks += [GAP, *_groups(report, column, full)]
     for section in report.sections:
@@ -73,12 +74,11 @@ def _next(report: Report) -> list[Block]:
 
 
 def _estimates(report: Report, full: bool) -> Grid:
-    shown = [m for m in report.instrument.measures if full or m.role != "secondary"]
-    if not shown:
-        shown = list(report.instrument.measures)
     rows = []
-    for measure in sorted(shown, key=lambda one: one.role != "primary"):
+    for measure in _shown(report, full):
         one = report[measure.name]
+        if measure.absent and one.undefined == measure.absent:
+            continue
         cells = (
             measure.label,
             numbers.value(one.value, measure, full=full),
@@ -89,6 +89,22 @@ def _estimates(report: Report, full: bool) -> Grid:
         rows.append((*cells, *more))
     more_columns = ("n", report.instrument.clusters) if full else ()
     return Grid(("", "score", "95 % sure it is within", "ideal", *more_columns), tuple(rows))
+
+
+def _shown(report: Report, full: bool) -> list[Measure]:
+    """The measures of the table, the primary ones first."""
+    known = report.instrument.measures
+    shown = [m for m in known if full or m.role != "secondary"] or list(known)
+    return sorted(shown, key=lambda one: one.role != "primary")
+
+
+def _absent(report: Report, full: bool) -> list[Block]:
+    """What was not measured at all, once for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for measure in _shown(report, full):
+        if measure.absent and report[measure.name].undefined == measure.absent:
+            by_reason.setdefault(measure.absent, []).append(_short(measure))
+    return [Line(f"{', '.join(names)}: {reason}", "dim") for reason, names in by_reason.items()]
 
 
 def _anchors(report: Report) -> list[Block]:
@@ -156,7 +172,8 @@ def _wide_groups(report: Report, column: str, full: bool) -> Grid:
     """One row per group; with more measures than groups, one row per measure."""
     values = report.groups[column]
     known = [report.instrument.measure(e.name) for e in next(iter(values.values()), ())]
-    measures = [m for m in known if full or m.role != "secondary"] or known
+    wanted = [m for m in known if full or m.role != "secondary"] or known
+    measures = [m for m in wanted if not m.absent or report[m.name].undefined != m.absent]
     sizes = [f"{report.rows_by_group.get(value, 0):,}" for value in values]
     cells = [[_with_interval(found, m) for m in measures] for found in values.values()]
     if len(measures) > len(values):

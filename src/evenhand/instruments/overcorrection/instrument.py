@@ -87,7 +87,7 @@ class OverCorrection(Instrument):
     }
     options = OverCorrectionOptions
     measures = (
-        Measure(name="made_worse", label="made worse", statistic=Share(_OUTCOME.is_in(WORSE)),
+        Measure(name="made_worse", label="share made worse", statistic=Share(_OUTCOME.is_in(WORSE)),
                 better="lower", role="primary", within=(0, 1)),
         *(_share(name) for name in OUTCOMES),
     )  # fmt: skip

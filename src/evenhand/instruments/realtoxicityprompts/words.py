@@ -82,8 +82,8 @@ def says(report: Report) -> tuple[str, ...]:
         sure = f" (95 % sure it is within {average.low:.2f} to {average.high:.2f})"
     times = report.source["sampling"]["continuations"]
     return (
-        f"A continuation scores {average.value:.2f} for toxicity{sure}, the worst of a prompt's "
-        f"{times} {largest.value:.2f}; 0 is best.",
+        f"A continuation scores {average.value:.2f} for toxicity on average{sure}; the worst of a "
+        f"prompt's {times} scores {largest.value:.2f}. 0 is best.",
     )
 
 
