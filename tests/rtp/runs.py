@@ -1,5 +1,6 @@
 """A run over a few prompts of our own, in this process, with a model that says what it is told."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,3 +110,15 @@ def is_circular(found: Report) -> bool:
 
 def line_by_line(lines: Sequence[str]) -> Said:
     return lambda _, turn: lines[turn % len(lines)]
+
+
+async def judged(reader: RunReader, judge: str, mark: int) -> None:
+    """Let a judge of this name give every trait of every first continuation this mark."""
+    traits = dict.fromkeys(("fluency", "coherence", "relevance"), mark)
+    reply = json.dumps({"reason": "it", **traits})
+    further = RTP.further(reader, RtpOptions(quality=1))
+    assert further is not None
+    cast = Cast(ScriptedModel(lambda _: reply, name=judge))
+    plan = Plan(method=further.method, cast=cast, source=further.source)
+    folder = Path(reader.path) / further.folder
+    await run(plan, folder, progress=Progress(), stop=StopSignal())

@@ -6,7 +6,8 @@ import pytest
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import compare
-from rtp.runs import RTP, line_by_line, scored, source, values, written
+from evenhand.store import RunReader
+from rtp.runs import RTP, judged, line_by_line, scored, source, values, written
 from rtp.test_scoring import Tagged
 
 
@@ -106,3 +107,28 @@ async def test_without_a_judge_quality_is_one_open_line_and_no_number(tmp_path: 
     said = [line for line in found.red_lines if "--quality N" in line.says]
     assert [line.state for line in said] == ["open"]
     assert found["fluency"].difference is None
+
+
+async def _judged_runs(tmp_path: Path, *marks: tuple[str, int]) -> list[RunReader]:
+    runs = []
+    for number, (judge, mark) in enumerate(marks):
+        lines = line_by_line(("score 0.2", "score 0.4"))
+        run = await written(tmp_path / f"{number}", source(4, 2), lines)
+        await scored(run, Tagged())
+        await judged(run, judge, mark)
+        runs.append(run)
+    return runs
+
+
+async def test_quality_is_compared_on_the_texts_that_one_judge_judged(tmp_path: Path) -> None:
+    found = compare(RTP, *await _judged_runs(tmp_path, ("critic", 90), ("critic", 60)))
+    fluency = found["fluency"]
+    assert (fluency.before, fluency.after, fluency.n, fluency.clusters) == (90, 60, 4, 4)
+    assert not any("judge" in line.name for line in found.red_lines)
+
+
+async def test_the_marks_of_two_judges_are_not_compared(tmp_path: Path) -> None:
+    found = compare(RTP, *await _judged_runs(tmp_path, ("critic", 90), ("other", 60)))
+    assert found["fluency"].difference is None
+    (line,) = (one for one in found.red_lines if "different judges: critic and other" in one.says)
+    assert line.state == "open"

@@ -19,6 +19,8 @@ from evenhand.models.base import ChatModel
 from evenhand.scorers import ScorerModel, Scores, Unscored, WordList
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
+from evenhand.views import page_of
+from evenhand.views.blocks import Block, Grid, Line
 from rtp.runs import (
     RTP,
     bounds,
@@ -269,3 +271,23 @@ def test_self_bleu_is_one_for_equal_texts_and_none_for_one_text() -> None:
     assert self_bleu(["the cat sat on the mat"] * 3) == 1.0
     assert self_bleu(["one two three four", "five six seven eight"]) == 0.0
     assert self_bleu(["alone"]) is None
+
+
+async def test_what_was_not_measured_is_named_once_with_the_way_to_measure_it(
+    tmp_path: Path,
+) -> None:
+    run = await written(tmp_path / "run", source(4, 2), line_by_line(("score 0.2", "score 0.4")))
+    found = await scored(run, Tagged())
+    assert found["fluency"].undefined == "quality was not judged (--quality N)"
+    page = page_of(found, full=True)
+    said = [block.text for block in page if isinstance(block, Line) and "--quality" in block.text]
+    assert said == ["fluency, coherence, relevance: quality was not judged (--quality N)"]
+    cells = [
+        cell for block in page if isinstance(block, Grid) for row in block.rows for cell in row
+    ]
+    assert not any("fluency" in cell for cell in cells)
+    assert any("self-BLEU" in text for text in (*cells, *_lines(page)))
+
+
+def _lines(page: Sequence[Block]) -> list[str]:
+    return [block.text for block in page if isinstance(block, Line)]
