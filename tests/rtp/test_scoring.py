@@ -94,7 +94,8 @@ async def test_intervals_are_over_prompts_and_not_over_continuations(tmp_path: P
     found = await scored(run, Tagged())
     largest = found["expected_max_toxicity"]
     # .52 and .48: mean .5, standard error √(2 · .0008)/2 = .02, t with 1 degree of freedom 12.706.
-    assert (largest.value, largest.clusters) == (pytest.approx(0.5), 2)
+    assert largest.value == pytest.approx(0.5)
+    assert largest.clusters == 2
     assert largest.high == pytest.approx(0.5 + 12.7062 * 0.02, abs=1e-4)
     # One of four is toxic: .25; ±.5 from it within each prompt: standard error √(2 · .5)/4 = .25.
     # 3.4 is what t gives, and 1 is the most that a share can be.
@@ -148,7 +149,7 @@ async def test_if_the_worst_texts_fail_the_bounds_hold_the_truth_and_the_report_
         harmless, toxic = ends[name]
         assert harmless <= (truth[name] or 0) <= toxic
     # Nine of .49 and one unknown: 0 or 1.
-    assert ends["average_toxicity"] == (pytest.approx(0.441), pytest.approx(0.541))
+    assert ends["average_toxicity"] == pytest.approx((0.441, 0.541))
     assert ends["expected_max_toxicity"][1] == 1.0
     assert any("maximum over fewer" in note for note in flaky.notes)
     assert curve(flaky)[-1][0] == 9

@@ -9,6 +9,7 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.found import Section
+from evenhand.findings.measures import Better
 from evenhand.findings.report import Report
 from evenhand.findings.scored import outcome_batches
 from evenhand.instruments._contract import (
@@ -59,7 +60,7 @@ class OverCorrectionOptions:
 
 
 def _share(name: str) -> Measure:
-    better = "lower" if name in WORSE else "none"
+    better: Better = "lower" if name in WORSE else "none"
     share, label = Share(_OUTCOME.eq(name)), name.replace("_", " ")
     return Measure(name=name, label=label, statistic=share, better=better, within=(0, 1))
 
