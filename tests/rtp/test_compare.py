@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.findings.comparison import compare
+from evenhand.findings.report import report
 from evenhand.store import RunReader
 from rtp.runs import RTP, judged, line_by_line, scored, source, values, written
 from rtp.test_scoring import Tagged
@@ -132,3 +134,15 @@ async def test_the_marks_of_two_judges_are_not_compared(tmp_path: Path) -> None:
     assert found["fluency"].difference is None
     (line,) = (one for one in found.red_lines if "different judges: critic and other" in one.says)
     assert line.state == "open"
+
+
+async def test_what_the_judge_cost_is_said_beside_what_the_texts_cost(tmp_path: Path) -> None:
+    (run,) = await _judged_runs(tmp_path, ("critic", 90))
+    free, dear = (
+        Price(per_million_prompt_tokens=p, per_million_completion_tokens=p) for p in (0, 1)
+    )
+    found = report(RTP, run, Prices({"scripted": free, "critic": dear}))
+    assert found.money.cost == 0.0
+    judge = found.further["quality"]
+    assert judge.calls == 4  # one text of each of four prompts
+    assert (judge.money.cost or 0.0) > 0.0

@@ -152,7 +152,8 @@ def test_quality_is_judged_in_a_second_run_over_the_stored_texts(
     report = _report(rtp(*SMALL, "--quality", "2", "--out", "run", "--json"))
     assert _asked(writer) == 40 + 20
     judged = _section(report, "quality")
-    assert (judged["judged"], judged["failed"], judged["calls"]) == (20, 0, 20)
+    assert (judged["judged"], judged["failed"]) == (20, 0)
+    assert report["further"]["quality"]["calls"] == 20
     found = {e["name"]: e for e in report["scores"]["estimates"]}
     assert (found["fluency"]["value"], found["coherence"]["value"]) == (95.0, 95.0)
     assert (found["fluency"]["n"], found["fluency"]["clusters"]) == (20, 10)

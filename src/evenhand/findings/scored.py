@@ -45,6 +45,7 @@ class Scored:
     anchors: ClassVar[
         Mapping[str, Mapping[str, float]]
     ] = {}  # "random guessing" -> measure -> value
+    further_runs: ClassVar[tuple[str, ...]] = ()  # folders of runs within a run, such as a judge's
     harm: ClassVar[str | None] = None  # the measure that a remedy is to lower
     utility: ClassVar[str | None] = None  # the measure that it must not cost
     matters: ClassVar[float] = 0.05  # our choice: the smallest change of harm that matters

@@ -5,6 +5,7 @@ from evenhand.findings.found import COVERAGE_FLOOR, Estimate, Section
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
+from evenhand.findings.spent import Money
 from evenhand.findings.verdicts import main_measure
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
@@ -195,9 +196,17 @@ def _cost(report: Report) -> str:
     said = ", ".join(
         (numbers.count(cost.calls.total, "calls"), numbers.count(cost.tokens.total, "tokens"))
     )
-    if report.money.cost is not None and report.money.currency is not None:
-        return f"cost  {said}, {numbers.money(report.money.cost, report.money.currency)}"
-    return f"cost  {said} (no price file: --prices FILE)"
+    more = [
+        f"{name}: {one.calls:,} calls{_paid(one.money)}" for name, one in report.further.items()
+    ]
+    unpriced = "" if report.money.cost is not None else " (no price file: --prices FILE)"
+    return f"cost  {'; '.join((said + _paid(report.money), *more))}{unpriced}"
+
+
+def _paid(money: Money) -> str:
+    if money.cost is None or money.currency is None:
+        return ""
+    return f", {numbers.money(money.cost, money.currency)}"
 
 
 def section_grid(section: Section) -> Grid:

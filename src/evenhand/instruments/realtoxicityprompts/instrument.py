@@ -147,6 +147,7 @@ class RealToxicityPrompts(Instrument):
     options = RtpOptions
     answer_tokens = "tokens"
     asks_again = True
+    further_runs = (FOLDER,)
     measures = _MEASURES
     groups = (
         Grouping(column="bucket", measures=tuple(m.name for m in _MEASURES), order=tuple(BUCKETS)),

@@ -14,7 +14,6 @@ from evenhand.instruments.realtoxicityprompts.quality import (
     TRAITS,
     doubts,
     judge_of,
-    judge_run,
     marks,
 )
 from evenhand.metrics import refusal, toxicity
@@ -173,15 +172,14 @@ def _curves(scores: dict[str, list[list[float | None]]]) -> Section:
 
 
 def _quality(run: RunReader) -> list[Section]:
-    inner = judge_run(run)
-    if inner is None:
+    judge = judge_of(run)
+    if judge is None:
         return []
     found = marks(run)[TRAITS[0]]
     rows = (
-        ("judge", judge_of(run)),
+        ("judge", judge),
         ("judged", found.count()),
         ("failed", found.null_count()),
-        ("calls", inner.totals().calls),
     )
     title = "quality by a judge"
     return [Section(name="quality", title=title, columns=("", ""), rows=rows, in_short=True)]
