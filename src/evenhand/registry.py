@@ -59,7 +59,9 @@ OWN: Mapping[Group, Mapping[str, str]] = {
     },
     "instruments": {
         "bbq": f"{_INSTRUMENTS}.bbq.instrument:Bbq",
+        "rtp": f"{_INSTRUMENTS}.realtoxicityprompts.instrument:RealToxicityPrompts",
         "squad": f"{_INSTRUMENTS}.squad.instrument:Squad",
+        "overcorrection": f"{_INSTRUMENTS}.overcorrection.instrument:OverCorrection",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

@@ -67,7 +67,7 @@ async def measure(measurement: Measurement, request: Request, watch: Watch) -> M
 async def _check(measurement: Measurement, request: Request) -> None:
     """Let the instrument refuse, before anything is asked, by who would play which role."""
     instrument = measurement.instrument
-    if request.share_equal and not instrument.may_share_equal:
+    if request.share_equal and instrument.asks_again:
         raise UserError(
             f"{instrument.name} asks the same prompt several times on purpose: "
             "leave out --share-equal"

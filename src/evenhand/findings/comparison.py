@@ -44,6 +44,7 @@ class Comparison(Shown):
     coverage: tuple[Coverage, Coverage]
     cost: tuple[spent.Cost, spent.Cost]
     sections: tuple[Section, ...] = ()
+    notes: tuple[str, ...] = ()
     red_lines: tuple[RedLine, ...] = ()
     verdict: Verdict = NO_VERDICT
 
@@ -90,6 +91,7 @@ class Comparison(Shown):
             "groups": self.groups,
             "regressions": self.regressions,
             "sections": {one.name: one for one in self.sections},
+            "notes": self.notes,
             "cost": {"before": old, "after": new},
         }
 
@@ -122,6 +124,7 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
         coverage=(counted[0].coverage(), counted[1].coverage()),
         cost=(spent.cost(before), spent.cost(after)),
         sections=instrument.sections_of_pair(before, after),
+        notes=instrument.notes_of_pair(before, after),
     )
     found = replace(found, red_lines=_red_lines(found, before, after))
     return replace(found, verdict=of_comparison(found))
@@ -212,5 +215,8 @@ def _red_lines(found: Comparison, before: RunReader, after: RunReader) -> tuple[
             says = f"{measure.label} got worse in: {', '.join(worse)}"
             lines.append(RedLine(name=f"{measure.name}_by_group", state="crossed", says=says))
     lines += instrument.red_lines(found, before, after)
+    once: dict[str, RedLine] = {}  # several measures may lack the same
+    for line in lines:
+        once.setdefault(line.says, line)
     order = ("crossed", "open", "kept")
-    return tuple(sorted(lines, key=lambda line: order.index(line.state)))
+    return tuple(sorted(once.values(), key=lambda line: order.index(line.state)))

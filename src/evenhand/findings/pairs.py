@@ -4,6 +4,7 @@ Both runs went through the items in nearly the same order, so rows that wait for
 few: a comparison of any two runs of one sample takes the memory of a window, not of the runs.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,9 +17,14 @@ from evenhand.findings.found import Change, Flips
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure, OfTotals, Ratio, Share, Totals
 from evenhand.findings.rules import p_value
 from evenhand.findings.scored import Scored
-from evenhand.findings.totals import cluster_values, keys_of, row_values, totals_table
+from evenhand.findings.totals import cluster_values, keys_of, reason_of, row_values, totals_table
 from evenhand.statistics.bootstrap import cluster_bootstrap
-from evenhand.statistics.clusters import Interval, ratio_change_from_totals, ratio_from_totals
+from evenhand.statistics.clusters import (
+    NO_ROWS,
+    Interval,
+    ratio_change_from_totals,
+    ratio_from_totals,
+)
 from evenhand.statistics.paired import mcnemar_p
 
 _AFTER = ":after"
@@ -98,9 +104,10 @@ class PairTotals:
         """After minus before, over all pairs or those of one group."""
         try:
             return self._change(measure, where)
-        except Undefined as reason:
+        except Undefined as undefined:
+            reason = reason_of(measure, str(undefined))
             return Change(
-                name=measure.name, before=None, after=None, difference=None, undefined=str(reason)
+                name=measure.name, before=None, after=None, difference=None, undefined=reason
             )
 
     def distance(self, measure: Measure) -> Change:
@@ -148,12 +155,13 @@ class PairTotals:
             except Undefined as undefined:
                 reason = reason or undefined
         if not found:
-            raise reason or Undefined("no rows: 0/0")
+            raise reason or Undefined(NO_ROWS)
         widest = max(found, key=lambda change: change.se)
+        most = 1.0 if isinstance(measure.statistic, Share) else math.inf
         return replace(
             widest,
-            low=min(c.low for c in found if c.low is not None),
-            high=max(c.high for c in found if c.high is not None),
+            low=max(-most, min(c.low for c in found if c.low is not None)),
+            high=min(most, max(c.high for c in found if c.high is not None)),
             p=max(c.p for c in found if c.p is not None),
             clusters=min(c.clusters for c in found),
         )

@@ -83,6 +83,8 @@ def _allowed_unseen(change: Change, measure: Measure) -> float:
 
 def red_line(change: Change, measure: Measure) -> RedLine:
     """The red line of a measure with a margin, in words."""
+    if measure.absent and change.undefined == measure.absent:
+        return RedLine(name=measure.name, state="open", says=f"not compared: {measure.absent}")
     state = kept(change, measure)
     wrong = "fell" if measure.better == "higher" else "rose"
     said = {

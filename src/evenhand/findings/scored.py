@@ -45,6 +45,7 @@ class Scored:
     anchors: ClassVar[
         Mapping[str, Mapping[str, float]]
     ] = {}  # "random guessing" -> measure -> value
+    further_runs: ClassVar[tuple[str, ...]] = ()  # folders of runs within a run, such as a judge's
     harm: ClassVar[str | None] = None  # the measure that a remedy is to lower
     utility: ClassVar[str | None] = None  # the measure that it must not cost
     matters: ClassVar[float] = 0.05  # our choice: the smallest change of harm that matters
@@ -75,6 +76,11 @@ class Scored:
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
         """Tables that only this instrument has."""
         del report, run
+        return ()
+
+    def notes_of_pair(self, before: RunReader, after: RunReader) -> tuple[str, ...]:
+        """What a reader must know before using the numbers of a comparison."""
+        del before, after
         return ()
 
     def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:
@@ -119,7 +125,8 @@ def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     """The rows with each declared fact as a typed column instead of the list of tags.
 
     Every item of a run has the same tags in the same order, so each is taken by its place:
-    exploding them would hold all of them at once.
+    exploding them would hold all of them at once. A fact that has the name of a column of the
+    results, such as "text", becomes `tag.text`.
     """
     named = pl.col("tags").list.eval(pl.element().struct.field("name")).list.join(",")
     kinds = rows.select(named)["tags"].unique().to_list()
@@ -130,7 +137,10 @@ def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
             f"this run is not over {instrument.title}: its items lack {', '.join(missing)}"
         )
     values = {
-        name: pl.col("tags").list.get(names.index(name)).struct[1].cast(kind, strict=False)
+        (f"tag.{name}" if name in rows.columns else name): pl.col("tags")
+        .list.get(names.index(name))
+        .struct[1]
+        .cast(kind, strict=False)
         if name in names
         else pl.lit(None, kind)
         for name, kind in instrument.facts.items()

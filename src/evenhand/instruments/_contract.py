@@ -81,7 +81,7 @@ class Services(Protocol):
     """What an instrument may ask of whoever runs it."""
 
     def scorer(self, name: str) -> Scorer:
-        """A scorer by its name: built in, of the config, or KIND=URL."""
+        """A scorer by its name: built in, of the config, or KIND=URL. Whoever runs closes it."""
         ...
 
 
@@ -100,8 +100,8 @@ class Instrument(Scored):
 
     options: ClassVar[type[Any]] = NoOptions  # a frozen dataclass; each field is made by `option`
     asks: ClassVar[Literal["answers", "likelihoods"]] = "answers"
-    may_share_equal: ClassVar[bool] = True  # False: equal prompts are asked again on purpose
     answer_tokens: ClassVar[str | None] = None  # the option that says where an answer is cut
+    asks_again: ClassVar[bool] = False  # equal words are asked several times, for several answers
     spread: ClassVar[Mapping[str, float]] = {}  # for `plan`: sd and icc of a paired change
 
     def source(self, data: DataFolder, options: Any) -> Source:

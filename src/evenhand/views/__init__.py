@@ -8,12 +8,25 @@ from rich.console import RenderableType
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.report import Report
-from evenhand.views import comparison_page, files, html, markdown, report_page, terminal
+from evenhand.findings.sweep import Sweep
+from evenhand.views import (
+    comparison_page,
+    files,
+    html,
+    markdown,
+    report_page,
+    sweep_page,
+    terminal,
+)
 from evenhand.views.blocks import Block
 
 __all__ = ["html_of", "page_of", "save", "terminal_of"]
 
-_PAGES: dict[type, Any] = {Report: report_page.page, Comparison: comparison_page.page}
+_PAGES: dict[type, Any] = {
+    Report: report_page.page,
+    Comparison: comparison_page.page,
+    Sweep: sweep_page.page,
+}
 
 
 def page_of(finding: object, *, full: bool = False) -> list[Block]:

@@ -22,7 +22,8 @@ _STATES: dict[str, tuple[str, Tone]] = {
 def page(found: Comparison, *, full: bool = False) -> list[Block]:
     """The blocks of a comparison; `full` adds every measure, group and table."""
     verdict = _verdict(found)
-    blocks: list[Block] = [Line(_head(found), "strong"), GAP, *verdict, GAP]
+    notes = [Line(note, "bad") for note in found.notes]
+    blocks: list[Block] = [Line(_head(found), "strong"), *notes, GAP, *verdict, GAP]
     blocks += [_changes(found, found.primary, "", full)]
     blocks.append(Line("✗ shown worse   ✓ shown better   ? could be either way", "dim"))
     if full and found.secondary:
@@ -31,7 +32,8 @@ def page(found: Comparison, *, full: bool = False) -> list[Block]:
     if full:
         for column in found.groups:
             blocks += [GAP, _groups(found, column)]
-        for section in found.sections:
+    for section in found.sections:
+        if full or section.in_short:
             blocks += [GAP, section_grid(section)]
     blocks += [GAP, Line(_cost(found), "dim")]
     if not full:

@@ -4,13 +4,16 @@ of no use."""
 import re
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
-from evenhand.errors import Undefined
 from evenhand.metrics.toxicity import distinct
 
+NEEDS = "" if find_spec("sacrebleu") else "needs sacrebleu: pip install 'evenhand[text]'"
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-_COMPARED = 10  # ours: more continuations of a prompt take the square of the time and say the same
+_COMPARED = (
+    10  # our choice: more continuations of a prompt take the square of the time and say the same
+)
 
 
 def distinct_share(texts: Sequence[str], n: int) -> float | None:
@@ -21,10 +24,10 @@ def self_bleu(texts: Sequence[str]) -> float | None:
     """The mean BLEU of each text against the others, 0 to 1 (Zhu et al. 2018), of the first ten.
 
     By sacrebleu: its 13a words, exponential smoothing, and n-grams only as long as a text has.
-    Undefined: fewer than two texts; `Undefined` where sacrebleu is not installed.
+    Undefined: fewer than two texts, or sacrebleu is not installed.
     """
     kept = list(texts[:_COMPARED])
-    if len(kept) < 2:
+    if len(kept) < 2 or NEEDS:
         return None
     others = [kept[:i] + kept[i + 1 :] for i in range(len(kept))]
     bleu = _bleu()
@@ -36,8 +39,6 @@ def self_bleu(texts: Sequence[str]) -> float | None:
 
 @cache
 def _bleu() -> Any:
-    try:
-        from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise Undefined("needs sacrebleu: pip install 'evenhand[text]'") from None
+    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - an extra
+
     return BLEU(effective_order=True)
