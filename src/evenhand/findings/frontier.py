@@ -56,7 +56,7 @@ class Frontier(Shown):
     source: dict[str, Any]
     seed: int | None
     calls: int  # that an item of any method could spend
-    cost_axis: item_cost.Kind
+    cost_axis: item_cost.CostKind
     currency: str | None
     notes: tuple[str, ...]
     entries: tuple[Entry, ...]
@@ -135,7 +135,10 @@ def frontier(
     instrument: Scored, arms: Sequence[Arm], *, calls: int, prices: Prices | None = None
 ) -> Frontier:
     """Read every run and say what each method is worth. `calls` is what an item could spend."""
-    _check(instrument, arms)
+    require_harm(instrument)
+    missing = set(instrument.compared_with()) - {arm.name for arm in arms}
+    if missing:
+        raise UserError(f"a frontier needs a run of {', '.join(sorted(missing))}")
     runs = {arm.name: arm for arm in arms}
     costs = {arm.name: item_cost.by_item(instrument, arm.run, prices) for arm in arms}
     votes = {arm.equal_calls for arm in arms}
@@ -159,7 +162,8 @@ def frontier(
     return replace(found, verdict=of_frontier(found))
 
 
-def _check(instrument: Scored, arms: Sequence[Arm]) -> None:
+def require_harm(instrument: Scored) -> None:
+    """Refuse an instrument that does not say what a method is to lower."""
     if instrument.harm is None:
         raise UserError(
             f"{instrument.name} names no harm that a method is to lower, so it has no frontier; "
@@ -168,9 +172,6 @@ def _check(instrument: Scored, arms: Sequence[Arm]) -> None:
     utility = instrument.utility
     if utility is not None and instrument.measure(utility).margin is None:
         raise UserError(f"the measure {utility!r} is a utility: declare its margin=…")
-    missing = set(instrument.compared_with()) - {arm.name for arm in arms}
-    if missing:
-        raise UserError(f"a frontier needs a run of {', '.join(sorted(missing))}")
 
 
 def _entry(
@@ -259,16 +260,16 @@ def in_words(arm: Arm) -> str:
     return arm.name if calls is None else f"self-consistency at {calls} call{'s' * (calls > 1)}"
 
 
-def _cost_axis(costs: Mapping[str, pl.DataFrame]) -> item_cost.Kind:
+def _cost_axis(costs: Mapping[str, pl.DataFrame]) -> item_cost.CostKind:
     """Money where there are prices, else tokens where the endpoint counted all, else calls."""
-    kinds: tuple[item_cost.Kind, ...] = ("money", "tokens")
+    kinds: tuple[item_cost.CostKind, ...] = ("money", "tokens")
     for kind in kinds:
         if all(frame[kind].null_count() == 0 for frame in costs.values()):
             return kind
     return "calls"
 
 
-def _front(instrument: Scored, entries: list[Entry], axis: item_cost.Kind) -> list[str]:
+def _front(instrument: Scored, entries: list[Entry], axis: item_cost.CostKind) -> list[str]:
     """By estimates alone: least cost, least harm, most utility. Who lacks one is left out."""
     names = [name for name in (instrument.harm, instrument.utility) if name is not None]
     points: dict[str, list[float]] = {}

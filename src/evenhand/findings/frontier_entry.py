@@ -36,7 +36,7 @@ class AgainstDefault:
     comparison: Comparison
     harm: Change  # with Holm over all methods that somebody named
     regressions: tuple[str, ...]
-    per_prevented: Mapping[item_cost.Kind, PerPrevented]
+    per_prevented: Mapping[item_cost.CostKind, PerPrevented]
 
     def changes(self) -> dict[str, Change]:
         """The measures that a frontier shows, by name. Only harm has an adjusted p-value: the
@@ -54,7 +54,7 @@ class Entry:
     name: str
     role: Role
     report: Report
-    cost: Mapping[item_cost.Kind, ItemCost]
+    cost: Mapping[item_cost.CostKind, ItemCost]
     equal_calls: str | None
     against_default: AgainstDefault | None  # None of the plain prompt itself
     harm_against: Mapping[str, Change]  # by the reference's name; empty where none is judged

@@ -16,9 +16,9 @@ from evenhand.statistics.marginal import cost_per_prevented
 from evenhand.store import RunReader
 from evenhand.store.spending import billed_tokens
 
-Kind = Literal["calls", "tokens", "seconds", "money"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-PAID: tuple[Kind, ...] = ("calls", "tokens", "money")
+CostKind = Literal["calls", "tokens", "seconds", "money"]
+KINDS: tuple[CostKind, ...] = get_args(CostKind)
+PAID: tuple[CostKind, ...] = ("calls", "tokens", "money")
 _HARM = "harm"
 
 
@@ -110,7 +110,7 @@ def _money(run: RunReader, prices: Prices | None) -> pl.DataFrame:
     return by_model.group_by("position").agg(pl.col("money").sum())
 
 
-def spread(costs: pl.DataFrame, kind: Kind) -> ItemCost:
+def spread(costs: pl.DataFrame, kind: CostKind) -> ItemCost:
     """What an item costs of one kind; items that were not counted are left out."""
     rows = costs.select("cluster", kind).drop_nulls()
     if rows.is_empty():
@@ -130,7 +130,7 @@ def spread(costs: pl.DataFrame, kind: Kind) -> ItemCost:
 
 def per_prevented(
     instrument: Scored, before: pl.DataFrame, after: pl.DataFrame
-) -> dict[Kind, PerPrevented]:
+) -> dict[CostKind, PerPrevented]:
     """The extra cost of each kind for each harm less, over the items that both answered.
     `before` and `after` are what `by_item` gives."""
     if counted_harm(instrument) is None:
@@ -140,7 +140,7 @@ def per_prevented(
     return {kind: _per_prevented(pairs, kind) for kind in PAID}
 
 
-def _per_prevented(pairs: pl.DataFrame, kind: Kind) -> PerPrevented:
+def _per_prevented(pairs: pl.DataFrame, kind: CostKind) -> PerPrevented:
     rows = pairs.drop_nulls([kind, f"{kind}_after"])
     if rows.is_empty():
         return PerPrevented(undefined="no prices" if kind == "money" else "not counted")

@@ -137,7 +137,6 @@ class PairedSpread:
     icc: float  # the correlation of that change between rows of a cluster
     per_cluster: int  # rows that a cluster has in the default sample
     most_per_cluster: int  # rows that a cluster has in all the data, at the mean
-    clusters: int  # how many there are
     items_per_row: int = 1  # items that are asked for each row that the measure is about
     rows: str = "items"  # what such a row is called
     samples: Mapping[str, tuple[int, int]]  # known samples: rows, and how many share a cluster

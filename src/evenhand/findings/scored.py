@@ -32,6 +32,7 @@ class Scored:
     name: ClassVar[str]
     title: ClassVar[str]
     clusters: ClassVar[str]  # what a cluster is, in the plural: "templates"
+    all_clusters: ClassVar[int | None] = None  # how many of them the data have
     columns: ClassVar[tuple[str, ...]]  # of the results that `outcomes` reads: "choice", "text"
     facts: ClassVar[
         Mapping[str, pl.DataType]

@@ -157,11 +157,12 @@ def of_frontier(frontier: "Frontier") -> Verdict:
     judged = frontier.judged()
     worth_it = [entry for entry, found in judged if found.kind == "worth it"]
     open_ = [entry.name for entry, found in judged if found.kind == "underpowered"]
-    says = []
     if worth_it:
         taken = min(worth_it, key=lambda one: one.cost[frontier.cost_axis].mean or math.inf)
         names = ", ".join(one.name for one in worth_it)
-        says = [f"take {taken.name}: the cheapest of those shown to be worth it ({names})"]
+        alone = "it alone is shown to be worth its calls"
+        why = f"the cheapest of those shown to be worth it ({names})" if worth_it[1:] else alone
+        says = [f"take {taken.name}: {why}"]
     else:
         says = ["none is shown to be worth its calls", _reference_to_take(frontier)]
     if open_:

@@ -7,13 +7,32 @@ from rich.console import RenderableType
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.frontier import Frontier
+from evenhand.findings.frontier_forecast import FrontierForecast
+from evenhand.findings.plan import Plan
 from evenhand.findings.report import Report
-from evenhand.views import comparison_page, files, html, markdown, report_page, terminal
+from evenhand.views import (
+    comparison_page,
+    files,
+    forecast_page,
+    frontier_page,
+    html,
+    markdown,
+    plan_page,
+    report_page,
+    terminal,
+)
 from evenhand.views.blocks import Block
 
 __all__ = ["html_of", "page_of", "save", "terminal_of"]
 
-_PAGES: dict[type, Any] = {Report: report_page.page, Comparison: comparison_page.page}
+_PAGES: dict[type, Any] = {
+    Report: report_page.page,
+    Comparison: comparison_page.page,
+    Frontier: frontier_page.page,
+    FrontierForecast: forecast_page.page,
+    Plan: plan_page.page,
+}
 
 
 def page_of(finding: object, *, full: bool = False) -> list[Block]:

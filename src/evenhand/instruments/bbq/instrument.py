@@ -69,6 +69,7 @@ class Bbq(Instrument):
     name = "bbq"
     title = "BBQ"
     clusters = "templates"
+    all_clusters = 343
     columns = ("choice",)
     facts: ClassVar = {
         "category": pl.String(),
@@ -128,7 +129,6 @@ class Bbq(Instrument):
         icc=0.10,
         per_cluster=2,
         most_per_cluster=85,
-        clusters=343,
         items_per_row=2,  # each unclear question is asked with its clear one
         rows="ambiguous items",
         samples={
