@@ -46,6 +46,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from evenhand.agents import Cast, Limits
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
+from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.bbq import BbqData
 from evenhand.instruments.likelihood_sets import LikelihoodSets
 from evenhand.instruments.overcorrection import BenignData
@@ -207,6 +208,11 @@ def _misplaced(path: Path, place: tuple[int | str, ...], problem: str) -> str:
             "per_million_completion_tokens; quote a name that has a dot in it"
         )
     return said
+
+
+def data_folder() -> DataFolder:
+    """The folder that EVENHAND_DATA names, and the user's cache that downloads go to."""
+    return DataFolder(local=_data(), cache=_cache())
 
 
 def bbq_data() -> BbqData:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from evenhand import config as configuration
 from evenhand.errors import UserError
-from evenhand.instruments._contract import DataFolder, Instrument
+from evenhand.instruments._contract import Instrument
 from evenhand.runners.source import Source
 
 
@@ -65,5 +65,4 @@ def sampled(
         least, value = one.metadata.get("least"), getattr(options, one.name)
         if least is not None and value is not None and value < least:
             raise UserError(f"--sample {one.name}={value}: at least {least} are needed")
-    found = configuration.bbq_data()
-    return instrument.source(DataFolder(local=found.local, cache=found.cache), options), options
+    return instrument.source(configuration.data_folder(), options), options

@@ -34,9 +34,7 @@ def page(found: Frontier, *, full: bool = False) -> list[Block]:
         blocks += [*_measures(found), GAP, *_costs(found), GAP, *_against_plain(found)]
         blocks += [GAP, *_prevented(found)]
     else:
-        blocks.append(
-            Line("all of it: the same command with --full; nothing is asked again", "dim")
-        )
+        blocks.append(Line("all of it: the same command with --full asks nobody again", "dim"))
     blocks += [GAP, *answer[:1], *(Line(f"next  {command}") for command in found.verdict.next)]
     return blocks
 
