@@ -1,5 +1,6 @@
 """A frontier of instruments that are not BBQ: without a vote, without a utility, without a harm."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,7 +22,7 @@ from .small_bbq import Rule, played
 class HarmAlone(Bbq):
     """BBQ as if nobody had said what a method must not cost."""
 
-    utility = None
+    utility = None  # type: ignore[assignment]
 
 
 class AsText(Bbq):
@@ -38,7 +39,7 @@ def _right(_: int, condition: str) -> str:
     return "unknown" if condition == "ambig" else "gold"
 
 
-async def _arms(folder: Path, rules: dict[str, Rule], templates: int) -> list[Arm]:
+async def _arms(folder: Path, rules: Mapping[str, Rule], templates: int) -> list[Arm]:
     return [
         Arm(name=name, run=await played(folder / name, rule, calls=1, templates=templates))
         for name, rule in rules.items()

@@ -122,13 +122,15 @@ async def test_half_the_harm_less_has_the_interval_of_the_t_test_over_templates(
     # u_g = ±1/2, twelve times: se² = 12/11 · 12/4 / 12²; t with 11 degrees of freedom is 2.2010.
     assert change.difference == -0.5
     assert change.se == pytest.approx((12 / 11 * 3 / 144) ** 0.5)
-    assert change.high - change.low == pytest.approx(2 * 2.2010 * change.se, abs=1e-4)
+    reach = 2.2010 * change.se
+    assert (change.low, change.high) == pytest.approx((-0.5 - reach, -0.5 + reach), abs=1e-4)
     assert _compared(entry).per_prevented["calls"].estimate == pytest.approx(4.0)
 
 
 async def test_holm_runs_over_all_named_methods_but_not_over_votes(tmp_path: Path) -> None:
     report = await _report(tmp_path, {"half": (_half_right, 3), "same": (_stereotyped, 3)})
     change = _compared(report["half"]).harm
+    assert change.p is not None
     assert change.p_holm == pytest.approx(4 * change.p)  # fairness, self_consistency, half, same
     vote = _compared(report["vote"]).harm
     assert vote.p_holm is None

@@ -21,12 +21,13 @@ def page(found: FrontierForecast, *, full: bool = False) -> list[Block]:
         for name, one in found.methods.items()
     ]
     rows.append(("all", *_cells(found.totals, found.seconds_left, found.currency)))
-    tones: tuple[Tone, ...] = (*("plain" for _ in found.methods), "strong")
+    tones: list[Tone] = ["plain" for _ in found.methods]
+    tones.append("strong")
     columns = ("the whole frontier", "calls", "tokens in", "tokens out", "cost", "time left")
     return [
         *_failures(found),
         Line(head, "strong"),
-        Grid(columns, tuple(rows), tones),
+        Grid(columns, tuple(rows), tuple(tones)),
         Line("Votes of fewer calls are played back and cost nothing.", "dim"),
     ]
 
@@ -44,8 +45,10 @@ def _cells(
     for kind in KINDS[:3]:
         expected = totals[kind]["expected"]
         shown.append("not counted" if expected is None else f"{expected:,.0f}")
-    cost = (totals.get("cost") or {}).get("expected")
-    no_price = currency is None or cost is None
-    shown.append("no prices" if no_price else numbers.money(cost, currency))
+    cost: float | None = (totals.get("cost") or {}).get("expected")
+    if cost is None or currency is None:
+        shown.append("no prices")
+    else:
+        shown.append(numbers.money(cost, currency))
     left = (seconds_left or {}).get("expected")
     return (*shown, "?" if left is None else numbers.duration(left))

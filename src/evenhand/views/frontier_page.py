@@ -5,7 +5,14 @@ from collections.abc import Iterable, Sequence
 from evenhand.findings.found import COVERAGE_FLOOR, Change, Flips
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_entry import Entry
-from evenhand.findings.item_cost import CostKind, ItemCost, PerPrevented, counted_harm
+from evenhand.findings.item_cost import (
+    KINDS,
+    PAID,
+    CostKind,
+    ItemCost,
+    PerPrevented,
+    counted_harm,
+)
 from evenhand.findings.measures import Measure
 from evenhand.findings.rules import ALPHA, kept
 from evenhand.findings.worth import Kind, harm_of, shown_measures
@@ -115,7 +122,7 @@ def _overview(found: Frontier) -> Grid:
     instrument = found.instrument
     named = {"harm": instrument.harm, "utility": instrument.utility}
     shown = {head: instrument.measure(name) for head, name in named.items() if name is not None}
-    kinds: list[CostKind] = ["calls", "tokens", *(["money"] if found.currency else [])]
+    kinds = _paid(found)
     rows = []
     for entry in found.entries:
         scores = [_estimate(entry, measure) for measure in shown.values()]
@@ -154,7 +161,7 @@ def _measures(found: Frontier) -> Iterable[Block]:
 
 
 def _costs(found: Frontier) -> list[Block]:
-    kinds: list[CostKind] = ["calls", "tokens", "seconds", *(["money"] if found.currency else [])]
+    kinds = [kind for kind in KINDS if kind == "seconds" or kind in _paid(found)]
     rows = []
     for entry in found.entries:
         cells = [_mean(entry.cost[kind], kind, p95=True) for kind in kinds]
@@ -185,7 +192,7 @@ def _against_plain(found: Frontier) -> list[Block]:
 
 
 def _prevented(found: Frontier) -> list[Block]:
-    kinds: list[CostKind] = ["calls", "tokens", *(["money"] if found.currency else [])]
+    kinds = _paid(found)
     rows = []
     for entry, compared in found.compared():
         costs = [compared.per_prevented[kind] for kind in kinds]
@@ -234,6 +241,11 @@ def _mean(cost: ItemCost, kind: CostKind, *, p95: bool = False) -> str:
     said = f"{scale * cost.mean:,.{digits}f}" + (f" ±{reach:,.{digits}f}" if has_reach else "")
     most = scale * cost.p95
     return f"{said}, {most:,.{digits if most % 1 else 0}f}" if p95 else said
+
+
+def _paid(found: Frontier) -> list[CostKind]:
+    """What is paid with, as far as it was priced."""
+    return [kind for kind in PAID if kind != "money" or found.currency]
 
 
 def _scale(kind: CostKind) -> int:
