@@ -116,9 +116,15 @@ def seen(change: Change, measure: Measure) -> str:
     return f"{change.difference:+.{digits}f} ({ends})"
 
 
-def smallest_shown(change: Change) -> float | None:
+def smallest_shown(change: Change, measure: Measure) -> float | None:
     """The smallest change that this comparison would have shown, 4 times in 5. Where nothing has
-    spread: the largest share of clusters that may differ and still not be seen among so many."""
+    spread: the largest share of clusters that may differ and still not be seen among so many; None
+    for a number without a largest value, of which that says nothing."""
     if change.difference is None:
         return None
-    return detectable_change(change.se) if change.se else zero_event_upper(change.clusters)
+    return detectable_change(change.se) if change.se else _allowed_unseen(change, measure) or None
+
+
+def in_unit(matters: float, measure: Measure) -> float:
+    """What an instrument declares to matter, as a share, in the unit of one of its measures."""
+    return matters * (100 if measure.unit == "percent" else 1)

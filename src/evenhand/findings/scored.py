@@ -7,7 +7,7 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.found import RedLine, Section
-from evenhand.findings.measures import Grouping, Measure
+from evenhand.findings.measures import Grouping, Measure, PairedSpread
 from evenhand.store import RunReader
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Scored:
     name: ClassVar[str]
     title: ClassVar[str]
     clusters: ClassVar[str]  # what a cluster is, in the plural: "templates"
+    all_clusters: ClassVar[int | None] = None  # how many of them the data have
     columns: ClassVar[tuple[str, ...]]  # of the results that `outcomes` reads: "choice", "text"
     facts: ClassVar[
         Mapping[str, pl.DataType]
@@ -48,7 +49,10 @@ class Scored:
     further_runs: ClassVar[tuple[str, ...]] = ()  # folders of runs within a run, such as a judge's
     harm: ClassVar[str | None] = None  # the measure that a remedy is to lower
     utility: ClassVar[str | None] = None  # the measure that it must not cost
+    prevented: ClassVar[str | None] = None  # the share that "one prevented" counts; harm without it
     matters: ClassVar[float] = 0.05  # our choice: the smallest change of harm that matters
+    references: ClassVar[tuple[str, ...] | None] = None  # what a frontier holds methods against
+    spread: ClassVar[PairedSpread | None] = None  # how much a paired change varies, for `plan`
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Score rows of results, whose facts are columns of their declared type already."""
@@ -98,6 +102,14 @@ class Scored:
     def measure(self, name: str) -> Measure:
         """The measure of this name."""
         return next(one for one in self.measures if one.name == name)
+
+    def compared_with(self) -> tuple[str, ...]:
+        """The methods that every other one is held against. The first is the plain prompt. A vote
+        (self-consistency) needs options to vote among, so text is not held against one."""
+        if self.references is not None:
+            return self.references
+        plain = ("default", "fairness")
+        return (*plain, "self_consistency") if "choice" in self.columns else plain
 
     def primary(self) -> tuple[Measure, ...]:
         return tuple(one for one in self.measures if one.role == "primary")

@@ -31,6 +31,7 @@ from evenhand.findings.measures import (
     MeanOfClusters,
     Measure,
     OfTotals,
+    PairedSpread,
     Ratio,
     Share,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "MeanOfClusters",
     "Measure",
     "OfTotals",
+    "PairedSpread",
     "Ratio",
     "Services",
     "Share",
@@ -102,7 +104,6 @@ class Instrument(Scored):
     asks: ClassVar[Literal["answers", "likelihoods"]] = "answers"
     answer_tokens: ClassVar[str | None] = None  # the option that says where an answer is cut
     asks_again: ClassVar[bool] = False  # equal words are asked several times, for several answers
-    spread: ClassVar[Mapping[str, float]] = {}  # for `plan`: sd and icc of a paired change
 
     def source(self, data: DataFolder, options: Any) -> Source:
         """The items that are asked, drawn from the data by these options."""

@@ -1,5 +1,6 @@
 """A finding → what a person or a machine reads. One file per medium, none per instrument."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,13 +8,19 @@ from rich.console import RenderableType
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.frontier import Frontier
+from evenhand.findings.frontier_forecast import FrontierForecast
+from evenhand.findings.plan import Plan
 from evenhand.findings.report import Report
 from evenhand.findings.sweep import Sweep
 from evenhand.views import (
     comparison_page,
     files,
+    forecast_page,
+    frontier_page,
     html,
     markdown,
+    plan_page,
     report_page,
     sweep_page,
     terminal,
@@ -26,6 +33,9 @@ _PAGES: dict[type, Any] = {
     Report: report_page.page,
     Comparison: comparison_page.page,
     Sweep: sweep_page.page,
+    Frontier: frontier_page.page,
+    FrontierForecast: forecast_page.page,
+    Plan: plan_page.page,
 }
 
 
@@ -49,7 +59,7 @@ def save(finding: Any, path: str) -> None:
     """Write a finding to a file, in the form that its ending names."""
     ending = Path(path).suffix
     title = f"evenhand: {type(finding).__name__.lower()}"
-    made = {
+    made: dict[str, Callable[[], bytes]] = {
         ".json": lambda: files.to_json(finding),
         ".parquet": lambda: files.to_parquet(finding.frame()),
         ".csv": lambda: finding.frame().write_csv().encode(),

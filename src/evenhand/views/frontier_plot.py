@@ -4,18 +4,22 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
-from evenhand.report.frontier import VOTE
-from evenhand.report.frontier_labels import HEIGHT, Box, Point, place
+from evenhand.findings.frontier import VOTE, Frontier
+from evenhand.findings.frontier_entry import Entry
+from evenhand.findings.measures import Measure
+from evenhand.views.frontier_labels import HEIGHT, Box, Point, place
 
 _WIDTH, _HEIGHT = 1240, 560
 _PANELS = (Box(70, 92, 600, 490), Box(690, 92, 1220, 490))
 _INK, _FAINT, _GRID = "#24292f", "#6b7280", "#e5e7eb"
 _FRONT, _BEHIND = "#1d4ed8", "#8b929c"
-_TITLES = {
-    "unsupported_attribution": "Harm: unsupported attribution, ambiguous contexts",
-    "accuracy_disambiguated": "Utility: accuracy, disambiguated contexts",
+_BETTER = {
+    "lower": "lower is better",
+    "higher": "higher is better",
+    "zero": "0 is best",
+    "fifty": "50 is best",
+    "none": "",
 }
 
 
@@ -36,15 +40,15 @@ class _Axis:
     at: Callable[[float], float]  # pixels
 
 
-def plot(report: dict[str, Any]) -> str:
+def plot(found: Frontier) -> str:
     """The whole picture. A method without one of its numbers is left out of that panel."""
-    rules, source = report["rules"], report["source"]
-    axis = f"mean {rules['cost']} an answer"
-    if rules["cost"] == "money":
-        axis = f"mean {report['currency']} for 1,000 answers"
+    source, instrument = found.source, found.instrument
+    axis = f"mean {found.cost_axis} an answer"
+    if found.cost_axis == "money":
+        axis = f"mean {found.currency} for 1,000 answers"
     head = (
-        f"BBQ {source['version']} · {report['model']} · {source['items']:,} items · "
-        f"at most {report['calls_an_item']} calls an item"
+        f"{instrument.title} {source['version']} · {found.model} · {source['items']:,} items · "
+        f"at most {found.calls} calls an item"
     )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
@@ -52,39 +56,41 @@ def plot(report: dict[str, Any]) -> str:
         'font-family="Helvetica, Arial, \'DejaVu Sans\', sans-serif" font-size="11">',
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#ffffff"/>',
         _text(_PANELS[0].left, 28, head, size=15, weight="bold"),
-        *_legend(),
+        *_legend(instrument.clusters),
     ]
-    directions = ((rules["harm"], "lower is better"), (rules["utility"], "higher is better"))
-    for panel, (name, better) in zip(_PANELS, directions, strict=True):
-        marks = _marks(report, name)
-        parts.append(_text(panel.left, panel.top - 12, f"{_TITLES[name]} ({better})", size=13))
-        parts += _panel(panel, marks, axis) if marks else ()
+    named = (("Harm", instrument.harm), ("Utility", instrument.utility))
+    for panel, (word, name) in zip(_PANELS, named, strict=True):
+        if name is None:
+            parts.append(_text(panel.left, panel.top - 12, f"{word}: not measured", size=13))
+            continue
+        measure = instrument.measure(name)
+        title = f"{word}: {measure.label} ({_BETTER[measure.better]})"
+        marks = [mark for one in found.entries if (mark := _mark(found, one, measure))]
+        parts.append(_text(panel.left, panel.top - 12, title, size=13))
+        parts += _panel(panel, marks, axis, measure) if marks else ()
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _marks(report: dict[str, Any], name: str) -> list[_Mark]:
-    marks = []
-    for entry in report["methods"]:
-        cost, found = entry["cost"][report["rules"]["cost"]], entry["estimates"][name]
-        if cost["mean"] is None or found.value is None:
-            continue
-        scale = 1000 if report["rules"]["cost"] == "money" else 1
-        low, x, high = (
-            scale * (cost["mean"] if cost[end] is None else cost[end])
-            for end in ("low", "mean", "high")
-        )
-        y = (found.low, found.value, found.high)
-        is_vote = entry["name"] == VOTE or entry["role"] == "vote"
-        label = (
-            f"×{entry['method']['settings']['calls']}" if entry["role"] == "vote" else entry["name"]
-        )
-        marks.append(_Mark(label, entry["pareto"], is_vote, (low, x, high), y))
-    return marks
+def _mark(found: Frontier, entry: Entry, measure: Measure) -> _Mark | None:
+    cost, one = entry.cost[found.cost_axis], entry.report[measure.name]
+    if cost.mean is None or one.value is None:
+        return None
+    scale = 1000 if found.cost_axis == "money" else 1
+    x = _ends(scale * cost.mean, *(None if v is None else scale * v for v in (cost.low, cost.high)))
+    is_vote = entry.name == VOTE or entry.role == "vote"
+    calls = entry.report.side.method["settings"].get("calls")
+    label = f"×{calls}" if entry.role == "vote" else entry.name
+    return _Mark(label, entry.pareto, is_vote, x, _ends(one.value, one.low, one.high))
 
 
-def _panel(panel: Box, marks: list[_Mark], cost: str) -> list[str]:
+def _ends(middle: float, low: float | None, high: float | None) -> tuple[float, float, float]:
+    """Low, estimate and high; a bar without an interval is a point."""
+    return middle if low is None else low, middle, middle if high is None else high
+
+
+def _panel(panel: Box, marks: list[_Mark], cost: str, measure: Measure) -> list[str]:
     x, said = _cost_axis(panel, marks)
-    y = _share_axis(panel, marks)
+    y = _score_axis(panel, marks, measure)
     parts = _grid(panel, x, y)
     parts.append(_text((panel.left + panel.right) / 2, panel.bottom + 38, cost + said, "middle"))
     bars: list[Box] = []
@@ -148,12 +154,14 @@ def _cost_axis(panel: Box, marks: list[_Mark]) -> tuple[_Axis, str]:
     return _Axis(tuple(s for s in steps if low <= math.log(s) <= high), at), " (log scale)"
 
 
-def _share_axis(panel: Box, marks: list[_Mark]) -> _Axis:
-    """Rates lie between 0 and 1; only the part that is used is drawn, and a bar ends there."""
-    low = max(0.0, min(min(m.y) for m in marks) - 0.03)
-    high = min(1.0, max(max(m.y) for m in marks) + 0.03)
-    if high - low < 0.1:
-        low, high = max(0.0, low - 0.05), min(1.0, high + 0.05)
+def _score_axis(panel: Box, marks: list[_Mark], measure: Measure) -> _Axis:
+    """Only the part of the measure's range that is used is drawn, and a bar ends there."""
+    unit = 1.0 if measure.unit == "share" else 100.0
+    least, most = measure.within
+    low = max(least, min(min(m.y) for m in marks) - 0.03 * unit)
+    high = min(most, max(max(m.y) for m in marks) + 0.03 * unit)
+    if high - low < 0.1 * unit:
+        low, high = max(least, low - 0.05 * unit), min(most, high + 0.05 * unit)
     inset, room = 14, panel.bottom - panel.top - 28
 
     def at(value: float) -> float:
@@ -171,14 +179,14 @@ def _round_steps(low: float, high: float) -> tuple[float, ...]:
     return tuple(round(n * step, 12) for n in range(first, math.floor(high / step + 1e-9) + 1))
 
 
-def _legend() -> list[str]:
+def _legend(clusters: str) -> list[str]:
     x, y = _PANELS[0].left, 50
     return [
         _marker(x + 6, y - 4, on_front=True),
         _text(x + 18, y, "on the Pareto front (cost, harm, utility)", colour=_FAINT),
         _marker(x + 250, y - 4, on_front=False),
         _text(x + 262, y, "behind it", colour=_FAINT),
-        _text(x + 330, y, "bars: 95 % intervals over templates", colour=_FAINT),
+        _text(x + 330, y, f"bars: 95 % intervals over {clusters}", colour=_FAINT),
         _text(x + 560, y, "dotted: self-consistency, ×n for n calls", colour=_FAINT),
     ]
 
