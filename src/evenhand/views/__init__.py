@@ -6,14 +6,19 @@ from typing import Any
 from rich.console import RenderableType
 
 from evenhand.errors import UserError
+from evenhand.findings.check import Audit
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.report import Report
-from evenhand.views import comparison_page, files, html, markdown, report_page, terminal
+from evenhand.views import audit_page, comparison_page, files, html, markdown, report_page, terminal
 from evenhand.views.blocks import Block
 
 __all__ = ["html_of", "page_of", "save", "terminal_of"]
 
-_PAGES: dict[type, Any] = {Report: report_page.page, Comparison: comparison_page.page}
+_PAGES: dict[type, Any] = {
+    Report: report_page.page,
+    Comparison: comparison_page.page,
+    Audit: audit_page.page,
+}
 
 
 def page_of(finding: object, *, full: bool = False) -> list[Block]:
