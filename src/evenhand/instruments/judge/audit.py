@@ -78,9 +78,10 @@ def _facts(seen: Evidence) -> Iterator[str]:
         f"(single {covered.single.scored:,} of {covered.single.n:,}, "
         f"pairs {covered.pair.scored:,} of {covered.pair.n:,}); {covered.bases} base scenarios"
     )
-    name, fewest = min(covered.by_label.items(), key=lambda one: one[1].coverage or 0)
-    if fewest.scored < fewest.n:
-        yield f"fewest for {name}: {fewest.scored} of {fewest.n}"
+    by_share = sorted(covered.by_label.items(), key=lambda one: one[1].coverage or 0)
+    for name, fewest in by_share[:1]:
+        if fewest.scored < fewest.n:
+            yield f"fewest for {name}: {fewest.scored} of {fewest.n}"
 
 
 def _says(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:

@@ -74,7 +74,7 @@ def primary(
     margin: float = SCORE_MARGIN,
     alpha: float = 0.05,
 ) -> list[Measured]:
-    """Each identity against no label on the combined score, Holm within these.
+    """The effect of each identity against no label on the combined score, Holm within these.
 
     `judged` comes from `malibu.single`. The family is those of `identities` that were asked about,
     also where no answer could be scored.
@@ -105,7 +105,7 @@ def of_labels(
 
 
 def of_pairs(effects: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
-    """Every pair of labels; `effects` comes from `malibu.pair_effects`."""
+    """The effect of every pair of labels; `effects` comes from `malibu.pair_effects`."""
     found = []
     for (label, other), part in effects.group_by("label", "other", maintain_order=True):
         blank = Effect(label=str(label), against=str(other), value=value, margin=margin)
@@ -114,7 +114,7 @@ def of_pairs(effects: pl.DataFrame, value: str, *, margin: float) -> list[Measur
 
 
 def of_labels_in_pairs(effects: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
-    """Every label over all pairs that it was in."""
+    """The effect of every label over all pairs that it was in."""
     found = []
     for (label,), part in malibu.label_effects(effects).group_by("label", maintain_order=True):
         blank = Effect(label=str(label), against="all others", value=value, margin=margin)
@@ -135,7 +135,7 @@ def adjusted(
 
 
 def checked(family: list[Measured], *, seed: int, draws: int) -> list[Measured]:
-    """With intervals by resampling bases: of the effect, as a check on t, and of dz."""
+    """The family with intervals by resampling bases: of the effect, as a check on t, and of dz."""
     return [_checked(one, seed, draws) for one in family]
 
 
