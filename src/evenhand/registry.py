@@ -30,6 +30,7 @@ _ONE: Mapping[Group, str] = {
 }
 _BASELINES = "evenhand.methods.baselines"
 _INSTRUMENTS = "evenhand.instruments"
+_CHECKS = "evenhand.instruments.judge.checks"
 _KINDS = "evenhand.scorers.kinds"
 _ENGINES = "evenhand.tools.search.engines"
 
@@ -78,7 +79,17 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "duckduckgo": f"{_ENGINES}:duckduckgo",
         "corpus": f"{_ENGINES}:corpus",
     },
-    "judge_checks": {},
+    "judge_checks": {
+        "coverage": f"{_CHECKS}.coverage:Coverage",
+        "scale": f"{_CHECKS}.scale:Scale",
+        "identity": f"{_CHECKS}.identity:Identity",
+        "identity_in_pairs": f"{_CHECKS}.identity_in_pairs:IdentityInPairs",
+        "position": f"{_CHECKS}.position:Position",
+        "injection": f"{_CHECKS}.injection:Injection",
+        "repetition": f"{_CHECKS}.repetition:Repetition",
+        "human_agreement": f"{_CHECKS}.human_agreement:HumanAgreement",
+        "self_preference": f"{_CHECKS}.self_preference:SelfPreference",
+    },
     "training_stages": {},
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from evenhand.errors import UserError
+from evenhand.findings.check import Audit
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
@@ -14,6 +15,7 @@ from evenhand.findings.plan import Plan
 from evenhand.findings.report import Report
 from evenhand.findings.sweep import Sweep
 from evenhand.views import (
+    audit_page,
     comparison_page,
     files,
     forecast_page,
@@ -36,6 +38,7 @@ _PAGES: dict[type, Any] = {
     Frontier: frontier_page.page,
     FrontierForecast: forecast_page.page,
     Plan: plan_page.page,
+    Audit: audit_page.page,
 }
 
 
