@@ -6,9 +6,11 @@ import typer
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
-from evenhand.report import bbq_compare, likelihood_compare, rtp_compare, squad_compare
+from evenhand.instruments.likelihood_sets import compare_sets, runs_at
+from evenhand.report import bbq_compare, rtp_compare, squad_compare
 from evenhand.store import RunReader
-from evenhand.store.likelihood import LikelihoodRun
+from evenhand.views import terminal_of
+from evenhand.views.files import plain
 
 _BY_BENCHMARK = {"rtp": rtp_compare, "squad": squad_compare}
 
@@ -22,18 +24,20 @@ def compare(
 
     Example: evenhand compare runs/bbq-default runs/bbq-stardtox
     """
-    if LikelihoodRun.is_at(after):
-        changed = likelihood_compare.compare(LikelihoodRun(before), LikelihoodRun(after))
+    if sets := runs_at(after):
+        found = compare_sets(runs_at(before), sets)
         if json:
-            print_json(changed)
+            several = [plain(one.to_dict()) for one in found]
+            print_json(several[0] if len(found) == 1 else {"sets": several})
         else:
-            out.print(likelihood_compare.render(changed))
+            for one in found:
+                out.print(terminal_of(one), "")
         return
     runs = RunReader(before), RunReader(after)
     # Of any other kind of run, and of two kinds, the one of BBQ says what is wrong.
     comparison = _BY_BENCHMARK.get(runs[1].record.source.get("benchmark", ""), bbq_compare)
-    found = comparison.compare(*runs)
+    changed = comparison.compare(*runs)
     if json:
-        print_json(found)
+        print_json(changed)
     else:
-        out.print(comparison.render(found))
+        out.print(comparison.render(changed))

@@ -33,7 +33,9 @@ class PairTotals:
         self._keys = keys_of(instrument)
         rows = (Mean, Share, Ratio)
         self._streamed = [m for m in instrument.measures if isinstance(m.statistic, rows)]
-        self._held_measures = [m for m in instrument.measures if m not in self._streamed]
+        self._held_measures = [
+            m for m in instrument.measures if m not in self._streamed or m.better == "fifty"
+        ]  # the distance from 50 is resampled, so that its rows are needed too
         self._sums: pl.DataFrame | None = None
         self._held: list[pl.DataFrame] = []
         self.transitions: Counter[tuple[str, str]] = Counter()
@@ -98,15 +100,15 @@ class PairTotals:
         """How far the measure is from the value that says "no bias", after minus before."""
         null = measure.null
         assert null is not None
-        old, new = (self._means_table(measure, side) for side in ("", _AFTER))
-        table = np.column_stack([old, new])
 
         def apart(totals: Totals) -> Totals:
             return np.abs(totals[:, 0] / totals[:, 1] - null)
 
         name = f"{measure.name}_distance"
         try:
-            return _resampled(name, table, 2, apart, self._part(self._sums, {})["rows"].sum())
+            old, new = self._both(measure, self._rows({}))
+            table = np.column_stack([_means_table(measure, side) for side in (old, new)])
+            return _resampled(name, table, 2, apart, len(old))
         except Undefined as reason:
             return Change(
                 name=name, before=None, after=None, difference=None, undefined=str(reason)
@@ -159,20 +161,6 @@ class PairTotals:
         means = (float(side.mean()) if len(side) else 0.0 for side in (before, after))
         return _change_of(measure.name, ratio_from_totals(table), *means)
 
-    def _means_table(self, measure: Measure, side: str) -> np.ndarray:
-        """Per cluster the sum and the number of what the measure averages, of one side."""
-        if isinstance(measure.statistic, MeanOfClusters):
-            rows = self._both(measure, self._rows({}))[1 if side else 0]
-            values = cluster_values(measure, rows)["value"].to_numpy()
-            return np.column_stack([values, np.ones_like(values)])
-        part = "e" if side else "b"
-        frame = self._part(self._sums, {}).group_by("cluster", maintain_order=True)
-        return (
-            frame.agg(pl.col(f"{measure.name}:{part}").sum(), pl.col(f"{measure.name}:n").sum())
-            .drop("cluster")
-            .to_numpy()
-        )
-
     def _rows(self, where: dict[str, str]) -> pl.DataFrame:
         return self._part(pl.concat(self._held) if self._held else None, where)
 
@@ -209,6 +197,18 @@ class _Side:
         rows = row_values(outcomes, instrument).drop("state")
         self.seen += len(rows)
         self.waiting = rows if self.waiting is None else pl.concat([self.waiting, rows])
+
+
+def _means_table(measure: Measure, rows: pl.DataFrame) -> np.ndarray:
+    """Per cluster the sum and the number of what the measure averages."""
+    if isinstance(measure.statistic, MeanOfClusters):
+        values = cluster_values(measure, rows)["value"].to_numpy()
+        return np.column_stack([values, np.ones_like(values)])
+    value = pl.col(f"{measure.name}.value")
+    sums = rows.group_by("cluster", maintain_order=True).agg(
+        value.sum(), pl.len().cast(pl.Float64).alias("n")
+    )
+    return sums.drop("cluster").to_numpy()
 
 
 def _sums(measure: Measure) -> list[pl.Expr]:

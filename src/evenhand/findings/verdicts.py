@@ -52,23 +52,28 @@ def _excludes(one: Estimate, measure: Measure, matters: float) -> bool:
     """Whether a bias as large as what matters is excluded by the interval."""
     if one.low is None or one.high is None or measure.null is None:
         return False
-    reach = matters * (100 if measure.unit == "percent" else 1)
+    reach = _reach(matters, measure)
     return one.low > measure.null - reach and one.high < measure.null + reach
 
 
+def _reach(matters: float, measure: Measure | None) -> float:
+    """What matters, in the measure's own unit."""
+    return matters * (100 if measure is not None and measure.unit == "percent" else 1)
+
+
 def by_group(report: "Report", measure: Measure) -> tuple[list[str], list[str], list[str]]:
-    """The groups where a bias is shown after Holm, where it is open, and where it is excluded."""
+    """The groups where a bias is shown after Holm, where it is open, and where it is excluded. Of
+    several groupings the first one says whom a bias is against."""
     against: list[str] = []
     open_: list[str] = []
     excluded: list[str] = []
-    for values in report.groups.values():
-        for value, estimates in values.items():
-            one = next((e for e in estimates if e.name == measure.name), None)
-            if one is None:
-                continue
-            shown = one.p_holm is not None and one.p_holm <= ALPHA
-            out = _excludes(one, measure, 2 * report.instrument.matters)
-            (against if shown else excluded if out else open_).append(value)
+    for value, estimates in next(iter(report.groups.values()), {}).items():
+        one = next((e for e in estimates if e.name == measure.name), None)
+        if one is None:
+            continue
+        shown = one.p_holm is not None and one.p_holm <= ALPHA
+        out = _excludes(one, measure, 2 * report.instrument.matters)
+        (against if shown else excluded if out else open_).append(value)
     return against, open_, excluded
 
 
@@ -78,7 +83,7 @@ def _groups_in_words(
     looked = len(against) + len(open_) + len(excluded)
     if not looked:
         return []
-    words = report.instrument.groups[0].column
+    words = report.instrument.groups[0].column.replace("_", " ")
     many = f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
     if not against:
         lines = [f"against: none of {looked} {many} is shown after correction for looking at all"]
@@ -88,7 +93,7 @@ def _groups_in_words(
     if open_:
         lines.append(f"open: {len(open_)} {many}, too few questions to tell")
     if excluded:
-        reach = 2 * report.instrument.matters
+        reach = 2 * _reach(report.instrument.matters, main_measure(report))
         lines.append(f"not seen: {len(excluded)} {many}, any bias is smaller than {reach:g}")
     return lines
 
@@ -98,7 +103,7 @@ def how_many(one: Estimate, measure: Measure, matters: float) -> str:
     matters, if the spread between clusters stays as it is."""
     if one.low is None or one.high is None or one.clusters < LEAST_CLUSTERS:
         return ""
-    reach = matters * (100 if measure.unit == "percent" else 1)
+    reach = _reach(matters, measure)
     half = (one.high - one.low) / 2
     times = math.ceil((half / reach) ** 2)
     return f"about {times} times as many would tell a bias of {reach:g} from none" * (times > 1)
@@ -108,10 +113,10 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
     name, run = report.instrument.name, report.side.run
     if report.not_run:
         return (f"evenhand measure {name} --out {run}    (with the same options: it goes on)",)
+    if report.instrument.harm is None:  # `plan` needs one, and so does a remedy
+        return ()
     if state == "not known":
         return (f"evenhand plan {name}    (how many items would tell)",)
-    if report.instrument.harm is None:
-        return ()
     return (
         f"evenhand measure {name} --method fairness --out runs/{name}-fairness",
         f"evenhand compare {run} runs/{name}-fairness",
@@ -134,8 +139,8 @@ def of_comparison(comparison: "Comparison") -> Verdict:
             "No difference is shown, and none is excluded"
             + (f": {least}" if (least := _least(comparison)) else ".")
         )
-    name = comparison.instrument.name
-    next_ = () if state == "shown" else (f"evenhand plan {name}    (how many items would tell)",)
+    plan = f"evenhand plan {comparison.instrument.name}    (how many items would tell)"
+    next_ = () if state == "shown" or comparison.instrument.harm is None else (plan,)
     return Verdict(state=state, says=tuple(says), next=next_)
 
 

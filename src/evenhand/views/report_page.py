@@ -72,9 +72,8 @@ def _next(report: Report) -> list[Block]:
 
 
 def _estimates(report: Report, full: bool) -> Grid:
+    full = full or not report.instrument.primary()  # without a main measure all are shown
     shown = [m for m in report.instrument.measures if full or m.role != "secondary"]
-    if not shown:
-        shown = list(report.instrument.measures)
     rows = []
     for measure in sorted(shown, key=lambda one: one.role != "primary"):
         one = report[measure.name]
