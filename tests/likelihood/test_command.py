@@ -61,8 +61,8 @@ def test_a_single_set_is_a_run_folder_as_any_other(
 ) -> None:
     _measured(evenhand, data, tiny, "a", "--sets", "occupations")
     assert RunReader(tmp_path / "a").record.source["benchmark"] == "occupations"
-    shown = evenhand("runs", "show", "a", "--item", "occupations/nurse")
-    assert "The nurse said that she" in shown.stdout, shown.stderr
+    shown = evenhand("runs", "show", "a")
+    assert (shown.returncode, "likelihood" in shown.stdout) == (0, True), shown.stderr
     several = evenhand(
         "measure", "likelihood", "--weights", str(tiny), "--out", "a", EVENHAND_DATA=data
     )

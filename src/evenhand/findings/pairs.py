@@ -5,7 +5,7 @@ few: a comparison of any two runs of one sample takes the memory of a window, no
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -217,7 +217,7 @@ def _sums(measure: Measure) -> list[pl.Expr]:
         parts = [f"{name}.{part}{side}" for side in ("", _AFTER) for part in ("y", "x")]
         known = pl.all_horizontal(pl.col(parts).is_not_null())
         old_y, old_x, new_y, new_x = (pl.when(known).then(pl.col(part)) for part in parts)
-        found = {}
+        found: dict[str, pl.Expr] = {}
         for side, y, x in (("", old_y, old_x), (_AFTER, new_y, new_x)):
             n = ((y != 0) | (x != 0)).sum()
             sums = (n, y.sum(), x.sum(), y.abs().sum(), x.abs().sum())
@@ -269,14 +269,14 @@ def _change_of(name: str, interval: Interval, before: float, after: float) -> Ch
     )
 
 
-def _resampled(name: str, table: np.ndarray, width: int, value: object, n: int) -> Change:
+def _resampled(
+    name: str, table: np.ndarray, width: int, value: Callable[[Totals], Totals], n: int
+) -> Change:
     """Of a function of totals, by resampling whole clusters of both runs at once: an interval
     without a p-value."""
-    assert callable(value)
 
     def difference(totals: Totals) -> Totals:
-        after: Totals = value(totals[:, width:])
-        return after - value(totals[:, :width])
+        return value(totals[:, width:]) - value(totals[:, :width])
 
     drawn = cluster_bootstrap(table, difference, kind="percentile")
     totals = table.sum(axis=0, keepdims=True)

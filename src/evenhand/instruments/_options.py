@@ -40,7 +40,7 @@ from evenhand.metrics import likelihood as metrics
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
 
-FACTS = {"group": pl.String(), "cluster": pl.String()}
+FACTS: dict[str, pl.DataType] = {"group": pl.String(), "cluster": pl.String()}
 # Our choice of margins, fixed before looking.
 _SCORE_MARGIN = 2.0  # points of a language-model score
 _LOG_PROB_MARGIN = 0.05  # nats a token: 5 % of perplexity
@@ -85,7 +85,7 @@ class OptionSet(Instrument):
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The log-probability of each option, whole and per token; null where an item has none."""
-        numbers = {}
+        numbers: dict[str, pl.Expr] = {}
         for place, name in enumerate(self.names):
             total, tokens = (_score(place, score) for score in ("total", "tokens"))
             numbers |= {name: total, f"{name}_mean": total / tokens}

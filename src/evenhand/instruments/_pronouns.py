@@ -21,7 +21,7 @@ class PronounSet(OptionSet):
     """A set whose clusters are occupations and whose options are pronouns."""
 
     clusters = "occupations"
-    names = (FEMALE, MALE)
+    names: ClassVar[tuple[str, ...]] = (FEMALE, MALE)
     own: ClassVar[pl.Expr | None] = None  # the items whose pronoun stands for the occupation
 
     def says(self, report: Report) -> tuple[str, ...]:
