@@ -62,6 +62,12 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "bbq": f"{_INSTRUMENTS}.bbq.instrument:Bbq",
         "rtp": f"{_INSTRUMENTS}.realtoxicityprompts.instrument:RealToxicityPrompts",
         "squad": f"{_INSTRUMENTS}.squad.instrument:Squad",
+        "crows_pairs": f"{_INSTRUMENTS}.crows_pairs.instrument:CrowsPairs",
+        "stereoset": f"{_INSTRUMENTS}.stereoset.instrument:StereoSet",
+        "winobias": f"{_INSTRUMENTS}.winobias.instrument:WinoBias",
+        "winogender": f"{_INSTRUMENTS}.winogender.instrument:Winogender",
+        "subtler_biases": f"{_INSTRUMENTS}.subtler_biases.instrument:SubtlerBiases",
+        "occupations": f"{_INSTRUMENTS}.winobias.occupations:Occupations",
         "overcorrection": f"{_INSTRUMENTS}.overcorrection.instrument:OverCorrection",
     },
     "scorers": {

@@ -7,7 +7,7 @@ are the same for all.
 import asyncio
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
-from inspect import Parameter, Signature, getdoc
+from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -16,6 +16,7 @@ from evenhand import config as configuration
 from evenhand import registry
 from evenhand.cli.execution import end
 from evenhand.cli.forecast import show_forecast
+from evenhand.cli.measure_likelihood import likelihood
 from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.options import Full
 from evenhand.cli.screen import out, print_json
@@ -103,7 +104,24 @@ def run(instrument: Instrument, options: RunOptions, own: dict[str, Any], *, ful
     end(found.ended, below_floor=found.report.coverage.below_floor)
 
 
+def of_one_set(instrument: Instrument) -> Callable[..., None]:
+    """The command of one likelihood set: `measure likelihood` with this set alone."""
+
+    def command(**given: Any) -> None:
+        likelihood(**given, sets=instrument.name)
+
+    kept = [one for one in signature(likelihood).parameters.values() if one.name != "sets"]
+    command.__signature__ = Signature(kept)  # type: ignore[attr-defined]
+    command.__name__ = instrument.name
+    command.__doc__ = (
+        f"{getdoc(instrument) or instrument.title}\n\n"
+        f"Example: evenhand measure {instrument.name} --weights weights/smollm2 --out runs/lik"
+    )
+    return command
+
+
 for name in registry.names("instruments"):
     made = instrument_named(name)
-    if made.asks == "answers":
-        measure.command(name, no_args_is_help=True)(command_for(made))
+    built = command_for(made) if made.asks == "answers" else of_one_set(made)
+    measure.command(name, no_args_is_help=True)(built)
+measure.command("likelihood", no_args_is_help=True)(likelihood)

@@ -1,7 +1,8 @@
 """Two runs over the same items: what changed, what got worse, and what could not be told."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import polars as pl
@@ -128,6 +129,16 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
     )
     found = replace(found, red_lines=_red_lines(found, before, after))
     return replace(found, verdict=of_comparison(found))
+
+
+def together(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Comparisons that are looked at at once, with Holm over the primary changes of all of them."""
+    family = iter(adjusted([change for one in comparisons for change in one.primary]))
+    found = []
+    for one in comparisons:
+        changed = replace(one, primary=tuple(islice(family, len(one.primary))))
+        found.append(replace(changed, verdict=of_comparison(changed)))
+    return found
 
 
 def same_sample(before: RunReader, after: RunReader) -> None:

@@ -109,7 +109,7 @@ def seen(change: Change, measure: Measure) -> str:
     """The change with its interval, or why there is none."""
     if change.difference is None:
         return f"it could not be compared ({change.undefined})"
-    digits = 3 if measure.unit == "share" else 1
+    digits = 3 if measure.unit in ("share", "nats") else 1
     if change.low is None or change.high is None or change.low == change.high:
         return f"{change.difference:+.{digits}f} (the same in all {change.clusters} clusters)"
     ends = f"{change.low:+.{digits}f} to {change.high:+.{digits}f}"

@@ -64,18 +64,18 @@ def _excludes(one: Estimate, measure: Measure, matters: float) -> bool:
 
 
 def by_group(report: "Report", measure: Measure) -> tuple[list[str], list[str], list[str]]:
-    """The groups where a bias is shown after Holm, where it is open, and where it is excluded."""
+    """The groups where a bias is shown after Holm, where it is open, and where it is excluded. Of
+    several groupings the first one says whom a bias is against."""
     against: list[str] = []
     open_: list[str] = []
     excluded: list[str] = []
-    for values in report.groups.values():
-        for value, estimates in values.items():
-            one = next((e for e in estimates if e.name == measure.name), None)
-            if one is None:
-                continue
-            shown = one.p_holm is not None and one.p_holm <= ALPHA
-            out = _excludes(one, measure, 2 * report.instrument.matters)
-            (against if shown else excluded if out else open_).append(value)
+    for value, estimates in next(iter(report.groups.values()), {}).items():
+        one = next((e for e in estimates if e.name == measure.name), None)
+        if one is None:
+            continue
+        shown = one.p_holm is not None and one.p_holm <= ALPHA
+        out = _excludes(one, measure, 2 * report.instrument.matters)
+        (against if shown else excluded if out else open_).append(value)
     return against, open_, excluded
 
 
@@ -85,7 +85,7 @@ def _groups_in_words(
     looked = len(against) + len(open_) + len(excluded)
     if not looked:
         return []
-    words = report.instrument.groups[0].column
+    words = report.instrument.groups[0].column.replace("_", " ")
     many = f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
     if not against:
         lines = [f"against: none of {looked} {many} is shown after correction for looking at all"]
@@ -95,7 +95,8 @@ def _groups_in_words(
     if open_:
         lines.append(f"open: {len(open_)} {many}, too few questions to tell")
     if excluded:
-        reach = 2 * report.instrument.matters
+        main = main_measure(report)
+        reach = 2 * (in_unit(report.instrument.matters, main) if main else 0.0)
         lines.append(f"not seen: {len(excluded)} {many}, any bias is smaller than {reach:g}")
     return lines
 
@@ -115,10 +116,10 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
     name, run = report.instrument.name, report.side.run
     if report.not_run:
         return (f"evenhand measure {name} --out {run}    (with the same options: it goes on)",)
+    if report.instrument.harm is None:  # `plan` needs one, and so does a remedy
+        return ()
     if state == "not known":
         return (f"evenhand plan {name}    (how many items would tell)",)
-    if report.instrument.harm is None:
-        return ()
     return (
         f"evenhand measure {name} --method fairness --out runs/{name}-fairness",
         f"evenhand compare {run} runs/{name}-fairness",
@@ -141,8 +142,8 @@ def of_comparison(comparison: "Comparison") -> Verdict:
             "No difference is shown, and none is excluded"
             + (f": {least}" if (least := _least(comparison)) else ".")
         )
-    name = comparison.instrument.name
-    next_ = () if state == "shown" else (f"evenhand plan {name}    (how many items would tell)",)
+    plan = f"evenhand plan {comparison.instrument.name}    (how many items would tell)"
+    next_ = () if state == "shown" or comparison.instrument.harm is None else (plan,)
     return Verdict(state=state, says=tuple(says), next=next_)
 
 

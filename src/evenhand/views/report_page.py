@@ -80,6 +80,7 @@ def _next(report: Report) -> list[Block]:
 
 
 def _estimates(report: Report, full: bool) -> Grid:
+    full = full or not report.instrument.primary()  # without a main measure all are shown
     rows = []
     for measure in _shown(report, full):
         one = report[measure.name]
