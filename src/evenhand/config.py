@@ -221,10 +221,6 @@ def benign_data() -> BenignData:
     return BenignData(local=_data(), cache=_cache())
 
 
-def data_folder() -> DataFolder:
-    return DataFolder(local=_data(), cache=_cache())
-
-
 def _data() -> Path | None:
     local = os.environ.get("EVENHAND_DATA")
     return Path(local) if local else None

@@ -25,6 +25,7 @@ from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.measuring import measure as measured
 from evenhand.instruments import instrument_named
 from evenhand.instruments._contract import Instrument
+from evenhand.scorers import Scorer
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
@@ -73,13 +74,21 @@ def _help(instrument: Instrument) -> str:
 
 
 class _Services:
-    """Scorers by name, from the config."""
+    """Scorers by name, from the config, each opened once."""
 
     def __init__(self, settings: configuration.Config) -> None:
         self._settings = settings
+        self._opened: dict[str, Scorer] = {}
 
-    def scorer(self, name: str) -> Any:
-        return configuration.scorer_by_name(self._settings, name)
+    def scorer(self, name: str) -> Scorer:
+        if name not in self._opened:
+            self._opened[name] = configuration.scorer_by_name(self._settings, name)
+        return self._opened[name]
+
+    async def close(self) -> None:
+        for scorer in self._opened.values():
+            await scorer.close()
+        self._opened.clear()
 
 
 def run(instrument: Instrument, options: RunOptions, own: dict[str, Any], *, full: bool) -> None:

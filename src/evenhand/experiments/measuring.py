@@ -45,6 +45,13 @@ class Measured:
 
 async def measure(measurement: Measurement, request: Request, watch: Watch) -> Measured:
     """Run, complete and report; `report.json` and `report.parquet` go into the run folder."""
+    try:
+        return await _measure(measurement, request, watch)
+    finally:
+        await measurement.services.close()
+
+
+async def _measure(measurement: Measurement, request: Request, watch: Watch) -> Measured:
     await _check(measurement, request)
     for remark in measurement.instrument.remarks(measurement.options, len(request.source)):
         watch.note(remark)

@@ -64,7 +64,7 @@ def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]
     sign = 1.0 if measure.better == "higher" else -1.0
     gain = sign * change.difference
     if change.se == 0:
-        shown = gain >= 0 and _allowed_unseen(change, measure) <= measure.margin
+        shown = _allowed_unseen(change, measure) <= measure.margin + min(gain, 0.0)
         fell = gain < 0 and p_value(gain, 0.0, change.clusters, None) <= ALPHA
     else:
         found = non_inferiority(gain, change.se, change.clusters - 1, measure.margin)
@@ -100,9 +100,9 @@ def missing_line(before: float, after: float) -> RedLine:
     estimate, so it is never open."""
     rise = after - before
     state: Literal["crossed", "kept"] = "crossed" if rise > MISSING_MARGIN else "kept"
-    return RedLine(
-        name="missing", state=state, says=f"unreadable or missing answers rose by {rise:.3f}"
-    )
+    moved = "rose" if rise > 0 else "fell" if rise < 0 else "stayed the same"
+    by = f" by {abs(rise):.3f}" if rise else ""
+    return RedLine(name="missing", state=state, says=f"unreadable or missing answers {moved}{by}")
 
 
 def seen(change: Change, measure: Measure) -> str:

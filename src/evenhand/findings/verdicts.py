@@ -120,6 +120,8 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
         return ()
     if state == "not known":
         return (f"evenhand plan {name}    (how many items would tell)",)
+    if report.side.method["name"] != "default":  # a remedy already: what it changed is the question
+        return (f"evenhand compare runs/{name}-default {run}",)
     return (
         f"evenhand measure {name} --method fairness --out runs/{name}-fairness",
         f"evenhand compare {run} runs/{name}-fairness",

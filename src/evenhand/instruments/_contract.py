@@ -83,7 +83,12 @@ class Services(Protocol):
     """What an instrument may ask of whoever runs it."""
 
     def scorer(self, name: str) -> Scorer:
-        """A scorer by its name: built in, of the config, or KIND=URL. Whoever runs closes it."""
+        """A scorer by its name: built in, of the config, or KIND=URL. The same name gives the same
+        scorer."""
+        ...
+
+    async def close(self) -> None:
+        """Close all scorers that were given out; whoever runs the instrument does."""
         ...
 
 
