@@ -20,7 +20,8 @@ from evenhand.cli.options import (
 from evenhand.cli.screen import out, print_json, waiting
 from evenhand.domain import Answer, Item, Turn
 from evenhand.errors import EvenhandError, UserError
-from evenhand.report.timeline import timeline
+from evenhand.views import terminal
+from evenhand.views.timeline_page import conversation, timeline
 
 
 def answer(
@@ -64,15 +65,16 @@ def answer(
         final = asyncio.run(work())
     except EvenhandError as error:
         if show_trace and turns and not json:
-            out.print(timeline(turns, (), str(error), prompts=show_prompts))
+            said = conversation(turns, (), str(error), prompts=show_prompts)
+            out.print(terminal.render(said))
         raise
     if json:
         print_json({**_described(final), "turns": turns if show_trace else len(turns)})
         return
     if show_trace or show_prompts:
-        out.print(timeline(turns, final.drafts, final.stopped, prompts=show_prompts))
-        out.rule(style="dim")
-    out.print(final.text, markup=False)
+        out.print(terminal.render(timeline(final, turns, prompts=show_prompts)))
+    else:
+        out.print(final.text, markup=False)
 
 
 def _described(final: Answer) -> dict[str, object]:

@@ -7,13 +7,32 @@ from rich.console import RenderableType
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.debates import DebateReport
+from evenhand.findings.forecast import Forecast
 from evenhand.findings.report import Report
-from evenhand.views import comparison_page, files, html, markdown, report_page, terminal
+from evenhand.findings.summary import Summary
+from evenhand.views import (
+    comparison_page,
+    debates_page,
+    files,
+    forecast_page,
+    html,
+    markdown,
+    report_page,
+    summary_page,
+    terminal,
+)
 from evenhand.views.blocks import Block
 
 __all__ = ["html_of", "page_of", "save", "terminal_of"]
 
-_PAGES: dict[type, Any] = {Report: report_page.page, Comparison: comparison_page.page}
+_PAGES: dict[type, Any] = {
+    Report: report_page.page,
+    Comparison: comparison_page.page,
+    Summary: summary_page.page,
+    Forecast: forecast_page.page,
+    DebateReport: debates_page.page,
+}
 
 
 def page_of(finding: object, *, full: bool = False) -> list[Block]:
