@@ -10,7 +10,8 @@ from evenhand.views.blocks import Block, Grid, Line
 def page(found: Summary, *, full: bool = False) -> list[Block]:
     """The blocks of a summary; there is no longer form of it."""
     del full
-    return [*warnings(found), Grid(("", ""), tuple(_rows(found)))]
+    paid = Line(f"cost: {cost(found.money)}")
+    return [*warnings(found), Grid(("", ""), tuple(_rows(found))), paid]
 
 
 def warnings(found: Summary) -> list[Block]:
@@ -50,7 +51,6 @@ def _rows(found: Summary) -> list[tuple[str, str]]:
         ("changed by the method", f"{found.changed:,} of {found.answered:,}"),
         ("calls", _per_item(found.calls, found.answered + found.failed)),
         ("tokens", tokens),
-        ("cost", cost(found.money)),
     ]
 
 
