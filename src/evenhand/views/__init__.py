@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from evenhand.debates.account import PairsReport
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.debates import DebateReport
@@ -18,6 +19,7 @@ from evenhand.views import (
     forecast_page,
     html,
     markdown,
+    pairs_page,
     report_page,
     summary_page,
     terminal,
@@ -32,6 +34,7 @@ _PAGES: dict[type, Any] = {
     Summary: summary_page.page,
     Forecast: forecast_page.page,
     DebateReport: debates_page.page,
+    PairsReport: pairs_page.page,
 }
 
 
