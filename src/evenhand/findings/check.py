@@ -7,8 +7,9 @@ from typing import Any, Literal, Protocol
 
 import polars as pl
 
-from evenhand.findings.found import NO_SPREAD, Cell, Estimate, Section
+from evenhand.findings.found import NO_SPREAD, Cell, Coverage, Estimate, Section
 from evenhand.findings.shown import Shown
+from evenhand.findings.spent import Money
 from evenhand.statistics.clusters import Interval
 
 # fail: shown to be outside of what the margin allows. underpowered: neither that nor the opposite
@@ -103,10 +104,11 @@ class Audit(Shown):
     state: Overall | None
     says: tuple[str, ...] = ()  # the answer in words, the most important first
     next: tuple[str, ...] = ()  # commands
-    missing: tuple[str, ...] = ()  # what is in no figure, and why: it stands first
+    coverage: Coverage | None = None  # how much could be scored, and why the rest could not
     notes: tuple[str, ...] = ()  # what a reader must know beside the checks
     estimates: tuple[Estimate, ...] = ()  # numbers that nothing is asked of
     sections: tuple[Section, ...] = ()
+    money: Money | None = None  # what it cost; None where nobody was paid
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Check:
@@ -137,5 +139,25 @@ class Audit(Shown):
             "checks": self.checks,
             "estimates": self.estimates,
             "notes": self.notes,
+            **({"money": self.money} if self.money else {}),
             **self.more,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audits(Shown):
+    """Several audits of one kind, side by side, and what only shows between them."""
+
+    audits: tuple[Audit, ...]
+    sections: tuple[Section, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def frame(self) -> pl.DataFrame:
+        """One row per check, with the title of its audit."""
+        each = [
+            one.frame().select(pl.lit(one.title).alias("title"), pl.all()) for one in self.audits
+        ]
+        return pl.concat(each)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"audits": [one.to_dict() for one in self.audits], "notes": self.notes}

@@ -7,12 +7,14 @@ from rich.console import RenderableType
 
 from evenhand.debates.account import PairsReport
 from evenhand.errors import UserError
+from evenhand.findings.check import Audit, Audits
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.debates import DebateReport
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.report import Report
 from evenhand.findings.summary import Summary
 from evenhand.views import (
+    audit_page,
     comparison_page,
     debates_page,
     files,
@@ -31,6 +33,8 @@ __all__ = ["html_of", "page_of", "save", "terminal_of"]
 _PAGES: dict[type, Any] = {
     Report: report_page.page,
     Comparison: comparison_page.page,
+    Audit: audit_page.page,
+    Audits: audit_page.pages,
     Summary: summary_page.page,
     Forecast: forecast_page.page,
     DebateReport: debates_page.page,
@@ -40,7 +44,8 @@ _PAGES: dict[type, Any] = {
 
 def page_of(finding: object, *, full: bool = False) -> list[Block]:
     """The page of a finding, as blocks."""
-    blocks: list[Block] = _PAGES[type(finding)](finding, full=full)
+    page = next(_PAGES[kind] for kind in type(finding).__mro__ if kind in _PAGES)
+    blocks: list[Block] = page(finding, full=full)
     return blocks
 
 
