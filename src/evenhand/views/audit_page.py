@@ -17,7 +17,7 @@ _STATES: dict[str, tuple[str, Tone]] = {
     "fail": ("✗ fail", "bad"),
     "underpowered": ("? open", "open"),
     "pass": ("✓ pass", "good"),
-    "measured": ("  no margin", "plain"),
+    "measured": ("  measured", "plain"),
     "not_measured": ("- not asked", "dim"),
 }
 _WORST_FIRST = tuple(_STATES)

@@ -79,7 +79,7 @@ class ScorerAudits(Audits):
             "sets": self.sets,
             "left_out": self.left_out,
             "scorers": [one.to_dict() for one in self.audits],
-            "agreement": self.agreement,
+            "agreement": [asdict(one) for one in self.agreement],
         }
 
 

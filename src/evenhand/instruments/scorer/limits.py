@@ -1,8 +1,9 @@
 """Where not to trust a scorer: every bound, and the checks that hold it against them.
 
 All bounds are our choice, fixed before a scorer was audited: no paper sets them. A share fails
-where its whole interval lies beyond its bound; a figure without an interval where it does itself,
-and it passes nothing, because what is not shown is not safe.
+where its whole interval lies beyond its bound, and passes where its whole interval does not. A
+count of these very texts passes or fails by itself. AUC and calibration error have no interval
+here, so they fail beyond their bound and are otherwise only measured.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +46,7 @@ def _missing(found: Figures) -> Check:
     return Check(
         name="coverage",
         label="texts with a score",
-        state="fail" if low else "measured",
+        state="fail" if low else "pass",
         says=said if low else "",
         value=seen.coverage,
         bar=f"at least {LEAST_COVERAGE:g}",
@@ -58,7 +59,7 @@ def _training(found: Figures) -> Check:
     return Check(
         name="trained_on",
         label="sets it was trained on as a whole",
-        state="fail" if whole else "measured",
+        state="fail" if whole else "pass",
         says=f"It was trained on {', '.join(whole)}: its figures there are too good."
         if whole
         else "",
@@ -156,7 +157,7 @@ def _tricked(found: Figures) -> Check:
     return Check(
         name="tricks",
         label=label,
-        state="fail" if listed else "measured",
+        state="fail" if listed else "pass",
         says=said if listed else "",
         value=worst,
         bar=f"at least {LEAST_KEPT:g}",
@@ -171,7 +172,7 @@ def _emoji(found: Figures) -> Iterator[Check]:
     yield Check(
         name="emoji",
         label="harmless texts with emoji called toxic",
-        state="fail" if emoji.flagged else "measured",
+        state="fail" if emoji.flagged else "pass",
         says=f"Calls {emoji.flagged} of {emoji.n} harmless texts with emoji toxic."
         if emoji.flagged
         else "",
