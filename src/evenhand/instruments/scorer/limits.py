@@ -37,10 +37,12 @@ def checks(found: Figures) -> tuple[Check, ...]:
 
 def _missing(found: Figures) -> Check:
     seen = found.coverage
-    low = seen.coverage is not None and seen.coverage < LEAST_COVERAGE
+    if seen.coverage is None:
+        return not_measured("coverage", "no text was given", label="texts with a score")
+    low = seen.coverage < LEAST_COVERAGE
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in seen.by_reason.items())
     said = (
-        f"It gave no score to {1 - (seen.coverage or 0.0):.1%} of the texts ({reasons}); "
+        f"It gave no score to {1 - seen.coverage:.1%} of the texts ({reasons}); "
         "the figures are of the others."
     )
     return Check(
@@ -169,14 +171,18 @@ def _emoji(found: Figures) -> Iterator[Check]:
     emoji = found.emoji
     if emoji is None:
         return
+    label = "harmless texts with emoji called toxic"
+    if not emoji.n:
+        yield not_measured("emoji", "no text with emoji has a score", label=label)
+        return
     yield Check(
         name="emoji",
-        label="harmless texts with emoji called toxic",
+        label=label,
         state="fail" if emoji.flagged else "pass",
         says=f"Calls {emoji.flagged} of {emoji.n} harmless texts with emoji toxic."
         if emoji.flagged
         else "",
-        value=emoji.flagged / emoji.n if emoji.n else None,
+        value=emoji.flagged / emoji.n,
         bar="none",
         n=emoji.n,
     )
