@@ -13,10 +13,10 @@ from evenhand.cli.screen import err
 from evenhand.config import Config
 from evenhand.errors import UserError
 from evenhand.instruments.judge import card
+from evenhand.instruments.judge.certificate import Found, Wanted, find
 from evenhand.instruments.judge.source import ONE, TWO, prompt
 from evenhand.methods import Method, Panel, Rate
 from evenhand.methods import settings as settings_of
-from evenhand.report.judge_certificate import Found, Wanted, find
 
 # Roles whose verdict decides what happens to a text. A scorer is one where a language model plays.
 JUDGING = ("judge", "bias_evaluator", "performance_evaluator", "detector")

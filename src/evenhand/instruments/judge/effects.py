@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.instruments.judge import TEN
+from evenhand.findings.found import NO_SPREAD
+from evenhand.instruments.judge.design import TEN
 from evenhand.metrics import malibu
 from evenhand.statistics import margins
 from evenhand.statistics.bootstrap import cluster_bootstrap, dz_of_totals, ratio_of_totals
@@ -21,14 +22,15 @@ from evenhand.statistics.effects import cohen_dz
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.planning import detectable_change, items_needed
 
-SCORE_MARGIN = 0.25  # ours, points of ten, fixed before any judge was measured
-WIN_MARGIN = 0.05  # ours: five points of win rate
+SCORE_MARGIN = 0.25  # our choice: points of ten, fixed before any judge was measured
+WIN_MARGIN = 0.05  # our choice: five points of win rate
 POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """One label, or one label against another. Without an estimate it says why."""
+    """What one label does, alone or against another. Without an estimate it says why; where every
+    base gave the same value there is no interval, and `undefined` is "no_spread"."""
 
     label: str
     against: str
@@ -148,8 +150,9 @@ def _measured(blank: Effect, per_base: pl.Series, cells: int) -> Measured:
     effect = replace(
         counted,
         estimate=found.estimate,
-        low=found.low,
-        high=found.high,
+        low=None if found.no_spread else found.low,
+        high=None if found.no_spread else found.high,
+        undefined=NO_SPREAD if found.no_spread else None,
         se=found.se,
         p=margins.p_against_zero(found),
         p_equivalence=margins.p_of_equivalence(found, blank.margin),
