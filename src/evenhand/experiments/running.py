@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import orjson
 
@@ -111,13 +112,15 @@ async def _run(
     purse: Purse | None,
     watch: Watch,
 ) -> tuple[int, ...] | None:
-    common = {"progress": progress, "stop": stop, "take_over": request.take_over, "purse": purse}
+    common: dict[str, Any] = {
+        "progress": progress, "stop": stop, "take_over": request.take_over, "purse": purse,
+    }  # fmt: skip
     if request.dry_run:  # fifty items are not worth a cluster
         items = len(plan.source)
         watch.note(f"dry run: {len(pilot_positions(items))} of {items:,} items, spread evenly")
-        return await run_pilot(plan, request.out, **common)  # type: ignore[arg-type]
+        return await run_pilot(plan, request.out, **common)
     if request.engine == "local":
-        await run(plan, request.out, **common)  # type: ignore[arg-type]
+        await run(plan, request.out, **common)
         return None
     if request.replay:
         raise UserError("a replay is read from one process: leave out --engine ray")
