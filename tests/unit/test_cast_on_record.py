@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from evenhand import Cast, DefaultPrompt, Item, ScriptedModel, StarDTox
+from evenhand import Cast, Item, ScriptedModel
 from evenhand import config as configuration
 from evenhand.errors import UserError
-from evenhand.methods import Method
+from evenhand.methods import DefaultPrompt, Method, StarDTox
 from evenhand.models.base import ChatModel
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
 from evenhand.scorers import ScorerModel, WordList

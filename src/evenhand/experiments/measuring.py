@@ -77,7 +77,7 @@ async def _check(measurement: Measurement, request: Request) -> None:
             roles = [agent.role for agent in request.method.agents()]
             players = {role: cast.model_for(role).name for role in roles}
         finally:
-            await cast.close()
+            await request.close(cast)
     instrument.check(measurement.options, request.method, players, measurement.services)
 
 

@@ -7,13 +7,32 @@ from rich.console import RenderableType
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.forecast import Forecast
 from evenhand.findings.report import Report
-from evenhand.views import comparison_page, files, html, markdown, report_page, terminal
+from evenhand.findings.run import Run
+from evenhand.findings.traced_answer import TracedAnswer
+from evenhand.views import (
+    comparison_page,
+    files,
+    forecast_page,
+    html,
+    markdown,
+    report_page,
+    run_page,
+    terminal,
+    timeline_page,
+)
 from evenhand.views.blocks import Block
 
 __all__ = ["html_of", "page_of", "save", "terminal_of"]
 
-_PAGES: dict[type, Any] = {Report: report_page.page, Comparison: comparison_page.page}
+_PAGES: dict[type, Any] = {
+    Report: report_page.page,
+    Comparison: comparison_page.page,
+    Forecast: forecast_page.page,
+    Run: run_page.page,
+    TracedAnswer: timeline_page.page,
+}
 
 
 def page_of(finding: object, *, full: bool = False) -> list[Block]:

@@ -1,0 +1,87 @@
+"""The page of a dry run: what the whole run will take, how sure that is, and the next command."""
+
+from collections.abc import Callable
+from functools import partial
+
+from evenhand.findings.forecast import COST, Expected, Forecast, Pilot
+from evenhand.views import numbers
+from evenhand.views.blocks import Block, Grid, Line
+
+_LABELS = {
+    "calls": "calls",
+    "prompt_tokens": "tokens in",
+    "completion_tokens": "tokens out",
+    COST: "cost",
+}
+
+
+def page(found: Forecast, *, full: bool = False) -> list[Block]:
+    """The blocks of a forecast; there is no longer form of it."""
+    del full
+    head = (
+        f"Dry run: {found.pilot.items} of {found.items:,} items, spread evenly, are answered and "
+        f"stay in {found.run}; nothing is paid twice."
+    )
+    return [
+        *_failures(found.pilot),
+        Line(head, "strong"),
+        _totals(found),
+        *(Line(note, "dim") for note in _notes(found)),
+        *([Line(f"next: {found.next}")] if found.next else []),
+    ]
+
+
+def _totals(found: Forecast) -> Grid:
+    rows = []
+    for name, total in found.totals.items():
+        shown = partial(numbers.money, currency=found.currency or "") if name == COST else _whole
+        so_far = "" if total.so_far is None else shown(total.so_far)
+        rows.append((_LABELS[name], *_cells(total, shown), so_far))
+    if found.currency is None:
+        rows.append(("cost", "no price file", "(--prices FILE)", ""))
+    if found.seconds_left is not None:
+        rows.append(("time left", *_cells(found.seconds_left, numbers.duration), ""))
+    return Grid(("the whole run", "expected", "95 % interval", "so far"), tuple(rows))
+
+
+def _cells(total: Expected, shown: Callable[[float], str]) -> tuple[str, str]:
+    if total.expected is None:
+        return "not counted", "by the endpoint"
+    if total.low is None or total.high is None:
+        return shown(total.expected), "unknown: one item"
+    if total.low == total.high:
+        return shown(total.expected), "no spread"
+    return shown(total.expected), f"{shown(total.low)} to {shown(total.high)}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _notes(found: Forecast) -> list[str]:
+    pilot, pace = found.pilot, found.calls_per_second
+    notes = [f"From {pilot.items} items: what is rarer than 1 in {pilot.items} is not in it."]
+    if pace is not None and found.in_flight is not None:
+        places = [f", {limit} calls at once to {name}" for name, limit in found.limits.items()]
+        notes.append(
+            f"Time at {pace:,.1f} calls a second, as in the dry run with "
+            f"{min(found.in_flight, pilot.items)} items in flight{''.join(places)}."
+        )
+    if pilot.items_without_token_count:
+        notes.append(
+            f"The endpoint did not count tokens for {pilot.items_without_token_count} items: "
+            "their cost is the most that it can have been."
+        )
+    return notes
+
+
+def _failures(pilot: Pilot) -> list[Block]:
+    if not pilot.failed:
+        return []
+    rate = pilot.failure_rate
+    reasons = ", ".join(f"{n} {reason}" for reason, n in pilot.failed_by_reason.items())
+    said = (
+        f"{pilot.failed} of {pilot.items} items failed ({rate.share:.0%}; "
+        f"95 %: {rate.low:.0%} to {rate.high:.0%}): {reasons}"
+    )
+    return [Line(said, "bad")]

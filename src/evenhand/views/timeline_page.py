@@ -1,0 +1,83 @@
+"""The page of one conversation: who said what, the scores of the drafts, and why it stopped."""
+
+from collections.abc import Mapping, Sequence
+
+import orjson
+
+from evenhand.domain import Answer, Draft, Turn
+from evenhand.findings.traced_answer import TracedAnswer
+from evenhand.views.blocks import GAP, Block, Grid, Line, Page
+
+_SHOWN = 700  # characters of a reply; the rest is in the run folder and in --json
+
+
+def page(found: TracedAnswer, *, full: bool = False) -> list[Block]:
+    """The blocks of an answer and of how it came about; `full` adds what each agent was told."""
+    return [*timeline(found, found.turns, prompts=full)]
+
+
+def timeline(answer: Answer, turns: Sequence[Turn], *, prompts: bool = False) -> Page:
+    """The conversation that led to an answer, and the answer at its end."""
+    said = conversation(turns, answer.drafts, answer.stopped, prompts=prompts)
+    return [*said, GAP, Line(answer.text)]
+
+
+def conversation(
+    turns: Sequence[Turn], drafts: Sequence[Draft], ending: str, *, prompts: bool = False
+) -> Page:
+    """The turns of an item in their order. `ending` says why it stopped; `prompts` shows what each
+    agent was told as well."""
+    blocks: list[Block] = []
+    for turn in turns:
+        blocks.append(Line(_head(turn), "strong"))
+        if prompts:
+            blocks += [Line(f"{m.role}: {m.content}", "dim", indent=3) for m in turn.messages]
+        tone = "plain" if turn.error is None else "bad"
+        blocks += [Line(_clipped(_words(turn)), tone, indent=3), GAP]
+    if any(draft.scores for draft in drafts):
+        blocks += [_scores(drafts), GAP]
+    return [*blocks, Line(f"stopped: {ending}", "strong"), Line(_cost(turns))]
+
+
+def _head(turn: Turn) -> str:
+    facts = [turn.model, turn.prompt, f"{turn.seconds:.1f} s"]
+    if turn.prompt_tokens is not None:
+        facts.append(f"{turn.prompt_tokens}+{turn.completion_tokens} tokens")
+    if turn.attempts > 1:
+        facts.append(f"{turn.attempts} attempts")
+    return f"{turn.index + 1}. {turn.role}  {' · '.join(facts)}"
+
+
+def _words(turn: Turn) -> str:
+    """The reply; a typed one as `name: value` lines."""
+    if turn.error is not None:
+        return f"FAILED ({turn.error}): {turn.error_message}"
+    text = turn.texts[0]
+    try:
+        fields = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    if not isinstance(fields, Mapping):
+        return text
+    return "\n".join(f"{name}: {value}" for name, value in fields.items())
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} … ({len(text) - _SHOWN:,} more)"
+
+
+def _scores(drafts: Sequence[Draft]) -> Grid:
+    names = list(dict.fromkeys(name for draft in drafts for name in draft.scores))
+    rows = []
+    for number, draft in enumerate(drafts):
+        cells = (f"{draft.scores[n]:.2f}" if n in draft.scores else "-" for n in names)
+        rows.append(("first" if number == 0 else f"revision {number}", *cells))
+    return Grid(("draft", *names), tuple(rows))
+
+
+def _cost(turns: Sequence[Turn]) -> str:
+    counted = [turn for turn in turns if turn.prompt_tokens is not None]
+    tokens = sum((t.prompt_tokens or 0) + (t.completion_tokens or 0) for t in counted)
+    calls = sum(1 for turn in turns if turn.attempts)
+    unknown = "" if len(counted) == len(turns) else f", {len(turns) - len(counted)} turns uncounted"
+    return f"{calls} calls, {tokens:,} tokens{unknown}"
