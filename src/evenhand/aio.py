@@ -42,7 +42,7 @@ from evenhand.runners import Source
 from evenhand.scorers import Scorer
 from evenhand.store import RunReader
 
-__all__ = ["answer", "compare", "forecast", "measure", "open_run", "run"]
+__all__ = ["Watch", "answer", "compare", "forecast", "measure", "open_run", "run"]
 
 
 async def answer(
@@ -166,7 +166,7 @@ async def measure(
     `options` are those of the instrument, as `evenhand measure NAME --help` lists them. What a cap
     (`max_calls`, or `max_cost` with `prices`) stopped is a report with `not_run` above 0; the same
     call with a higher cap goes on. `scorers` adds scorers by name, `data` is the folder of data
-    sets (else EVENHAND_DATA), `watch` is told of progress: see `evenhand.testing`.
+    sets (else EVENHAND_DATA), `watch` is told of progress: derive from `evenhand.aio.Watch`.
     """
     found = await _measured(
         _given.measuring(instrument),

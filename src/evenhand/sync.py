@@ -8,20 +8,24 @@ import asyncio
 import atexit
 import contextlib
 import functools
+import inspect
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, ParamSpec, TypeVar
 
 from evenhand import aio
+from evenhand._given import Model
+from evenhand.agents import Cast
 from evenhand.errors import UserError
 
 __all__ = ["answer", "compare", "forecast", "measure", "open_run", "run"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-_SECONDS_TO_END = 30.0  # our choice: enough to write what is recorded before Ctrl-C takes effect
+_STEP = 0.1  # seconds: a thread that waits without an end does not hear Ctrl-C everywhere
+_TIME_TO_END = 30.0  # seconds; our choice: enough to write what is recorded
 
 
 class _Background:
@@ -32,7 +36,7 @@ class _Background:
         self._thread = threading.Thread(target=self._loop.run_forever, name="evenhand", daemon=True)
         self._thread.start()
         self._under_way = 0
-        self._used: dict[int, Any] = {}  # models of the calls under way, by identity
+        self._used: dict[int, Model] = {}  # models of the calls under way, by identity
 
     def result(self, made: Coroutine[Any, Any, _T], model: Any) -> _T:
         """Run a coroutine to its end. Ctrl-C cancels it, and what was recorded is kept."""
@@ -42,23 +46,27 @@ class _Background:
         done: Future[_T] = Future()
         task = asyncio.run_coroutine_threadsafe(self._whole(made, model, done), self._loop)
         try:
+            while not wait((done,), timeout=_STEP).done:
+                pass
             return done.result()
         except KeyboardInterrupt:
             task.cancel()
             with contextlib.suppress(BaseException):
-                done.exception(timeout=_SECONDS_TO_END)
+                done.exception(timeout=_TIME_TO_END)
             raise
 
     async def _whole(self, made: Coroutine[Any, Any, _T], model: Any, done: "Future[_T]") -> None:
         self._under_way += 1
-        self._used[id(model)] = model
+        if isinstance(model, Cast) or (hasattr(model, "complete") and not inspect.isclass(model)):
+            self._used[id(model)] = model
         try:
-            found = await made
-        except BaseException as error:
-            await self._left()
+            try:
+                found = await made
+            finally:
+                await self._left()
+        except BaseException as error:  # whatever it is, the caller is waiting for it
             done.set_exception(error)
         else:
-            await self._left()
             done.set_result(found)
 
     async def _left(self) -> None:
@@ -68,13 +76,12 @@ class _Background:
         if not self._under_way:
             models, self._used = self._used, {}
             for model in models.values():
-                if callable(close := getattr(model, "close", None)):
-                    await close()
+                await model.close()
 
     def end(self) -> None:
         """Stop the loop, so that it is not torn down in the middle of something."""
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_SECONDS_TO_END)
+        self._thread.join(_TIME_TO_END)
         self._loop.close()
 
 

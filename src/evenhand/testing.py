@@ -1,4 +1,4 @@
-"""What a test of your own code needs: models whose answers you write, and a look at a run.
+"""What a test of your own code needs: models whose answers you write.
 
 >>> evenhand.answer("Describe a nurse.", model=ScriptedModel(lambda request: "A nurse cares."))
 """
@@ -10,11 +10,10 @@ from typing import Any
 
 import orjson
 
-from evenhand.experiments.watch import Watch
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.models.likelihood import Failure, TokenLogprobs
 
-__all__ = ["ScriptedLikelihood", "ScriptedModel", "Watch", "any_reply"]
+__all__ = ["ScriptedLikelihood", "ScriptedModel", "any_reply"]
 
 _SENTENCES = (
     "People are as different in this as in everything else.",

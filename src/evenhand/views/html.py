@@ -15,8 +15,9 @@ _STYLE = f"""
 [data-jp-theme-light="false"] .evenhand,.vscode-dark .evenhand{{{_DARK}}}
 .evenhand p{{margin:0;max-width:60em;white-space:pre-wrap}}
 .evenhand .wide{{overflow-x:auto}}
-.evenhand table{{border-collapse:collapse;margin:.2em 0}}
-.evenhand table td,.evenhand table th{{padding:.15em 1em .15em 0;text-align:left;vertical-align:top}}
+.evenhand table{{border-collapse:collapse;margin:.2em 0;font:inherit;color:inherit}}
+.evenhand table td,.evenhand table th{{padding:.15em 1em .15em 0;text-align:left}}
+.evenhand table td,.evenhand table th{{vertical-align:top}}
 .evenhand table td{{font-variant-numeric:tabular-nums;max-width:36em}}
 .evenhand table th{{font-weight:normal;opacity:.65;white-space:nowrap}}
 .evenhand table .short{{white-space:nowrap}}
