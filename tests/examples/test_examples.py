@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -48,7 +49,7 @@ def test_a_notebook_runs_in_a_real_kernel_and_its_findings_show_themselves(
     here = os.pathsep.join(filter(None, (str(EXAMPLES), os.environ.get("PYTHONPATH"))))
     monkeypatch.setenv("PYTHONPATH", here)
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-    opened = nbformat.read(notebook, as_version=4)
+    opened: Any = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     assert not any(cell.get("outputs") for cell in opened.cells), "outputs are not kept"
     client = NotebookClient(opened, timeout=200, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()

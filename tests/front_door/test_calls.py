@@ -170,7 +170,8 @@ def test_a_prompt_where_a_list_is_meant_is_refused(tmp_path: Path, items: Any) -
 
 
 def test_a_method_is_given_by_its_name_or_as_an_object(tmp_path: Path) -> None:
-    for number, method in enumerate(("default", DefaultPrompt())):
+    methods: list[Any] = ["default", DefaultPrompt()]
+    for number, method in enumerate(methods):
         made = eh.run(["Hello."], model=model(), method=method, out=tmp_path / str(number))
         assert made.record.method == {"name": "default", "settings": {}}
 

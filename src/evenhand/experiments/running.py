@@ -130,7 +130,11 @@ async def _run(
             raise
         raise UserError("Ray is not installed: pip install 'evenhand[cluster]'") from None
     await run_on_ray(
-        plan, request.out, actors=request.actors, address=request.ray_address, **common
+        plan,
+        request.out,
+        actors=request.actors,
+        address=request.ray_address,
+        **common,  # type: ignore[arg-type]
     )
     return None
 

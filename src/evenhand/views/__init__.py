@@ -1,5 +1,6 @@
 """A finding → what a person or a machine reads. One file per medium, none per instrument."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def save(finding: Any, path: str) -> None:
     """Write a finding to a file, in the form that its ending names."""
     ending = Path(path).suffix
     title = f"evenhand: {type(finding).__name__.lower()}"
-    made = {
+    made: dict[str, Callable[[], bytes]] = {
         ".json": lambda: files.to_json(finding),
         ".parquet": lambda: files.to_parquet(finding.frame()),
         ".csv": lambda: finding.frame().write_csv().encode(),

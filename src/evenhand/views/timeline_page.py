@@ -6,7 +6,7 @@ import orjson
 
 from evenhand.domain import Answer, Draft, Turn
 from evenhand.findings.traced_answer import TracedAnswer
-from evenhand.views.blocks import GAP, Block, Grid, Line, Page
+from evenhand.views.blocks import GAP, Block, Grid, Line, Page, Tone
 
 _SHOWN = 700  # characters of a reply; the rest is in the run folder and in --json
 
@@ -32,7 +32,7 @@ def conversation(
         blocks.append(Line(_head(turn), "strong"))
         if prompts:
             blocks += [Line(f"{m.role}: {m.content}", "dim", indent=3) for m in turn.messages]
-        tone = "plain" if turn.error is None else "bad"
+        tone: Tone = "plain" if turn.error is None else "bad"
         blocks += [Line(_clipped(_words(turn)), tone, indent=3), GAP]
     if any(draft.scores for draft in drafts):
         blocks += [_scores(drafts), GAP]
