@@ -1,6 +1,5 @@
 """The front door as a script or a notebook calls it."""
 
-import asyncio
 import json
 import multiprocessing
 import os
@@ -288,24 +287,28 @@ def test_a_forecast_answers_a_part_that_the_measurement_then_finds_done(tmp_path
     assert asked.requests == 12
 
 
-def test_two_measurements_side_by_side_share_a_model(tmp_path: Path) -> None:
-    """The one that ends first must not close the other's connections."""
+class Closable(eh.ScriptedModel):
+    """Counts how often it is closed."""
 
-    async def both(url: str) -> list[eh.Report]:
-        async with eh.Endpoint(url, model="faulty") as endpoint:
-            runs = [(2, "short"), (6, "long")]
-            return await asyncio.gather(
-                *(
-                    eh.aio.measure(
-                        Titles(), model=endpoint, out=tmp_path / name, occupations=n, in_flight=1
-                    )
-                    for n, name in runs
-                )
-            )
+    closed = 0
 
-    with in_own_process(well) as server:
-        short, long = asyncio.run(both(server.url))
-    assert (short.coverage.scored, long.coverage.scored) == (4, 12)
+    async def close(self) -> None:
+        self.closed += 1
+
+
+async def test_an_awaited_measurement_leaves_the_model_open_for_others_that_share_it(
+    tmp_path: Path,
+) -> None:
+    shared = Closable(knows_not)
+    await eh.aio.measure(Titles(), model=shared, out=tmp_path / "run", share_equal=True)
+    await eh.aio.run(["Hello."], model=shared, method="default", out=tmp_path / "more")
+    assert shared.closed == 0
+
+
+def test_a_call_that_waits_closes_the_model_at_its_end(tmp_path: Path) -> None:
+    own = Closable(knows_not)
+    eh.measure(Titles(), model=own, out=tmp_path / "run")
+    assert own.closed == 1
 
 
 # -- how findings show themselves ----------------------------------------------------------------
