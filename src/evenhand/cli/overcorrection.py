@@ -30,6 +30,7 @@ from evenhand.instruments.overcorrection import BenignSource, Sampling, own_text
 from evenhand.instruments.overcorrection.instrument import (
     USUAL,
     OverCorrection,
+    OverCorrectionOptions,
     refuse_what_repairs_no_text,
 )
 from evenhand.store.folder import open_folder

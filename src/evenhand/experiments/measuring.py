@@ -86,7 +86,7 @@ async def check(measurement: Measurement, request: Request) -> None:
             roles = [agent.role for agent in request.method.agents()]
             players = {role: cast.model_for(role).name for role in roles}
         finally:
-            await cast.close()
+            await request.close(cast)
     instrument.check(measurement.options, request.method, players, measurement.services)
 
 
