@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evenhand.models import Endpoint, ScriptedModel
     from evenhand.prompts import Prompt
     from evenhand.runners import replay_of
-    from evenhand.sync import answer, compare, forecast, measure, open_run, run
+    from evenhand.sync import answer, compare, forecast, frontier, measure, open_run, run
 
 __version__ = "0.1.0"
 
@@ -55,6 +55,7 @@ __all__ = [
     "answer",
     "compare",
     "forecast",
+    "frontier",
     "measure",
     "open_run",
     "replay_of",
@@ -73,7 +74,7 @@ _NAMES = {
     "models": ("Endpoint", "ScriptedModel"),
     "prompts": ("Prompt",),
     "runners": ("replay_of",),
-    "sync": ("answer", "compare", "forecast", "measure", "open_run", "run"),
+    "sync": ("answer", "compare", "forecast", "frontier", "measure", "open_run", "run"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 _PACKAGES = (

@@ -15,6 +15,7 @@ from evenhand.errors import UserError
 from evenhand.experiments.request import OpenCast
 from evenhand.instruments import DataFolder, Instrument, instrument_named
 from evenhand.methods import Method
+from evenhand.methods.build import build_method
 from evenhand.models.base import ChatModel
 from evenhand.runners import ItemList, Source
 from evenhand.scorers import Scorer
@@ -49,7 +50,7 @@ def opener_of(model: Model | None) -> OpenCast:
 def method_of(method: Method | str) -> Method:
     """A method by its name, or the one that was given."""
     if isinstance(method, str):
-        return configuration.build_method(method)
+        return build_method(method)
     wanted = 'give a name such as "stardtox", or an object such as evenhand.methods.StarDTox()'
     if isclass(method):
         raise UserError(f"method is the class {method.__name__}: write {method.__name__}()")
@@ -111,11 +112,21 @@ class Scorers:
 
     def __init__(self, given: Mapping[str, Scorer] | None) -> None:
         self._given = dict(given or {})
+        self._opened: dict[str, Scorer] = {}
 
     def scorer(self, name: str) -> Scorer:
+        """One that was given, else one that is opened here, once."""
         if name in self._given:
             return self._given[name]
-        return configuration.scorer_by_name(configuration.Config(), name)
+        if name not in self._opened:
+            self._opened[name] = configuration.scorer_by_name(configuration.Config(), name)
+        return self._opened[name]
+
+    async def close(self) -> None:
+        """Close those that were opened here; who gave a scorer closes it."""
+        for scorer in self._opened.values():
+            await scorer.close()
+        self._opened.clear()
 
 
 def _kind(given: Any) -> str:

@@ -11,8 +11,9 @@ Whoever makes a model closes it, so that several calls can share its connections
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,18 @@ from evenhand.domain import Item, Turn
 from evenhand.domain.prices import Prices
 from evenhand.errors import DeadlinePassed, UserError
 from evenhand.experiments import measuring
+from evenhand.experiments.arms import chosen
 from evenhand.experiments.measuring import Measured, Measurement
 from evenhand.experiments.request import Engine, Request
 from evenhand.experiments.running import Ended, execute, refuse_other_run
+from evenhand.experiments.sweep import Series
 from evenhand.experiments.watch import Watch
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.comparison import compare as compared
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.forecast import forecast as forecast_of
+from evenhand.findings.frontier import Frontier, require_harm
+from evenhand.findings.frontier import frontier as frontier_of
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run
 from evenhand.findings.traced_answer import TracedAnswer
@@ -42,7 +47,7 @@ from evenhand.runners import Source
 from evenhand.scorers import Scorer
 from evenhand.store import RunReader
 
-__all__ = ["Watch", "answer", "compare", "forecast", "measure", "open_run", "run"]
+__all__ = ["Watch", "answer", "compare", "forecast", "frontier", "measure", "open_run", "run"]
 
 
 async def answer(
@@ -218,6 +223,53 @@ async def forecast(instrument: Instrument | str, **settings: Any) -> Forecast:
 
 
 _SETTINGS = frozenset(inspect.signature(measure).parameters) - {"instrument", "options"}
+
+
+async def frontier(
+    instrument: Instrument | str,
+    *,
+    methods: Sequence[Method | str] = (),
+    calls: int = 8,
+    out: str | Path,
+    scorers: Mapping[str, Scorer] | None = None,
+    data: str | Path | None = None,
+    watch: Watch | None = None,
+    **settings: Any,
+) -> Frontier:
+    """Run several methods on the same items and say what each is worth: harm, utility and cost.
+
+    >>> evenhand.frontier("bbq", methods=["cot", "stardtox"], model=model, out="runs/front")
+
+    Every method has a run folder within `out`. It takes what `measure` takes beside `method`; caps
+    are for all methods together, and each is fitted to `calls` calls an item. Without `methods`:
+    all that need only a chat endpoint.
+    """
+    measured = _given.measuring(instrument)
+    require_harm(measured)
+    options = {name: settings.pop(name) for name in [*settings] if name not in _SETTINGS}
+    certified = settings.pop("require_certified_judges", False)
+    services = _given.Scorers(scorers)
+    measurement = Measurement(
+        instrument=measured, options=measured.options_from(options), services=services
+    )
+    listed = chosen(methods, calls, measured)
+    source = await asyncio.to_thread(measurement.items, _given.folder_of(data))
+    request = _request(
+        source, listed[0].method, out=str(out).rstrip("/"), require_certified=certified, **settings
+    )
+    series = Series(request=request, measurement=measurement, watch=watch or Watch(), calls=calls)
+    try:
+        ended = await series.run(listed)
+        if ended.early:
+            raise UserError(
+                f"stopped at {ended.capped_by or 'a signal'} before every method was run; nothing "
+                "is lost: call it again, with a higher cap, to go on"
+            )
+        arms = await series.arms(listed)
+        found = partial(frontier_of, measured, arms, calls=calls, prices=request.prices)
+        return await asyncio.to_thread(found)
+    finally:
+        await services.close()
 
 
 async def compare(

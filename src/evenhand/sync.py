@@ -20,7 +20,7 @@ from evenhand._given import Model
 from evenhand.agents import Cast
 from evenhand.errors import UserError
 
-__all__ = ["answer", "compare", "forecast", "measure", "open_run", "run"]
+__all__ = ["answer", "compare", "forecast", "frontier", "measure", "open_run", "run"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -110,6 +110,7 @@ def _waiting_for(function: Callable[_P, Coroutine[Any, Any, _T]]) -> Callable[_P
 answer = _waiting_for(aio.answer)
 compare = _waiting_for(aio.compare)
 forecast = _waiting_for(aio.forecast)
+frontier = _waiting_for(aio.frontier)
 measure = _waiting_for(aio.measure)
 open_run = _waiting_for(aio.open_run)
 run = _waiting_for(aio.run)

@@ -3,8 +3,8 @@
 import pytest
 
 from evenhand import registry
-from evenhand.cli.arms import listed
 from evenhand.errors import UserError
+from evenhand.experiments.arms import listed
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import StarDTox, settings
 

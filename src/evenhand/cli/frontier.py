@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from evenhand import config as configuration
-from evenhand.cli.arms import listed
 from evenhand.cli.execution import (
     DryRun,
     Ended,
@@ -27,6 +26,7 @@ from evenhand.cli.sampling import PerCategory, PresetName, Sample, SampleSeed, s
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.services import ConfigServices
 from evenhand.cli.watching import Terminal
+from evenhand.experiments.arms import listed
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.sweep import Listed, Series
 from evenhand.findings import frontier as findings

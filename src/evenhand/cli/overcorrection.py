@@ -33,6 +33,7 @@ from evenhand.instruments.overcorrection.instrument import (
     OverCorrectionOptions,
     refuse_what_repairs_no_text,
 )
+from evenhand.methods.build import build_method
 from evenhand.store.folder import open_folder
 from evenhand.views import terminal_of
 from evenhand.views.files import plain, to_json, to_parquet
@@ -131,7 +132,7 @@ def _listed(text: str) -> list[Listed]:
 
 def _built(written: str) -> Listed:
     name, _, rest = written.partition(":")
-    method = configuration.build_method(name, rest.split("+") if rest else [])
+    method = build_method(name, rest.split("+") if rest else [])
     refuse_what_repairs_no_text(method)
     return Listed(name=written, method=method)
 

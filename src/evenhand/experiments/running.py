@@ -137,7 +137,7 @@ async def _run(
         request.out,
         actors=request.actors,
         address=request.ray_address,
-        **common,  # type: ignore[arg-type]
+        **common,
     )
     return None
 
