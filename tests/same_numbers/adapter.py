@@ -19,14 +19,16 @@ import polars as pl
 from evenhand.domain.prices import Price, Prices
 from evenhand.findings import frontier, frontier_forecast, plan, sweep
 from evenhand.findings.comparison import compare
+from evenhand.findings.forecast import forecast
 from evenhand.findings.report import report
+from evenhand.findings.summary import summary
 from evenhand.instruments import instrument_named, instrument_of
-from evenhand.instruments.judge.audit import audit
+from evenhand.instruments.judge import audit as judge
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
+from evenhand.instruments.reward import audit as reward
+from evenhand.instruments.scorer import audit as scorer
+from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
 from evenhand.metrics.reward_probes import Rewards
-from evenhand.report import reward_probes, scorer_audit
-from evenhand.report.cost import forecast
-from evenhand.report.summary import summary
 from evenhand.store import RunReader
 from same_numbers.as_before import answers, audits, frontiers, likelihoods, shapes, texts
 from same_numbers.flat import Entries, flat
@@ -45,7 +47,7 @@ def _measured(name: str, shape: Any) -> Entries:
     run = _run(name)
     prices = PRICES if run.record.cast["default"]["model"] in PRICES.models else None
     found = report(instrument_of(run), run, prices)
-    shaped = shape(found) | {"runs show": summary(run)}
+    shaped = shape(found) | {"runs show": shapes.counts(summary(run))}
     return flat({"json": shaped, "rows": shapes.rows(found)})
 
 
@@ -157,7 +159,8 @@ def _frontier(named: Arms, prices: Prices | None = None) -> Entries:
 def _forecast(*names: str) -> Entries:
     """As after a dry run of every twelfth item, of each method and of all of them."""
     pilot = range(0, 232, 12)
-    each = {name: forecast(_run(f"bbq/{name}"), pilot, PRICES) for name in names}
+    found = {name: forecast(_run(f"bbq/{name}"), pilot, PRICES) for name in names}
+    each = {name: frontiers.forecast(one) for name, one in found.items()}
     return flat({"each": each, "all": frontier_forecast.whole(each).to_dict()})
 
 
@@ -196,7 +199,7 @@ def _likelihood_change(before: str, after: str) -> Entries:
 
 
 def _judge(name: str) -> Entries:
-    return flat({"json": audits.judge(*audit(_run(f"judge/{name}")))})
+    return flat({"json": audits.judge(*judge.audit(_run(f"judge/{name}")))})
 
 
 def _scorer(threshold: float, *names: str) -> Entries:
@@ -205,20 +208,21 @@ def _scorer(threshold: float, *names: str) -> Entries:
     tables = {n: pl.DataFrame(t, schema_overrides=schema) for n, t in kept["tables"].items()}
     chosen = [one for one in kept["scored"] if one["name"].startswith(names)]
     given = [_scored(one) for one in chosen]
-    return flat(scorer_audit.audit(tables, given, threshold=threshold, left_out={"gone": "why"}))
+    found = scorer.audit(tables, given, threshold=threshold, left_out={"gone": "why"})
+    return flat(found.to_dict())
 
 
-def _scored(one: dict[str, Any]) -> scorer_audit.Scored:
+def _scored(one: dict[str, Any]) -> GivenScores:
     tricks = one["tricks"]
-    return scorer_audit.Scored(
+    return GivenScores(
         name=one["name"],
         described=one["described"],
         attributes=one["attributes"],
-        sets={name: scorer_audit.Column(**column) for name, column in one["sets"].items()},
-        tricks=scorer_audit.Tricks(
-            plain=scorer_audit.Column(**tricks["plain"]),
-            tricked={n: scorer_audit.Column(**column) for n, column in tricks["tricked"].items()},
-            emoji=scorer_audit.Column(**tricks["emoji"]),
+        sets={name: Column(**column) for name, column in one["sets"].items()},
+        tricks=Tricks(
+            plain=Column(**tricks["plain"]),
+            tricked={n: Column(**column) for n, column in tricks["tricked"].items()},
+            emoji=Column(**tricks["emoji"]),
         ),
         texts_per_second=one["texts_per_second"],
     )
@@ -239,7 +243,7 @@ def _rewards(name: str) -> Entries:
         alone=np.array(kept["alone"]),
         beside_longer=np.array(kept["beside_longer"]),
     )
-    return flat(reward_probes.judged(rewards, kept["said"]))
+    return flat(audits.reward(reward.judged(rewards, kept["said"])))
 
 
 CASES: dict[str, dict[str, Case]] = {

@@ -7,6 +7,7 @@ What was changed on purpose is undone here, and nowhere else:
   frontier alone it had that of sign flips;
 - red lines were sentences about point estimates; they now have three states (`WITHOUT`);
 - `s_dis` was not compared, and bias scores had no p-value against 0;
+- what a run cost was not in `runs show`, how a dry run was run not in its forecast;
 - new are notes: that a model hardly ever names anybody (friction 4 of the first hour), that a
   scorer steered the method (it was a flag alone), that there are too few bases to certify anything
   (two checks of a judge did not say so);

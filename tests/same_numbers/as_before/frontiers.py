@@ -1,16 +1,17 @@
-"""A frontier of methods and a plan of a comparison, as they were for BBQ."""
+"""A frontier of methods, what it will cost, and a plan of a comparison, as they were for BBQ."""
 
 import re
 from dataclasses import asdict
 from typing import Any
 
+from evenhand.findings.forecast import Forecast
 from evenhand.findings.found import NO_SPREAD, Change
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_entry import AgainstDefault, Entry
 from evenhand.findings.item_cost import ItemCost, PerPrevented
 from evenhand.findings.plan import Plan
 from same_numbers.as_before.answers import bbq_coverage, bbq_flips, old_notes
-from same_numbers.as_before.shapes import change, estimate
+from same_numbers.as_before.shapes import change, estimate, of_no_width
 
 SHOWN = ("s_amb", "stereotyped_rate", "unsupported_attribution", "accuracy_disambiguated",
          "over_abstention")  # fmt: skip
@@ -81,7 +82,7 @@ def _against_default(one: AgainstDefault) -> dict[str, Any]:
 def _regressions(one: AgainstDefault) -> list[str]:
     """In the words of before: other labels, and the context of answers that broke."""
     label = {name: one.comparison.instrument.measure(name).label for name in _LABELS | _CONTEXTS}
-    said = "\n".join(map(_ends, one.regressions))
+    said = "\n".join(map(of_no_width, one.regressions))
     for name, context in _CONTEXTS.items():
         words = rf"broke \1 {_CONTEXT_WORDS[context]} answers, fixed \2"
         said = re.sub(
@@ -95,12 +96,11 @@ def _regressions(one: AgainstDefault) -> list[str]:
 def _why(one: Entry) -> str:
     assert one.worth is not None
     label = one.report.instrument.measure(_UTILITY).label
-    return _ends(one.worth.why).replace(label, "accuracy").replace("within 0.02", "within 2 points")
-
-
-def _ends(line: str) -> str:
-    """Without spread, an interval of no width."""
-    return re.sub(r"(\S+) \(the same in all \d+ clusters\)", r"\1 (\1 to \1)", line)
+    return (
+        of_no_width(one.worth.why)
+        .replace(label, "accuracy")
+        .replace("within 0.02", "within 2 points")
+    )
 
 
 def _ratio(one: PerPrevented) -> dict[str, Any]:
@@ -150,3 +150,9 @@ def plan(found: Plan) -> dict[str, Any]:
             "items_per_template": assumed["per_cluster"],
         },
     }
+
+
+def forecast(found: Forecast) -> dict[str, Any]:
+    """How a dry run was run, and what to type next, was not in it."""
+    new = ("in_flight", "limits", "next")
+    return {name: value for name, value in asdict(found).items() if name not in new}

@@ -1,5 +1,6 @@
 """The parts that several of the recorded reports share."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import NO_SPREAD, Change, Estimate, Section
 from evenhand.findings.report import Report
+from evenhand.findings.summary import Summary
 from evenhand.statistics.multiplicity import holm
 from same_numbers.flat import CHANGE, ESTIMATE
 
@@ -20,6 +22,11 @@ def estimate(one: Estimate) -> dict[str, Any]:
 
 def estimates(found: Iterable[Estimate]) -> list[dict[str, Any]]:
     return [estimate(one) for one in found]
+
+
+def of_no_width(line: str) -> str:
+    """A sentence about a number without spread, with its interval as it was."""
+    return re.sub(r"(\S+) \(the same in all \d+ (?:clusters|topics)\)", r"\1 (\1 to \1)", line)
 
 
 def change(one: Change) -> dict[str, Any]:
@@ -73,3 +80,8 @@ def sides(found: Comparison) -> dict[str, Any]:
         "secondary": [change(one) for one in found.secondary],
         "cost": {"before": asdict(old), "after": asdict(new)},
     }
+
+
+def counts(found: Summary) -> dict[str, Any]:
+    """What `runs show` said."""
+    return {name: value for name, value in found.to_dict().items() if name != "money"}
