@@ -172,6 +172,11 @@ def load(
     return config
 
 
+def prices_in(path: Path) -> Prices:
+    """The prices in a file of their own, as --prices takes it."""
+    return _read(path, PriceFile, "price").prices()
+
+
 def _check_names(config: Config) -> None:
     twice = sorted(config.scorers.keys() & {*config.models, *SCORERS})
     if twice:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from evenhand import DefaultPrompt, Item, ScriptedModel, mitigate, registry
+from evenhand import Item, ScriptedModel, aio, registry
 from evenhand import config as configuration
 from evenhand.agents import Cast
 from evenhand.errors import UserError
-from evenhand.methods import named
+from evenhand.methods import DefaultPrompt, named
 from evenhand.scorers.kinds import ScorerKind
 
 METHOD = '''
@@ -116,9 +116,9 @@ async def test_a_record_says_which_package_and_version_its_parts_come_from(
 ) -> None:
     install("theirs", METHOD, methods="louder=Louder")
     model = ScriptedModel(lambda _: "fine")
-    run = await mitigate(["Hi."], model=model, out=tmp_path / "run", method=named("louder")())
+    run = await aio.run(["Hi."], model=model, out=tmp_path / "run", method=named("louder")())
     assert run.record.versions["theirs"] == "3.1"
-    plain = await mitigate(["Hi."], model=model, out=tmp_path / "own", method=DefaultPrompt())
+    plain = await aio.run(["Hi."], model=model, out=tmp_path / "own", method=DefaultPrompt())
     assert "theirs" not in plain.record.versions
     assert run.record.model_copy(update={"versions": {}}).differences(run.record) == []
 

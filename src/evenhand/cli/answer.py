@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from evenhand import config as configuration
-from evenhand.api import answer as ask_once
+from evenhand.aio import answer as ask_once
 from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,

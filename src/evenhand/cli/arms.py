@@ -1,11 +1,10 @@
 """The methods of a frontier as they are written on a command line, fitted to their calls."""
 
-import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from evenhand import config as configuration
 from evenhand.errors import UserError
-from evenhand.findings.frontier import VOTE
+from evenhand.experiments.sweep import Listed
 from evenhand.findings.scored import Scored
 from evenhand.methods import Method, within
 
@@ -24,19 +23,6 @@ _USUAL = (
     "stardtox:critique=empty",
 )
 _ON_CHOICES_ALONE = {"cot", "self_debias_explanation", "detect_first", "mabrf"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """A method of the list. `lender`: whose critiques it borrows, by name in the list."""
-
-    name: str
-    method: Method
-    lender: str | None = None
-
-    @property
-    def folder(self) -> str:
-        return re.sub(r"[^A-Za-z0-9_.]+", "-", self.name)
 
 
 def listed(text: str | None, calls: int, instrument: Scored) -> list[Listed]:
@@ -61,12 +47,6 @@ def listed(text: str | None, calls: int, instrument: Scored) -> list[Listed]:
 def _usual(instrument: Scored) -> list[str]:
     on_text = "choice" not in instrument.columns
     return [name for name in _USUAL if not (on_text and name in _ON_CHOICES_ALONE)]
-
-
-def vote_of(calls: int) -> Listed:
-    """Self-consistency with that number of calls, to hold a method against."""
-    method = configuration.build_method(VOTE, [f"calls={calls}"])
-    return Listed(name=f"{VOTE}:calls={calls}", method=method)
 
 
 def _built(written: str, calls: int) -> Listed:
