@@ -53,8 +53,10 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
 
 def _parameter(one: "Field[Any]", kind: Any) -> Parameter:
     said = one.metadata
-    flags = [said["flag"]] if said["flag"] else [f"--{one.name.replace('_', '-')}"]
-    option = typer.Option(*flags, help=said["help"], min=said["least"])
+    flag = said["flag"] or f"--{one.name.replace('_', '-')}"
+    if kind is bool and one.default:  # what is on must have a way to be switched off
+        flag += f"/--no-{flag.removeprefix('--')}"
+    option = typer.Option(flag, help=said["help"], min=said["least"])
     default = Parameter.empty if one.default is MISSING else one.default
     return Parameter(
         one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
