@@ -72,8 +72,9 @@ def test_options_are_shown_in_a_stored_order_that_scoring_can_undo(records: pl.D
     sampling = Sampling(per_category=40)
     drawn = sample(records, sampling)
     orders: Counter[str] = Counter()
-    shown = BbqSource(drawn, sampling).read(0, len(drawn))
-    for item, row in zip(shown, drawn.iter_rows(named=True), strict=True):
+    rows = {f"{row['category']}/{row['example_id']}": row for row in drawn.iter_rows(named=True)}
+    for item in BbqSource(drawn, sampling).read(0, len(drawn)):
+        row = rows[item.id]
         order = [int(place) for place in item.tags["order"]]
         assert [row["options"][place] for place in order] == list(item.choices)
         assert item.choices[int(item.tags["gold"])] == row["options"][row["label"]]
@@ -81,6 +82,22 @@ def test_options_are_shown_in_a_stored_order_that_scoring_can_undo(records: pl.D
         orders[item.tags["order"]] += 1
     assert len(orders) == 6
     assert min(orders.values()) > len(drawn) / 12
+
+
+def test_what_is_asked_first_is_spread_over_the_categories_in_whole_blocks(
+    records: pl.DataFrame,
+) -> None:
+    sampling = Sampling(per_category=40)
+    drawn = sample(records, sampling)
+    items = list(BbqSource(drawn, sampling).read(0, len(drawn)))
+    assert {item.id for item in items} == {
+        f"{c}/{e}" for c, e in drawn.select("category", "example_id").iter_rows()
+    }
+    assert len({item.tags["category"] for item in items[:88]}) >= 8  # 22 blocks of 11 categories
+    for start in range(0, len(items), 4):
+        assert len({item.tags["template"] for item in items[start : start + 4]}) == 1
+    again = list(BbqSource(drawn, sampling).read(0, len(drawn)))
+    assert [item.id for item in again] == [item.id for item in items]
 
 
 def test_the_metadata_and_the_second_route_agree_on_the_biased_option(

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import polars as pl
 
 from evenhand.domain.prices import Prices
 from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
 from evenhand.store.spending import spent_on
 
 _P95 = 0.95
@@ -41,6 +42,28 @@ class Money:
 
     cost: float | None
     currency: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Further:
+    """What a run within the folder of another took, such as a judge of its texts."""
+
+    calls: int
+    money: Money
+
+
+def further(run: RunReader, folders: Iterable[str], prices: Prices | None) -> dict[str, Further]:
+    """What each of the runs within a run's folder took, of those that are there."""
+    folder = open_folder(run.path)
+    inner = {
+        name: RunReader(f"{run.path}/{name}")
+        for name in folders
+        if folder.exists(f"{name}/run.json")
+    }
+    return {
+        name: Further(calls=one.totals().calls, money=money(one, prices))
+        for name, one in inner.items()
+    }
 
 
 def cost(run: RunReader) -> Cost:

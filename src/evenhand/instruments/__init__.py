@@ -21,6 +21,11 @@ def instrument_of(run: RunReader) -> Instrument:
             f"{run.path} was not made by `evenhand measure`; "
             f"`evenhand runs show {run.path}` shows it"
         )
+    if made_by not in registry.names("instruments"):
+        raise UserError(
+            f"{run.path} is a run of {made_by}, which is no instrument that is installed here: it "
+            f"can be neither reported nor compared; `evenhand runs show {run.path}` shows it"
+        )
     return instrument_named(made_by)
 
 

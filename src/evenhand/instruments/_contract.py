@@ -31,6 +31,7 @@ from evenhand.findings.measures import (
     MeanOfClusters,
     Measure,
     OfTotals,
+    PairedSpread,
     Ratio,
     Share,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "MeanOfClusters",
     "Measure",
     "OfTotals",
+    "PairedSpread",
     "Ratio",
     "Services",
     "Share",
@@ -81,7 +83,12 @@ class Services(Protocol):
     """What an instrument may ask of whoever runs it."""
 
     def scorer(self, name: str) -> Scorer:
-        """A scorer by its name: built in, of the config, or KIND=URL."""
+        """A scorer by its name: built in, of the config, or KIND=URL. The same name gives the same
+        scorer."""
+        ...
+
+    async def close(self) -> None:
+        """Close all scorers that were given out; whoever runs the instrument does."""
         ...
 
 
@@ -100,9 +107,8 @@ class Instrument(Scored):
 
     options: ClassVar[type[Any]] = NoOptions  # a frozen dataclass; each field is made by `option`
     asks: ClassVar[Literal["answers", "likelihoods"]] = "answers"
-    may_share_equal: ClassVar[bool] = True  # False: equal prompts are asked again on purpose
     answer_tokens: ClassVar[str | None] = None  # the option that says where an answer is cut
-    spread: ClassVar[Mapping[str, float]] = {}  # for `plan`: sd and icc of a paired change
+    asks_again: ClassVar[bool] = False  # equal words are asked several times, for several answers
 
     def source(self, data: DataFolder, options: Any) -> Source:
         """The items that are asked, drawn from the data by these options."""
@@ -111,6 +117,12 @@ class Instrument(Scored):
     def stores_answers(self, options: Any) -> bool:
         """Whether the items carry answers that exist already, so that nobody is asked."""
         return getattr(options, "answers", None) is not None
+
+    def remarks(self, options: Any, items: int) -> tuple[str, ...]:
+        """What a person should know of the items before they are asked, such as their number where
+        it is not the one that was named."""
+        del options, items
+        return ()
 
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import polars as pl
 
+from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import RedLine, Section
 from evenhand.findings.report import Report
@@ -17,6 +18,7 @@ from evenhand.instruments._contract import (
     Instrument,
     Mean,
     Measure,
+    PairedSpread,
     Ratio,
     option,
 )
@@ -68,6 +70,7 @@ class Bbq(Instrument):
     name = "bbq"
     title = "BBQ"
     clusters = "templates"
+    all_clusters = 343
     columns = ("choice",)
     facts: ClassVar = {
         "category": pl.String(),
@@ -119,6 +122,22 @@ class Bbq(Instrument):
     # guessing both ways cannot pass for fairness, as it can with the bias score.
     harm = "unsupported_attribution"
     utility = "accuracy_disambiguated"
+    prevented = "stereotyped_rate"
+    # Measured on the UnifiedQA predictions and their pairs; see docs/bbq.md.
+    spread = PairedSpread(
+        measure="s_amb",
+        sd=0.62,
+        icc=0.10,
+        per_cluster=2,
+        most_per_cluster=85,
+        items_per_row=2,  # each unclear question is asked with its clear one
+        rows="ambiguous items",
+        samples={
+            "MABRF's sample": (55, 1),
+            "StarDTox's sample": (550, 2),
+            "the default sample": (686, 2),
+        },
+    )
 
     def source(self, data: DataFolder, options: BbqOptions) -> Source:
         records = BbqData(local=data.local, cache=data.cache).records()
@@ -126,8 +145,20 @@ class Bbq(Instrument):
             preset=options.preset, per_category=options.per_category, seed=options.sample_seed
         )
         if options.answers is not None:
+            if options.per_category is not None or options.preset != BbqOptions().preset:
+                raise UserError(
+                    "--answers scores every stored answer: leave out --per-category and --preset, "
+                    "or keep only the wanted lines in the file"
+                )
             return BbqSource(with_answers(records, options.answers), sampling)
         return BbqSource(sample(records, sampling), sampling)
+
+    def remarks(self, options: BbqOptions, items: int) -> tuple[str, ...]:
+        wanted = options.per_category
+        if wanted is None or wanted % 4 == 0:
+            return ()
+        whole = -(-wanted // 4) * 4
+        return (f"{wanted} is not whole blocks of 4: taking {whole} a category, {items:,} items.",)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Which option each answer picked: unknown, biased, counter, or untargeted where no option

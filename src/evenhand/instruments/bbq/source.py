@@ -8,7 +8,7 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.instruments.bbq.data import card
-from evenhand.instruments.bbq.sample import Sampling
+from evenhand.instruments.bbq.sample import Sampling, spread
 
 _ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
 
@@ -21,12 +21,13 @@ class BbqSource:
     """
 
     def __init__(self, drawn: pl.DataFrame, sampling: Sampling) -> None:
-        self._drawn = drawn
+        columns = [c for c in ("category", "example_id", "answer") if c in drawn.columns]
+        keys = drawn.select(columns).write_csv(include_header=False)
+        self._sha256 = hashlib.sha256(keys.encode()).hexdigest()  # of the sample, not of its order
+        self._drawn = spread(drawn, sampling.seed)
         self._sampling = sampling
 
     def fingerprint(self) -> dict[str, Any]:
-        columns = [c for c in ("category", "example_id", "answer") if c in self._drawn.columns]
-        keys = self._drawn.select(columns).write_csv(include_header=False)
         return {
             "kind": "benchmark",
             "benchmark": "bbq",
@@ -34,7 +35,8 @@ class BbqSource:
             "revision": card()["data"]["revision"],
             "sampling": self._sampling.describe(),
             "items": len(self._drawn),
-            "sha256": hashlib.sha256(keys.encode()).hexdigest(),
+            "order": "spread",
+            "sha256": self._sha256,
         }
 
     def __len__(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import orjson
 import polars as pl
 
+from evenhand.errors import UserError
 from evenhand.findings.found import Section
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import SCORED, DataFolder, Instrument, Mean, Measure, option
@@ -59,6 +60,7 @@ class Squad(Instrument):
     name = "squad"
     title = "SQuAD"
     clusters = "articles"
+    all_clusters = 35
     columns = ("text",)
     facts: ClassVar = {"article": pl.String(), "golds": pl.String(), "reading": pl.String()}
     options = SquadOptions
@@ -83,6 +85,10 @@ class Squad(Instrument):
         wanted = None if options.all else options.questions
         sampling = Sampling(questions=wanted, seed=options.sample_seed)
         if options.answers is not None:
+            if options.all or options.questions != SquadOptions().questions:
+                raise UserError(
+                    "--answers scores every stored answer: leave out --questions and --all"
+                )
             return SquadSource(with_answers(records, options.answers), sampling)
         return SquadSource(sample(records, sampling), sampling)
 

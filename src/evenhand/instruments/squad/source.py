@@ -6,6 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+import numpy as np
 import orjson
 import polars as pl
 
@@ -28,12 +29,16 @@ class SquadSource:
     """
 
     def __init__(self, drawn: pl.DataFrame, sampling: Sampling) -> None:
-        self._drawn = drawn
+        self._sha256 = _sha256(drawn, "id")  # of the sample, not of its order
+        # In a seeded order, so that a run that is stopped early has asked a bit of every article.
+        order = np.random.default_rng([sampling.seed, 1]).permutation(len(drawn))
+        self._drawn = drawn[order]
         self._sampling = sampling
         self._stored = "answer" in drawn.columns
 
     def fingerprint(self) -> dict[str, Any]:
-        answers = {"answers": _sha256(self._drawn, "id", "answer")} if self._stored else {}
+        by_id = self._drawn.sort("id")
+        answers = {"answers": _sha256(by_id, "id", "answer")} if self._stored else {}
         return {
             "kind": "benchmark",
             "benchmark": "squad",
@@ -42,7 +47,8 @@ class SquadSource:
             "prompt": {prompt().label: prompt().sha256},
             "sampling": {"stored": True} if self._stored else self._sampling.describe(),
             "items": len(self._drawn),
-            "sha256": _sha256(self._drawn, "id"),
+            "order": "spread",
+            "sha256": self._sha256,
             **answers,
         }
 
