@@ -46,10 +46,20 @@ def direction(change: Change, measure: Measure) -> Direction:
     if measure.null is not None:
         assert change.before is not None
         assert change.after is not None
-        nearer = abs(change.after - measure.null) < abs(change.before - measure.null)
-        return "better" if nearer else "worse"
+        return _nearer(change.before - measure.null, change.after - measure.null, change)
     rose = (change.difference or 0.0) > 0
     return "better" if rose == (measure.better == "higher") else "worse"
+
+
+def _nearer(before: float, after: float, change: Change) -> Direction:
+    """Whether a number came nearer to "no bias". Where it passed over to the other side, a change
+    that is shown need not be a change of the distance: that must itself exceed the interval."""
+    gained = abs(before) - abs(after)
+    passed = before * after < 0
+    reach = 0.0 if change.low is None or change.high is None else (change.high - change.low) / 2
+    if passed and abs(gained) <= reach:
+        return "open"
+    return "better" if gained > 0 else "worse" if gained < 0 else "open"
 
 
 def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]:

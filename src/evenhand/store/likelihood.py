@@ -22,7 +22,7 @@ from evenhand.store.reader import RunReader
 from evenhand.store.run_record import RunRecord
 
 _FORMAT = 1
-_RECORD = "likelihood.json"
+RECORD = "likelihood.json"
 _SCHEMA: dict[str, Any] = {
     "set": pl.String,
     "item_id": pl.String,
@@ -44,17 +44,26 @@ class OldLikelihoods:
         self._folder = open_folder(location)
         self._location = location
         try:
-            self._record = orjson.loads(self._folder.read(_RECORD))
+            self._record = orjson.loads(self._folder.read(RECORD))
             if self._record["format"] != _FORMAT:
                 found = self._record["format"]
                 raise UnknownFormat(f"{location} has format {found}, not {_FORMAT}")
             self.sets: dict[str, dict[str, Any]] = self._record["sets"]
         except (orjson.JSONDecodeError, KeyError, TypeError):
-            raise CorruptRun(f"{location}/{_RECORD} is not a record of a run") from None
+            raise CorruptRun(f"{location}/{RECORD} is not a record of a run") from None
+
+    @property
+    def model(self) -> str | None:
+        found: str | None = self._record["model"].get("model")
+        return found
+
+    @property
+    def created(self) -> str:
+        return str(self._record["created"])
 
     @staticmethod
     def are_at(folder: Folder) -> bool:
-        return folder.exists(_RECORD)
+        return folder.exists(RECORD)
 
     def run(self, name: str, options: Sequence[str]) -> "OldLikelihoodRun":
         """One of the sets as a run of its own; `options` names an item's options in order."""
