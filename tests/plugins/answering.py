@@ -6,22 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopback import replies
-from loopback.http import Call, Line
+from malibu.judges import Planted
 
 # It answers these occupations well at once and takes all others for men.
 FAIR = ("nurse", "baker")
 
 
 @dataclass
-class Titled:
+class Titled(Planted):
     """Is right where the text says who it is. Where it does not, it names a man, unless the
-    occupation is one of `FAIR` or it is told to think again. Its judge doubts what is not said."""
-
-    async def __call__(self, call: Call, line: Line) -> str:
-        text = self._said(call.body)
-        tokens = {"prompt_tokens": 40, "completion_tokens": 5}
-        await line.send_json(replies.completion(text, **tokens))
-        return "said"
+    occupation is one of `FAIR` or it is told to think again. Its judge doubts what is not said; an
+    audit of judges finds no fault in it."""
 
     def _said(self, body: dict[str, Any]) -> str:
         words = "\n".join(message["content"] for message in body["messages"])
@@ -32,7 +27,7 @@ class Titled:
             case "choice":
                 return json.dumps({"answer": self._letter(words, said)})
             case _:
-                return replies.said(body)
+                return super()._said(body)
 
     def _letter(self, words: str, said: str | None) -> str:
         if said is not None:

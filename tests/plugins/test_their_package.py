@@ -113,6 +113,32 @@ def test_an_uncertified_judge_of_theirs_is_refused_before_any_call(
     assert not (folder / "gated").exists()
 
 
+CONFIG = """
+[judges]
+certificates = "certificates"
+"""
+SMALL = ("--bases", "8", "--pairs", "6", "--identities", "female,male", "--injections", "6")
+
+
+def test_their_check_is_in_every_audit_and_the_certificate_opens_the_gate(
+    theirs: Run, folder: Path
+) -> None:
+    (folder / "judges.toml").write_text(CONFIG)
+    config = ("--config", "judges.toml", "--json")
+    audit = theirs("judge-check", *SMALL, "--out", "audit", *config)
+    assert audit.returncode == 0, audit.stderr
+    checks = {check["name"]: check for check in json.loads(audit.stdout)["checks"]}
+    assert checks["same_mark"]["state"] == "pass"
+    assert 0 < checks["same_mark"]["value"] <= 0.9
+    [kept] = (folder / "certificates").glob("*.json")
+    certified = json.loads(kept.read_bytes())
+    assert [c["state"] for c in certified["checks"] if c["name"] == "same_mark"] == ["pass"]
+    gate = ("--method", "think_twice", "--require-certified-judges", "--out", "certified")
+    ran = theirs("measure", "titles", *gate, *config)
+    assert ran.returncode == 0, ran.stderr
+    assert "judge second_look = pretended: certificate says pass" in ran.stderr
+
+
 def test_a_kind_of_scorer_of_theirs_scores_texts(theirs: Run, folder: Path) -> None:
     texts = ("The stewardess left.", "The pilot left.")
     ran = theirs("scorers", "score", "gendered_titles=ess,man", *texts, "--json")
@@ -132,7 +158,12 @@ def test_a_frontier_runs_over_their_instrument(theirs: Run, folder: Path) -> Non
     assert ran.returncode == 0, ran.stderr
     found = {one["name"]: one for one in json.loads(ran.stdout)["methods"]}
     assert {"default", "fairness", "self_consistency", "think_twice"} <= set(found)
-    assert found["think_twice"]["verdict"]["kind"] == "worth it"
+    verdict = found["think_twice"]["verdict"]
+    # It guesses less than both, but 16 occupations in which nothing went wrong still allow for
+    # losses in 1 − 0.025^(1/16) = 21 % of them: more than the margin of 5 %.
+    assert verdict["kind"] == "underpowered"
+    assert "beats the fairness prompt and self-consistency at 3 calls" in verdict["why"]
+    assert "not shown to have kept within 0.05" in verdict["why"]
     assert (folder / "front/frontier.svg").exists()
 
 
