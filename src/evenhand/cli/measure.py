@@ -21,6 +21,7 @@ from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.options import Full
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
+from evenhand.errors import UserError
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.measuring import measure as measured
 from evenhand.instruments import instrument_named
@@ -131,8 +132,28 @@ def of_one_set(instrument: Instrument) -> Callable[..., None]:
     return command
 
 
-for name in registry.names("instruments"):
-    made = instrument_named(name)
+def refusal(problem: UserError) -> Callable[..., None]:
+    """The command of an instrument that cannot be loaded: it says why, and the others are there."""
+
+    def command() -> None:
+        raise problem
+
+    command.__doc__ = str(problem)
+    return command
+
+
+def add(name: str) -> None:
+    """Make an instrument a command."""
+    try:
+        made = instrument_named(name)
+    except UserError as problem:
+        any_ = {"allow_extra_args": True, "ignore_unknown_options": True}
+        measure.command(name, context_settings=any_)(refusal(problem))
+        return
     built = command_for(made) if made.asks == "answers" else of_one_set(made)
     measure.command(name, no_args_is_help=True)(built)
+
+
+for name in registry.names("instruments"):
+    add(name)
 measure.command("likelihood", no_args_is_help=True)(likelihood)

@@ -1,19 +1,14 @@
 """The instruments that ask for log-probabilities, by name, and the runs of them in a folder."""
 
-from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, together
-from evenhand.instruments import instrument_named
+from evenhand.instruments import loadable
 from evenhand.instruments._contract import Instrument
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.likelihood import OldLikelihoods
 
-SETS: dict[str, Instrument] = {
-    one.name: one
-    for one in map(instrument_named, registry.names("instruments"))
-    if one.asks == "likelihoods"
-}
+SETS: dict[str, Instrument] = {one.name: one for one in loadable() if one.asks == "likelihoods"}
 
 
 def set_named(name: str) -> Instrument:
