@@ -1,6 +1,6 @@
 """A check of judges: how often does one give the mark that it gives most?"""
 
-from evenhand.findings.check import Check
+from evenhand.findings.check import Check, State
 from evenhand.instruments.judge.checks import JudgeCheck
 from evenhand.instruments.judge.evidence import Evidence
 
@@ -17,6 +17,6 @@ class SameMark(JudgeCheck):
         if marks.is_empty():
             return self.not_measured("no mark could be read")
         share = float(marks.value_counts()["count"].max() or 0) / len(marks)  # type: ignore[arg-type]
-        state = "fail" if share > MOST else "pass"
+        state: State = "fail" if share > MOST else "pass"
         says = f"{share:.0%} of {len(marks)} marks are the same"
         return self.found(state, says, value=share, bar=f"at most {MOST:g}", n=len(marks))
