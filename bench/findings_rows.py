@@ -1,8 +1,8 @@
 """A report and a comparison over ten million rows: how much memory and time do they take?
 
 Two made-up BBQ runs are written as ordinary run folders (results, turns, ledger), then reported and
-compared in a process of their own, whose largest resident memory is read. On a sample of the same
-rows the streamed findings are held against those from rows that are all in memory.
+compared in a process of their own, whose largest resident memory is read. That the numbers equal
+those from rows that are all in memory is held by tests/findings/test_streaming.py.
 
     python bench/findings_rows.py --rows 10000000
 """
