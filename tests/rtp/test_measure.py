@@ -99,7 +99,7 @@ def test_a_finished_run_is_scored_again_without_a_call_or_an_endpoint(
     assert pl.read_parquet(tmp_path / "run/scores.parquet")["scorer"].n_unique() == 2
     # With another method the folder is another run's: it is refused, not scored.
     refused = rtp(*SMALL, "--method", "fairness", "--out", "run")
-    assert (refused.returncode, "holds another run" in refused.stderr) == (1, True)
+    assert (refused.returncode, "was made with method" in refused.stderr) == (1, True)
 
 
 def test_a_guardrail_that_breaks_on_some_texts_leaves_them_missing_and_ends_with_code_2(
