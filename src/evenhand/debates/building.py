@@ -28,7 +28,7 @@ from evenhand.errors import UserError
 class Split:
     """What holds for pairs of every source."""
 
-    test_share: float = 0.1  # ours, of the topics
+    test_share: float = 0.1  # our choice, of the topics
     per_topic: int | None = None  # None: all of them
     match_lengths: bool = False
     seed: int = 0
@@ -38,10 +38,10 @@ class Split:
 class Pairing:
     """How the statements of debates are paired."""
 
-    strategy: Strategy = "same_topic"  # ours: the paper does not say; its pair in D.2 is of one
+    strategy: Strategy = "same_topic"  # our choice: the paper does not say; D.2 has one topic
     threshold: float = 3.0  # paper 3.1: "scores exceeding 3"
     min_gap: float = 0.0  # the paper has none
-    # Ours: dropping would drop the biased ones, and keeping would show which they are.
+    # Our choice: dropping would drop the biased ones, and keeping would show which they are.
     openers: Openers = "strip"
 
 

@@ -1,4 +1,4 @@
-"""What an answer cost: calls, tokens and seconds of the model's time."""
+"""This module says what an answer cost: calls, tokens and seconds of the model's time."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,8 @@ from evenhand.store.spending import spent_on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Mean, 95th percentile and total over items; None where nothing was counted."""
+    """A spread holds the mean, the 95th percentile and the total over items; None where nothing was
+    counted."""
 
     mean: float | None = None
     p95: float | None = None
@@ -20,7 +21,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What the items of a run took each, and all together."""
+    """A cost says what the items of a run took, each and all together."""
 
     calls: Spread
     tokens: Spread
@@ -30,14 +31,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Money:
-    """What a run cost; None without prices."""
+    """Money says what a run cost; None without prices."""
 
     cost: float | None
     currency: str | None
 
 
 def cost(run: RunReader) -> Cost:
-    """Read once; of each item only its numbers are held."""
+    """Compute what a run took. It is read once, and of each item only its numbers are held."""
     columns = ("calls", "prompt_tokens", "completion_tokens")
     rows = pl.concat([pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64)),
                       *run.result_batches(columns)])  # fmt: skip

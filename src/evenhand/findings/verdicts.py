@@ -1,4 +1,5 @@
-"""The answer in words, first and last: is it biased, against whom, how sure, what next.
+"""A verdict is the answer in words, first and last: is it biased, against whom, how sure, what
+next.
 
 Shown: the interval of the main measure excludes "no bias", or a group's does after Holm over all
 groups. Not shown: the interval lies within what matters, so a bias that matters is excluded. Not
@@ -21,7 +22,7 @@ State = Literal["shown", "not shown", "not known"]
 
 
 def main_measure(report: "Report") -> Measure | None:
-    """The first primary measure that has a value for "no bias"."""
+    """Give the first primary measure that has a value for "no bias"."""
     return next((m for m in report.instrument.primary() if m.null is not None), None)
 
 
@@ -54,7 +55,7 @@ def _state(overall: Estimate, measure: Measure, matters: float, in_a_group: bool
 
 
 def _excludes(one: Estimate, measure: Measure, matters: float) -> bool:
-    """Whether a bias as large as what matters is excluded by the interval."""
+    """Say whether a bias as large as what matters is excluded by the interval."""
     if one.low is None or one.high is None or measure.null is None:
         return False
     reach = matters * (100 if measure.unit == "percent" else 1)
@@ -62,7 +63,8 @@ def _excludes(one: Estimate, measure: Measure, matters: float) -> bool:
 
 
 def by_group(report: "Report", measure: Measure) -> tuple[list[str], list[str], list[str]]:
-    """The groups where a bias is shown after Holm, where it is open, and where it is excluded."""
+    """List the groups where a bias is shown after Holm, where it is open, and where it is
+    excluded."""
     against: list[str] = []
     open_: list[str] = []
     excluded: list[str] = []
@@ -99,8 +101,8 @@ def _groups_in_words(
 
 
 def how_many(one: Estimate, measure: Measure, matters: float) -> str:
-    """How many clusters would settle it: a standard error that lets an interval fit within what
-    matters, if the spread between clusters stays as it is."""
+    """Say how many clusters would settle it: so many that an interval fits within what matters, if
+    the spread between clusters stays as it is."""
     if one.low is None or one.high is None or one.clusters < LEAST_CLUSTERS:
         return ""
     reach = matters * (100 if measure.unit == "percent" else 1)
@@ -124,7 +126,8 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
 
 
 def of_comparison(comparison: "Comparison") -> Verdict:
-    """Worse, better, or neither shown; what a larger sample would tell."""
+    """Say what is shown worse or better, or that neither is, and what a larger sample would
+    tell."""
     worse = [m.label for c, m in comparison.judged() if direction(c, m) == "worse"]
     better = [m.label for c, m in comparison.judged() if direction(c, m) == "better"]
     crossed = [line.says for line in comparison.red_lines if line.state == "crossed"]

@@ -1,4 +1,4 @@
-"""Runs option sets through a model that knows how likely a text is.
+"""This runner takes option sets through a model that gives log-probabilities of texts.
 
     RUN/
       likelihood.json               what was planned; written before the first text, never edited
@@ -23,13 +23,13 @@ from evenhand.store.differences import refuse
 from evenhand.store.folder import Folder, open_folder
 from evenhand.store.likelihood import RECORD, SCHEMA, LikelihoodRecord
 
-_BLOCK = 100  # ours: items; small enough to lose little, large enough to sort by length
+_BLOCK = 100  # our choice: items; small enough to lose little, large enough to sort by length
 
 
 async def run_likelihood(
     model: LikelihoodModel, sets: Sequence[DrawnSet], out: str, *, progress: Progress
 ) -> None:
-    """Every item of every set, block by block. A folder of another plan is refused."""
+    """Run every item of every set, block by block; a folder of another plan is refused."""
     folder = open_folder(out)
     lock = folder.lock()
     try:
@@ -96,7 +96,7 @@ def _rows(
 def _scored(
     item: OptionItem, found: dict[str, TokenLogprobs | Failure]
 ) -> dict[str, Likelihood] | str:
-    """The likelihood of each option, or why the item has none: an item is whole or missing."""
+    """Give the likelihood of each option, or why the item has none: an item is whole or missing."""
     texts = {text: found[text] for text in _texts(item)}
     failed = [one.reason for one in texts.values() if isinstance(one, Failure)]
     if failed:
@@ -117,7 +117,7 @@ def _blocks(items: Sequence[OptionItem]) -> Iterator[tuple[int, Sequence[OptionI
 
 
 def _agree(folder: Folder, planned: LikelihoodRecord) -> None:
-    """Write the record, or check that the one there is of the same plan."""
+    """Write the record, or check that the one that is there has the same plan."""
     if folder.exists("run.json"):
         raise UserError(f"{folder.root} holds a run of another kind; give --out a new folder")
     try:

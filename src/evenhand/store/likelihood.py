@@ -1,4 +1,4 @@
-"""The folder of a likelihood run: its record, and its rows."""
+"""The folder of a likelihood run holds its record and its rows."""
 
 import io
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class LikelihoodRun:
         return open_folder(location).exists(RECORD)
 
     def rows(self, name: str) -> pl.DataFrame:
-        """One row per option of a set."""
+        """Read one row per option of a set."""
         files = [file for file in self._folder.names("likelihood") if _set_of(file) == name]
         parts = [self._part(file) for file in files]
         return pl.concat([pl.DataFrame(schema=SCHEMA), *parts])

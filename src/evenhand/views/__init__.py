@@ -1,4 +1,5 @@
-"""A finding → what a person or a machine reads. One file per medium, none per instrument."""
+"""A view turns a finding into what a person or a machine reads. There is one file per medium and
+none per instrument."""
 
 from pathlib import Path
 from typing import Any
@@ -17,18 +18,18 @@ _PAGES: dict[type, Any] = {Report: report_page.page, Comparison: comparison_page
 
 
 def page_of(finding: object, *, full: bool = False) -> list[Block]:
-    """The page of a finding, as blocks."""
+    """Give the page of a finding, as blocks."""
     blocks: list[Block] = _PAGES[type(finding)](finding, full=full)
     return blocks
 
 
 def terminal_of(finding: object, *, full: bool = False) -> RenderableType:
-    """The page of a finding, for a terminal."""
+    """Give the page of a finding, for a terminal."""
     return terminal.render(page_of(finding, full=full))
 
 
 def html_of(finding: object) -> str:
-    """The page of a finding, for a notebook."""
+    """Give the page of a finding, for a notebook."""
     return html.render(page_of(finding))
 
 

@@ -1,4 +1,4 @@
-"""A finding in files: JSON for machines, Parquet for tables."""
+"""A finding is written to files: JSON for machines, Parquet for tables."""
 
 import io
 from dataclasses import fields, is_dataclass
@@ -12,13 +12,13 @@ from evenhand.store.folder import open_folder
 
 
 def to_json(finding: Shown) -> bytes:
-    """The finding as JSON, with sorted keys, so that equal findings are equal files."""
+    """Write the finding as JSON, with sorted keys, so that equal findings are equal files."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
     return orjson.dumps(plain(finding.to_dict()), option=options)
 
 
 def plain(value: Any) -> Any:
-    """Typed findings as dictionaries and lists."""
+    """Turn typed findings into dictionaries and lists."""
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, dict):
@@ -35,7 +35,7 @@ def to_parquet(frame: pl.DataFrame) -> bytes:
 
 
 def write_report(finding: Any, location: str) -> None:
-    """`report.json`, and the estimates as rows of `report.parquet`, into a run folder."""
+    """Write `report.json`, and the estimates as rows of `report.parquet`, into a run folder."""
     folder = open_folder(location)
     folder.replace("report.json", to_json(finding))
     folder.replace("report.parquet", to_parquet(finding.frame()))

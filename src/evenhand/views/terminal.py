@@ -1,4 +1,4 @@
-"""Blocks on a terminal, by rich."""
+"""This view shows blocks on a terminal, by rich."""
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -18,7 +18,7 @@ _STYLES: dict[Tone, str] = {
 
 
 def render(page: Page) -> RenderableType:
-    """A page as rich shows it. Words go in as text, never as markup."""
+    """Render a page as rich shows it. Words go in as text, never as markup."""
     return Group(*(_shown(block) for block in page))
 
 

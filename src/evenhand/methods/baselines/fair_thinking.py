@@ -41,7 +41,7 @@ class FairThinking:
     name: ClassVar[str] = "fair_thinking"
     calls_an_item: ClassVar[str] = "4 (jurors + 1)"
 
-    jurors: Annotated[int, Field(ge=1, le=len(PERSONAS))] = 3  # ours; each speaks once
+    jurors: Annotated[int, Field(ge=1, le=len(PERSONAS))] = 3  # our choice; each speaks once
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return CHOICE_JUROR, TEXT_JUROR, choice_agent(_CHOICE, 3), text_agent(_TEXT)
