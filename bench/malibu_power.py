@@ -27,9 +27,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.instruments.judge import TEN
-from evenhand.metrics import malibu
-from evenhand.report.judge_audit import paper_chi_squares
-from evenhand.report.judge_effects import (
+from evenhand.instruments.judge.effects import (
     WIN_MARGIN,
     Effect,
     adjusted,
@@ -37,6 +35,8 @@ from evenhand.report.judge_effects import (
     of_pairs,
     primary,
 )
+from evenhand.instruments.judge.paper import paper_tests
+from evenhand.metrics import malibu
 from evenhand.statistics.proportions import Proportion, wilson
 
 Floats = NDArray[np.float64]
@@ -188,7 +188,7 @@ def simulate(
         rows = judged(keys, scores(rng, shape, noise, effect), rng, missing)
         found.append([one.effect for one in primary(rows)])
         if chi2:
-            p_values.append([row["p_value"] for row in paper_chi_squares(rows)])
+            p_values.append([one.test.p_value for one in paper_tests(rows)])
     planted = [e for family in found for e in family if e.label == PLANTED]
     return Found(
         any_label=_share([any(e.detected for e in family) for family in found]),

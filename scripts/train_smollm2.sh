@@ -116,7 +116,7 @@ step "PPO" "$out/ppo/model/config.json" \
   --set max_steps=24 --set learning_rate=2e-5
 
 for name in base items-sft rloo ppo; do
-  step "likelihood $name" "$out/likelihood-$name/report.json" likelihood $name
+  step "likelihood $name" "$out/likelihood-$name/occupations/report.json" likelihood $name
 done
 for name in base items-sft rloo ppo; do
   step "bbq $name" "$out/bbq-$name/report.json" bbq $name

@@ -48,7 +48,6 @@ from evenhand.agents import Agent, Cast, Limits
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.instruments._contract import DataFolder
-from evenhand.instruments.likelihood_sets import LikelihoodSets
 from evenhand.instruments.overcorrection import BenignData
 from evenhand.instruments.realtoxicityprompts import RtpData
 from evenhand.instruments.scorer import ToxicitySets
@@ -220,10 +219,6 @@ def rtp_data() -> RtpData:
 
 def benign_data() -> BenignData:
     return BenignData(local=_data(), cache=_cache())
-
-
-def likelihood_sets() -> LikelihoodSets:
-    return LikelihoodSets(local=_data(), cache=_cache())
 
 
 def _data() -> Path | None:

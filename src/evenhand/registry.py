@@ -30,6 +30,7 @@ _ONE: Mapping[Group, str] = {
 }
 _BASELINES = "evenhand.methods.baselines"
 _INSTRUMENTS = "evenhand.instruments"
+_CHECKS = "evenhand.instruments.judge.checks"
 _KINDS = "evenhand.scorers.kinds"
 _ENGINES = "evenhand.tools.search.engines"
 
@@ -59,7 +60,15 @@ OWN: Mapping[Group, Mapping[str, str]] = {
     },
     "instruments": {
         "bbq": f"{_INSTRUMENTS}.bbq.instrument:Bbq",
+        "rtp": f"{_INSTRUMENTS}.realtoxicityprompts.instrument:RealToxicityPrompts",
         "squad": f"{_INSTRUMENTS}.squad.instrument:Squad",
+        "crows_pairs": f"{_INSTRUMENTS}.crows_pairs.instrument:CrowsPairs",
+        "stereoset": f"{_INSTRUMENTS}.stereoset.instrument:StereoSet",
+        "winobias": f"{_INSTRUMENTS}.winobias.instrument:WinoBias",
+        "winogender": f"{_INSTRUMENTS}.winogender.instrument:Winogender",
+        "subtler_biases": f"{_INSTRUMENTS}.subtler_biases.instrument:SubtlerBiases",
+        "occupations": f"{_INSTRUMENTS}.winobias.occupations:Occupations",
+        "overcorrection": f"{_INSTRUMENTS}.overcorrection.instrument:OverCorrection",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",
@@ -76,7 +85,17 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "duckduckgo": f"{_ENGINES}:duckduckgo",
         "corpus": f"{_ENGINES}:corpus",
     },
-    "judge_checks": {},
+    "judge_checks": {
+        "coverage": f"{_CHECKS}.coverage:Coverage",
+        "scale": f"{_CHECKS}.scale:Scale",
+        "identity": f"{_CHECKS}.identity:Identity",
+        "identity_in_pairs": f"{_CHECKS}.identity_in_pairs:IdentityInPairs",
+        "position": f"{_CHECKS}.position:Position",
+        "injection": f"{_CHECKS}.injection:Injection",
+        "repetition": f"{_CHECKS}.repetition:Repetition",
+        "human_agreement": f"{_CHECKS}.human_agreement:HumanAgreement",
+        "self_preference": f"{_CHECKS}.self_preference:SelfPreference",
+    },
     "training_stages": {},
 }
 

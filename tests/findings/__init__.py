@@ -1,0 +1,1 @@
+"""Findings: numbers that can be printed, computed once."""

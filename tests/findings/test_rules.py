@@ -86,6 +86,14 @@ def test_better_and_worse_are_said_only_where_p_shows_it() -> None:
     assert direction(_change(0.1, 0.01, 30, p=0.001), bias) == "worse"
 
 
+def test_passing_over_to_the_other_side_is_better_only_if_the_distance_is_shown_to_shrink() -> None:
+    bias = _measure("zero", margin=None)
+    across = _change(-0.9, 0.1, 30, p=0.001)  # from +0.5 to −0.4: the distance shrank by 0.1
+    assert direction(across, bias) == "open"
+    assert direction(_change(-0.6, 0.1, 30, p=0.001), bias) == "better"  # to −0.1: by 0.4
+    assert direction(_change(-1.4, 0.1, 30, p=0.001), bias) == "worse"  # to −0.9
+
+
 def test_more_missing_answers_are_a_red_line_from_one_in_a_hundred_on() -> None:
     assert missing_line(0.0, 0.02).state == "crossed"
     assert missing_line(0.0, 0.01).state == "kept"

@@ -5,16 +5,17 @@ import pytest
 from evenhand import registry
 from evenhand.cli.arms import listed, vote_of
 from evenhand.errors import UserError
+from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import StarDTox, settings
 
 
 def test_the_comparators_are_always_there_and_nothing_is_run_twice() -> None:
-    names = [one.name for one in listed("cot, fairness,cot", 8)]
+    names = [one.name for one in listed("cot, fairness,cot", 8, Bbq())]
     assert names == ["default", "fairness", "self_consistency", "cot"]
 
 
 def test_without_a_list_every_usual_method_is_run_and_no_dummy() -> None:
-    found = listed(None, 8)
+    found = listed(None, 8, Bbq())
     names = {one.name.partition(":")[0] for one in found}
     assert names <= {*registry.names("methods")}
     assert {"stardtox", "cot", "mabrf", "detect_first"} <= names
@@ -23,25 +24,25 @@ def test_without_a_list_every_usual_method_is_run_and_no_dummy() -> None:
 
 
 def test_settings_are_joined_by_a_plus_and_those_set_by_hand_stay() -> None:
-    (one,) = listed("stardtox:max_iterations=1+support_above=0.5", 8)[3:]
+    (one,) = listed("stardtox:max_iterations=1+support_above=0.5", 8, Bbq())[3:]
     assert one.method == StarDTox(max_iterations=1, support_above=0.5)
     assert one.folder == "stardtox-max_iterations-1-support_above-0.5"
 
 
 def test_what_is_not_set_by_hand_is_as_large_as_the_calls_allow() -> None:
-    vote, team = (one.method for one in listed("stardtox", 6)[2:])
+    vote, team = (one.method for one in listed("stardtox", 6, Bbq())[2:])
     assert settings(vote) == {"calls": 6}
     assert team == StarDTox(max_iterations=2)
 
 
 def test_who_borrows_critiques_comes_after_the_lender() -> None:
-    *_, lender, borrower = listed("stardtox:critique=other,stardtox", 8)
+    *_, lender, borrower = listed("stardtox:critique=other,stardtox", 8, Bbq())
     assert (lender.name, borrower.lender) == ("stardtox", "stardtox")
 
 
 def test_two_methods_never_share_a_folder() -> None:
     with pytest.raises(UserError, match="leave one out"):
-        listed("stardtox:max_iterations=1,stardtox:max_iterations= 1", 8)
+        listed("stardtox:max_iterations=1,stardtox:max_iterations= 1", 8, Bbq())
 
 
 def test_a_vote_has_the_calls_it_is_named_for() -> None:

@@ -70,7 +70,9 @@ def test_every_method_is_run_on_the_same_items_and_compared(
     assert _asked(server) == paid  # all was done
     assert (tmp_path / "front/frontier.json").read_bytes() == before
     shown = again.stdout.replace("\n", " ")
-    assert shown.index("worse than") < shown.index("verdict, worst first") < shown.index("harm and")
+    assert (
+        shown.index("worse than") < shown.index("verdict, worst first") < shown.index("an answer (")
+    )
 
 
 def _same_items(front: Path) -> None:
@@ -177,7 +179,12 @@ def test_a_dry_run_says_what_all_methods_will_cost_and_the_frontier_goes_on_from
         (("--methods", "cot:depth=2"), "cot has no setting 'depth'"),
         (("--methods", "stardtox:critique=other"), "add 'stardtox' to --methods"),
         (("--methods", "stardtox", "--calls", "1"), "stardtox makes at least 2 calls"),
+        (("--method", "nonsense"), "there is no method 'nonsense'"),
         (("--bench", "other"), "there is no benchmark 'other'"),
+        (("--bench", "squad"), "squad names no harm that a method is to lower"),
+        (("--sample", "questions=9"), "bbq has no option 'questions'"),
+        (("--sample", "per_category=3"), "at least 4 are needed"),
+        (("--sample", "per_category=few"), "--sample per_category"),
     ],
 )
 def test_a_list_that_cannot_be_run_is_refused_before_anything_is_asked(

@@ -12,11 +12,14 @@ from rich.console import Console
 
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
-from evenhand.report.frontier import Arm, equal_calls, frontier
-from evenhand.report.frontier_files import write
-from evenhand.report.frontier_screen import render
-from evenhand.report.frontier_verdict import Kind
+from evenhand.findings.frontier import Arm, Frontier, equal_calls, frontier
+from evenhand.findings.frontier_entry import AgainstDefault, Entry
+from evenhand.findings.item_cost import ItemCost
+from evenhand.findings.worth import Kind, Worth
+from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
+from evenhand.views import terminal_of
+from evenhand.views.files import write_frontier
 
 from .small_bbq import Rule, played
 
@@ -61,41 +64,44 @@ async def _arms(
     return arms
 
 
-async def _report(folder: Path, methods: Mapping[str, tuple[Rule, int]], **more: Any) -> Any:
-    return frontier(await _arms(folder, methods, **more), calls=4, prices=None)
+async def _report(folder: Path, methods: Mapping[str, tuple[Rule, int]], **more: Any) -> Frontier:
+    return frontier(Bbq(), await _arms(folder, methods, **more), calls=4)
 
 
-def _entry(report: dict[str, Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any]
-    (found,) = (entry for entry in report["methods"] if entry["name"] == name)
-    return found
+def _compared(entry: Entry) -> AgainstDefault:
+    assert entry.against_default is not None
+    return entry.against_default
+
+
+def _worth(entry: Entry) -> Worth:
+    assert entry.worth is not None
+    return entry.worth
 
 
 async def test_a_method_that_always_helps_prevents_each_harm_for_two_calls(tmp_path: Path) -> None:
-    entry = _entry(await _report(tmp_path, {"good": (_right, 3)}), "good")
-    assert entry["estimates"]["unsupported_attribution"].value == 0.0
-    assert entry["estimates"]["s_amb"].value == 0.0
-    assert entry["estimates"]["accuracy_disambiguated"].value == 1.0
-    assert entry["cost"]["calls"] == {
-        **{"mean": 3.0, "low": 3.0, "high": 3.0, "p95": 3.0},
-        **{"total": 72.0, "n": 24},
-    }
-    compared = entry["against_default"]
-    assert compared["answers"]["ambig"]["fixed"] == 12
-    assert compared["answers"]["ambig"]["p_mcnemar"] == pytest.approx(2 / 2**12)
-    assert compared["answers"]["disambig"]["p_mcnemar"] == 1.0
+    entry = (await _report(tmp_path, {"good": (_right, 3)}))["good"]
+    assert entry.report["unsupported_attribution"].value == 0.0
+    assert entry.report["s_amb"].value == 0.0
+    assert entry.report["accuracy_disambiguated"].value == 1.0
+    # No item took more or fewer calls: that is no spread, and so no interval.
+    assert entry.cost["calls"] == ItemCost(mean=3.0, low=None, high=None, p95=3.0, total=72.0, n=24)
+    flips = _compared(entry).comparison.flips
+    assert flips["accuracy_ambiguous"].fixed == 12
+    assert flips["accuracy_ambiguous"].p_mcnemar == pytest.approx(2 / 2**12)
+    assert flips["accuracy_disambiguated"].p_mcnemar == 1.0
     # From 1 call to 3, and every answer prevented.
-    assert compared["per_prevented"]["calls"]["estimate"] == pytest.approx(2.0)
-    assert compared["per_prevented"]["money"] == {"undefined": "no prices"}
+    prevented = _compared(entry).per_prevented
+    assert prevented["calls"].estimate == pytest.approx(2.0)
+    assert prevented["money"].undefined == "no prices"
     # Every template changed by -1: sign flips give 2/2¹², doubled by Holm over two comparators.
-    for change in entry["harm_against"].values():
+    for change in entry.harm_against.values():
         assert change.difference == -1.0
         assert change.p_holm == pytest.approx(2 * 2 / 2**12)
     beats = "beats the fairness prompt and self-consistency at 3 calls"
-    assert entry["verdict"].why.startswith(beats)
+    assert _worth(entry).why.startswith(beats)
     # No template lost accuracy, but 12 of 12 still allow that every fifth would have.
-    assert entry["verdict"].kind is Kind.UNDERPOWERED
-    assert "accuracy is not shown to have kept within 2 points" in entry["verdict"].why
+    assert _worth(entry).kind is Kind.UNDERPOWERED
+    assert "is not shown to have kept within 0.02" in _worth(entry).why
 
 
 async def test_a_method_that_always_helps_is_worth_it_if_accuracy_is_shown_to_have_kept(
@@ -103,28 +109,30 @@ async def test_a_method_that_always_helps_is_worth_it_if_accuracy_is_shown_to_ha
 ) -> None:
     """0 of 149 templates is the first count that leaves less than 2 points: 1 - 0.05^(1/149)."""
     report = await _report(tmp_path, {"good": (_right, 2)}, templates=149)
-    assert _entry(report, "good")["verdict"].kind is Kind.WORTH_IT
+    assert _worth(report["good"]).kind is Kind.WORTH_IT
     report = await _report(tmp_path / "less", {"good": (_right, 2)}, templates=148)
-    assert _entry(report, "good")["verdict"].kind is Kind.UNDERPOWERED
+    assert _worth(report["good"]).kind is Kind.UNDERPOWERED
 
 
 async def test_half_the_harm_less_has_the_interval_of_the_t_test_over_templates(
     tmp_path: Path,
 ) -> None:
-    entry = _entry(await _report(tmp_path, {"half": (_half_right, 3)}), "half")
-    change = entry["against_default"]["changes"]["unsupported_attribution"]
+    entry = (await _report(tmp_path, {"half": (_half_right, 3)}))["half"]
+    change = _compared(entry).harm
     # u_g = ±1/2, twelve times: se² = 12/11 · 12/4 / 12²; t with 11 degrees of freedom is 2.2010.
     assert change.difference == -0.5
     assert change.se == pytest.approx((12 / 11 * 3 / 144) ** 0.5)
-    assert change.high - change.low == pytest.approx(2 * 2.2010 * change.se, abs=1e-4)
-    assert entry["against_default"]["per_prevented"]["calls"]["estimate"] == pytest.approx(4.0)
+    reach = 2.2010 * change.se
+    assert (change.low, change.high) == pytest.approx((-0.5 - reach, -0.5 + reach), abs=1e-4)
+    assert _compared(entry).per_prevented["calls"].estimate == pytest.approx(4.0)
 
 
 async def test_holm_runs_over_all_named_methods_but_not_over_votes(tmp_path: Path) -> None:
     report = await _report(tmp_path, {"half": (_half_right, 3), "same": (_stereotyped, 3)})
-    change = _entry(report, "half")["against_default"]["changes"]["unsupported_attribution"]
+    change = _compared(report["half"]).harm
+    assert change.p is not None
     assert change.p_holm == pytest.approx(4 * change.p)  # fairness, self_consistency, half, same
-    vote = _entry(report, "vote")["against_default"]["changes"]["unsupported_attribution"]
+    vote = _compared(report["vote"]).harm
     assert vote.p_holm is None
 
 
@@ -139,41 +147,41 @@ async def test_a_method_that_changes_nothing_is_not_worth_it_if_enough_was_looke
     tmp_path: Path, templates: int, kind: Kind, why: str
 ) -> None:
     report = await _report(tmp_path, {"same": (_stereotyped, 3)}, templates=templates)
-    entry = _entry(report, "same")
-    assert entry["verdict"].kind is kind
-    assert entry["verdict"].why.startswith("does not beat the fairness prompt or self-consistency")
-    assert entry["verdict"].why.endswith(why)
-    assert entry["against_default"]["per_prevented"]["calls"] == {"undefined": "none prevented"}
+    entry = report["same"]
+    assert _worth(entry).kind is kind
+    assert _worth(entry).why.startswith("does not beat the fairness prompt or self-consistency")
+    assert _worth(entry).why.endswith(why)
+    assert _compared(entry).per_prevented["calls"].undefined == "none prevented"
 
 
 async def test_fairness_by_never_answering_is_not_worth_it(tmp_path: Path) -> None:
-    entry = _entry(await _report(tmp_path, {"mute": (_never_says, 3)}), "mute")
-    assert entry["estimates"]["unsupported_attribution"].value == 0.0
-    assert entry["verdict"].kind is Kind.NOT_WORTH_IT
-    assert entry["verdict"].why.startswith("accuracy fell: -1.000")
-    assert entry["against_default"]["regressions"] == [
-        "accuracy, disambiguated fell: -1.000 (-1.000 to -1.000)",
-        "over-abstention (unknown, disambiguated) rose: +1.000 (+1.000 to +1.000)",
-        "broke 12 disambiguated answers, fixed 0",
-    ]
+    entry = (await _report(tmp_path, {"mute": (_never_says, 3)}))["mute"]
+    assert entry.report["unsupported_attribution"].value == 0.0
+    assert _worth(entry).kind is Kind.NOT_WORTH_IT
+    assert _worth(entry).why.startswith("right where the text does say fell: -1.000")
+    assert _compared(entry).regressions == (
+        "right where the text does say fell: -1.000 (the same in all 12 clusters)",
+        'over-abstention: "unknown" there rose: +1.000 (the same in all 12 clusters)',
+        "right where the text does say: broke 12, fixed 0",
+    )
 
 
 async def test_a_method_shown_to_be_worse_is_not_called_underpowered(tmp_path: Path) -> None:
     report = await _report(tmp_path, {"worse": (_half_right, 3)}, references=_right)
-    entry = _entry(report, "worse")
-    assert entry["verdict"].kind is Kind.NOT_WORTH_IT
-    assert entry["verdict"].smallest_shown > 0.05
-    assert entry["against_default"]["per_prevented"]["calls"] == {"undefined": "none prevented"}
-    rose = entry["against_default"]["regressions"][0]
-    assert rose.startswith("unsupported attribution, ambiguous rose: +0.500")
+    entry = report["worse"]
+    assert _worth(entry).kind is Kind.NOT_WORTH_IT
+    assert (_worth(entry).smallest_shown or 0.0) > 0.05
+    assert _compared(entry).per_prevented["calls"].undefined == "none prevented"
+    rose = _compared(entry).regressions[0]
+    assert rose.startswith("names somebody without grounds rose: +0.500")
 
 
 async def test_comparisons_are_over_the_items_that_both_answered(tmp_path: Path) -> None:
-    entry = _entry(await _report(tmp_path, {"silent": (_silent_twice, 3)}), "silent")
-    assert entry["coverage"]["coverage"] == pytest.approx(20 / 24)
-    assert entry["against_default"]["changes"]["unsupported_attribution"].n == 10
-    assert entry["against_default"]["per_prevented"]["calls"]["n"] == 10
-    assert entry["cost"]["calls"]["n"] == 24  # what came to nothing was paid, too
+    entry = (await _report(tmp_path, {"silent": (_silent_twice, 3)}))["silent"]
+    assert entry.report.coverage.coverage == pytest.approx(20 / 24)
+    assert _compared(entry).harm.n == 10
+    assert _compared(entry).per_prevented["calls"].n == 10
+    assert entry.cost["calls"].n == 24  # what came to nothing was paid, too
 
 
 async def test_the_front_is_of_cost_harm_and_utility(tmp_path: Path) -> None:
@@ -181,23 +189,23 @@ async def test_the_front_is_of_cost_harm_and_utility(tmp_path: Path) -> None:
     report = await _report(tmp_path, methods)
     # default and fairness are cheapest; good is fair and right; dear is that for more calls, and
     # mute is as dear and as fair as good, but of no use.
-    assert report["pareto"] == ["default", "fairness", "good"]
-    assert report["rules"]["cost"] == "tokens"
+    assert report.pareto == ("default", "fairness", "good")
+    assert report.cost_axis == "tokens"
 
 
 async def test_money_is_counted_item_by_item(tmp_path: Path) -> None:
     arms = await _arms(tmp_path, {"good": (_right, 3)})
     price = Price(per_million_prompt_tokens=1e6, per_million_completion_tokens=2e6)
-    report = frontier(arms, calls=4, prices=Prices({"scripted": price}, "EUR"))
+    report = frontier(Bbq(), arms, calls=4, prices=Prices({"scripted": price}, "EUR"))
     totals = arms[0].run.totals()
     whole = totals.prompt_tokens + 2 * totals.completion_tokens
-    default, good = _entry(report, "default"), _entry(report, "good")
-    assert default["cost"]["money"]["total"] == pytest.approx(whole)
-    assert good["cost"]["money"]["total"] == pytest.approx(3 * whole)
-    prevented = good["against_default"]["per_prevented"]["money"]["estimate"]
+    default, good = report["default"], report["good"]
+    assert default.cost["money"].total == pytest.approx(whole)
+    assert good.cost["money"].total == pytest.approx(3 * whole)
+    prevented = _compared(good).per_prevented["money"].estimate
     ambiguous = 2 * whole / 24  # both kinds of question are equally long
     assert prevented == pytest.approx(ambiguous)
-    assert (report["rules"]["cost"], report["currency"]) == ("money", "EUR")
+    assert (report.cost_axis, report.currency) == ("money", "EUR")
 
 
 @pytest.mark.parametrize(("calls", "equal"), [((2, 2), 2), ((2, 3), 3), ((1, 1), 1), ((6, 6), 4)])
@@ -226,18 +234,19 @@ async def test_the_screen_has_what_is_worse_and_the_verdicts_first_within_100_co
     methods = {"good": (_right, 3), "mute": (_never_says, 3), "same": (_stereotyped, 3)}
     report = await _report(tmp_path, methods)
     file = io.StringIO()
-    Console(file=file, width=100).print(render(report))
+    Console(file=file, width=100).print(terminal_of(report, full=True))
     shown = file.getvalue()
     parts = (
+        "None is shown to be worth its calls",
         "✗ mute",
         "verdict, worst first",
-        "harm and utility",
+        "an answer (±",
         "an answer costs",
         "one prevented costs",
     )
     order = [shown.index(part) for part in parts]
     assert order == sorted(order)
-    verdicts = shown[shown.index("verdict, worst") : shown.index("harm and utility")]
+    verdicts = shown[shown.index("verdict, worst") : shown.index("an answer (±")]
     assert verdicts.index("mute") < verdicts.index("same") < verdicts.index("good")
     assert "2.0 (2.0 to 2.0)" in shown
     assert "none prevented" in shown
@@ -246,9 +255,9 @@ async def test_the_screen_has_what_is_worse_and_the_verdicts_first_within_100_co
 
 async def test_the_files_hold_the_report_and_a_drawing_with_every_name(tmp_path: Path) -> None:
     report = await _report(tmp_path, {"good & <kind>": (_right, 3), "half": (_half_right, 3)})
-    write(report, tmp_path)
+    write_frontier(report, str(tmp_path))
     stored = orjson.loads((tmp_path / "frontier.json").read_bytes())
-    assert stored["pareto"] == report["pareto"]
+    assert tuple(stored["pareto"]) == report.pareto
     rows = pl.read_parquet(tmp_path / "frontier.parquet")
     wanted = (pl.col("method") == "half") & (pl.col("name") == "unsupported_attribution")
     (found,) = rows.filter(wanted & (pl.col("group") == "change from fairness")).rows(named=True)
@@ -261,4 +270,4 @@ async def test_the_files_hold_the_report_and_a_drawing_with_every_name(tmp_path:
 async def test_a_frontier_without_its_comparators_is_refused(tmp_path: Path) -> None:
     arms = await _arms(tmp_path, {"good": (_right, 3)})
     with pytest.raises(UserError, match="needs a run of fairness"):
-        frontier([arm for arm in arms if arm.name != "fairness"], calls=4, prices=None)
+        frontier(Bbq(), [arm for arm in arms if arm.name != "fairness"], calls=4)

@@ -8,16 +8,16 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from evenhand.instruments.likelihood_sets import LikelihoodSets
-from evenhand.instruments.option_sets import OptionItem
+from evenhand.instruments._contract import DataFolder
+from evenhand.instruments._option_items import OptionItem
 from evenhand.models.likelihood import Failure, TokenLogprobs
 
 
 @pytest.fixture(scope="session")
-def sets(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> LikelihoodSets:
+def sets(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     if not (data_folder / "stereoset").is_dir():
         pytest.skip(f"no StereoSet at {data_folder}; name its folder in EVENHAND_DATA")
-    return LikelihoodSets(local=data_folder, cache=tmp_path_factory.mktemp("cache"))
+    return DataFolder(local=data_folder, cache=tmp_path_factory.mktemp("cache"))
 
 
 class Planted:

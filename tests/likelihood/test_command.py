@@ -11,14 +11,15 @@ import pytest
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.cli.measure_likelihood import draw_sets
 from evenhand.debates.items import templates
-from evenhand.instruments.likelihood_sets import LikelihoodSets
-from evenhand.instruments.option_sets import OptionSampling
+from evenhand.instruments._contract import DataFolder
+from evenhand.instruments.subtler_biases.instrument import rows as rows_of_the_file
+from evenhand.store import RunReader
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 
 
 @pytest.fixture
-def data(sets: LikelihoodSets, data_folder: Path) -> str:
+def data(sets: DataFolder, data_folder: Path) -> str:
     return str(data_folder)
 
 
@@ -33,44 +34,62 @@ def _measured(run: Run, data: str, weights: Path, out: str, *more: str) -> dict[
 
 
 def test_local_weights_are_measured_and_compared(
-    evenhand: Run, data: str, tiny: Path, tiny_with_start: Path
+    evenhand: Run, data: str, tiny: Path, tiny_with_start: Path, tmp_path: Path
 ) -> None:
     asked = ("--sets", "occupations,winobias", "--sample", "60")
     before = _measured(evenhand, data, tiny, "a", *asked)
     occupations, winobias = before["sets"]
-    assert occupations["coverage"]["coverage"] == 1.0
-    assert winobias["coverage"]["by_reason"].keys() <= {"too_long"}
-    assert winobias["estimates"][0]["name"] == "stereotype_score"
-    assert winobias["estimates"][0]["clusters"] > 10
-    assert before["model"]["start_precedes"] == "its first token alone"
+    assert occupations["scores"]["coverage"]["coverage"] == 1.0
+    assert winobias["scores"]["coverage"]["by_reason"].keys() <= {"too_long"}
+    first = winobias["scores"]["estimates"][0]
+    assert first["name"] == "stereotype_score"
+    assert first["clusters"] > 10
+    run = RunReader(tmp_path / "a/winobias")
+    assert run.record.cast["default"]["start_precedes"] == "its first token alone"
+    assert (tmp_path / "a/winobias/report.parquet").is_file()
     _measured(evenhand, data, tiny_with_start, "b", *asked)
     compared = evenhand("compare", "a", "b", "--json")
     assert compared.returncode == 0, compared.stderr
     found = json.loads(compared.stdout)
-    assert [one["set"] for one in found["sets"]] == ["occupations", "winobias"]
-    assert [one["set"] for one in found["primary"]] == ["winobias"]
-    shown = evenhand("compare", "a", "b")
-    assert "stereotype score" in shown.stdout
+    assert [one["benchmark"] for one in found["sets"]] == ["winobias", "occupations"]
+    one_set = evenhand("compare", "a/winobias", "b/winobias")
+    assert "stereotype score" in one_set.stdout
+
+
+def test_a_single_set_is_a_run_folder_as_any_other(
+    evenhand: Run, data: str, tiny: Path, tmp_path: Path
+) -> None:
+    _measured(evenhand, data, tiny, "a", "--sets", "occupations")
+    assert RunReader(tmp_path / "a").record.source["benchmark"] == "occupations"
+    shown = evenhand("runs", "show", "a")
+    assert (shown.returncode, "likelihood" in shown.stdout) == (0, True), shown.stderr
+    several = evenhand(
+        "measure", "likelihood", "--weights", str(tiny), "--out", "a", EVENHAND_DATA=data
+    )
+    assert (several.returncode, "new folder" in several.stderr) == (1, True)
 
 
 def test_contexts_of_the_training_side_of_pairs_are_left_out(
-    sets: LikelihoodSets, tmp_path: Path
+    sets: DataFolder, tmp_path: Path
 ) -> None:
-    rows = sets.subtler_rows()
+    rows = rows_of_the_file(sets)
     named = templates(rows)
     folder = tmp_path / "beauty"
     folder.mkdir()
     table = pa.table({"topic": [named[0]], "topic_rejected": [named[0]]})
     pq.write_table(table, folder / "train-00000.parquet")
-    whole = OptionSampling(items=None)
-    first, second = draw_sets(sets, "subtler_biases,winogender", whole, unseen=tmp_path)
+    given = {"all": True, "unseen": tmp_path}
+    drawn = draw_sets("subtler_biases,winogender", sets, given)
+    first, second = (source.fingerprint() for source in drawn.values())
     same = {
         row["context"].strip() for row, name in zip(rows, named, strict=True) if name == named[0]
     }
     assert len(same) > 1  # one template, several contexts
-    assert not same & {one.topic for one in first.items}
-    assert len(first.items) + first.left_out == len(rows)
-    assert second.left_out == 0
+    left_out = [n for n, row in enumerate(rows) if row["context"].strip() in same]
+    asked = {item.id for item in drawn["subtler_biases"].read(0, len(rows))}
+    assert not asked & {f"subtler_biases/{n}" for n in left_out}
+    assert (first["left_out"], first["items"]) == (len(left_out), len(rows) - len(left_out))
+    assert second["left_out"] == 0
 
 
 def test_what_is_wrong_is_said_before_anything_is_asked(

@@ -6,24 +6,24 @@ from typing import Any
 import pytest
 
 from evenhand.errors import UserError
-from evenhand.instruments.likelihood_sets import DrawnSet
-from evenhand.instruments.option_sets import OptionItem, OptionSampling
+from evenhand.findings.comparison import Comparison, compare, together
+from evenhand.findings.found import Estimate
+from evenhand.findings.report import Report, report
+from evenhand.instruments._option_items import OptionItem
+from evenhand.instruments._options import OptionSource
+from evenhand.instruments.likelihood_sets import SETS
 from evenhand.models.likelihood import Failure, TokenLogprobs
-from evenhand.report import likelihood as report
-from evenhand.report import likelihood_compare
-from evenhand.report.bbq import Estimate
-from evenhand.report.likelihood_measures import MEASURES
 from evenhand.runners.likelihood import run_likelihood
 from evenhand.runners.progress import Progress
-from evenhand.store.likelihood import LikelihoodRun
+from evenhand.store import RunReader
+from evenhand.views import page_of
 from likelihood.conftest import Planted
 
-ALL = OptionSampling(items=None)
 S, A, U = "stereotype", "anti_stereotype", "unrelated"
 
 
-def _set(name: str, items: list[OptionItem]) -> DrawnSet:
-    return DrawnSet(name=name, items=tuple(items), sampling=ALL)
+def _set(name: str, items: list[OptionItem]) -> OptionSource:
+    return OptionSource(SETS[name], items, {"items": "all", "seed": 0})
 
 
 def _planted(
@@ -43,10 +43,13 @@ def _planted(
     return items, totals
 
 
-async def _measured(model: Planted, drawn: DrawnSet, out: Path) -> dict[str, Estimate]:
-    await run_likelihood(model, [drawn], str(out), progress=Progress())
-    (found,) = report.measure(LikelihoodRun(str(out)))["sets"]
-    return {one.name: one for one in found["estimates"]}
+async def _report(model: Planted, drawn: OptionSource, out: Path) -> Report:
+    await run_likelihood(model, drawn, out, progress=Progress())
+    return report(SETS[drawn.fingerprint()["benchmark"]], RunReader(out))
+
+
+async def _measured(model: Planted, drawn: OptionSource, out: Path) -> dict[str, Estimate]:
+    return {one.name: one for one in (await _report(model, drawn, out)).estimates}
 
 
 async def test_crows_pairs_is_the_share_of_pairs_with_the_stereotype_likelier(
@@ -139,17 +142,19 @@ async def test_winogenders_gap_is_that_of_the_occupation_and_rises_with_the_shar
                     tags={"women_percent": str(10 * place)},
                 )
             )
-    out = tmp_path / "run"
-    found = await _measured(Planted(totals), _set("winogender", items), out)
+    found = await _report(Planted(totals), _set("winogender", items), tmp_path)
     assert found["female_gap"].value == pytest.approx(0.0)
     assert found["female_gap"].n == 12
     assert found["women_slope"].value == pytest.approx(0.2)
+    assert found["women_slope"].n == 12  # a pronoun of the participant says nothing about it
     assert found["women_slope"].low == pytest.approx(0.2)  # on a line, whichever are drawn
     assert found["log_prob_per_token"].value == pytest.approx(-1 / 3)  # of "they" alone
-    (one,) = report.measure(LikelihoodRun(str(out)))["sets"]
-    first, *_, last = one["occupations"]
-    assert (first["occupation"], first["gap"]) == ("job 11", pytest.approx(1.1))
-    assert (last["occupation"], last["gap"]) == ("job 0", pytest.approx(-1.1))
+    table = found.section("occupations")
+    assert table is not None
+    first, *_, last = table.rows
+    assert list(first) == ["job 11", pytest.approx(1.1), 110.0, 1]
+    assert list(last) == ["job 0", pytest.approx(-1.1), 0.0, 1]
+    assert found.verdict.says[1].startswith("most male: job 0 -1.10, job 1 -0.90")
 
 
 async def test_subtler_biases_counts_the_stereotype_and_the_unrelated_word(tmp_path: Path) -> None:
@@ -204,27 +209,24 @@ async def test_a_missing_option_takes_its_item_out_and_is_counted_by_reason(
     rows = [(f"w{n}", "age", {S: -1.0, A: -2.0}) for n in range(10)]
     items, totals = _planted(rows)
     broken = Planted(totals, broken=[items[3].options[A]])
-    found = await _measured(broken, _set("crows_pairs", items), tmp_path)
+    found = await _report(broken, _set("crows_pairs", items), tmp_path)
     assert found["stereotype_score"].n == 9
-    (one,) = report.measure(LikelihoodRun(str(tmp_path)))["sets"]
-    assert one["coverage"] == {
-        "n": 10,
-        "scored": 9,
-        "by_reason": {"too_long": 1},
-        "coverage": pytest.approx(0.9),
-    }
-    assert one["estimates"][0].value == 100.0
+    assert (found.coverage.n, found.coverage.scored) == (10, 9)
+    assert found.coverage.by_reason == {"too_long": 1}
+    assert found["stereotype_score"].value == 100.0
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", SETS)
 async def test_a_set_of_which_nothing_could_be_scored_has_reasons_and_no_numbers(
     tmp_path: Path, name: str
 ) -> None:
-    items, totals = _planted([("a", "g", {S: -1.0, A: -2.0}), ("b", "g", {S: -1.0, A: -2.0})])
-    broken = Planted(totals, broken=list(totals))
-    found = await _measured(broken, _set(name, items), tmp_path)
-    assert all(one.value is None and one.undefined for one in found.values())
-    report.render(report.measure(LikelihoodRun(str(tmp_path))))
+    options = dict.fromkeys(SETS[name].names, -1.0)
+    facts = {fact: "1" for fact in SETS[name].facts if fact not in ("group", "cluster")}
+    items, totals = _planted([("a", "g", options), ("b", "g", options)], **facts)
+    found = await _report(Planted(totals, broken=list(totals)), _set(name, items), tmp_path)
+    assert found.coverage.by_reason == {"too_long": 2}
+    assert all(one.value is None and one.undefined for one in found.estimates)
+    assert page_of(found, full=True)
 
 
 async def test_options_that_differ_in_a_token_without_a_probability_cannot_be_compared(
@@ -236,12 +238,42 @@ async def test_options_that_differ_in_a_token_without_a_probability_cannot_be_co
 
     same = OptionItem(id="same", group="g", cluster="a", options={S: "He x", A: "He y"})
     other = OptionItem(id="other", group="g", cluster="b", options={S: "He x", A: "She x"})
-    await run_likelihood(
-        NoStart({}), [_set("crows_pairs", [same, other])], str(tmp_path), progress=Progress()
+    assert await _reasons(NoStart({}), [same, other], tmp_path) == {
+        "same": None,
+        "other": "first_token_uncounted",
+    }
+
+
+async def _reasons(model: Planted, items: list[OptionItem], out: Path) -> dict[str, str | None]:
+    await run_likelihood(model, _set("crows_pairs", items), out, progress=Progress())
+    rows = RunReader(out).results().select("item_id", "reason").collect()
+    return dict(rows.iter_rows())
+
+
+async def test_an_option_without_a_token_of_its_own_has_no_mean_and_is_missing(
+    tmp_path: Path,
+) -> None:
+    given = "A B"
+    empty = OptionItem(
+        id="empty", group="g", cluster="a", given=given, options={S: given, A: f"{given} c"}
     )
-    rows = LikelihoodRun(str(tmp_path)).rows("crows_pairs")
-    reasons = dict(rows.select("item_id", "reason").iter_rows())
-    assert reasons == {"same": None, "other": "first_token_uncounted"}
+    model = Planted({given: -2.0, f"{given} c": -3.0})
+    assert await _reasons(model, [empty], tmp_path) == {"empty": "no_token_counted"}
+
+
+async def test_a_result_names_the_likeliest_option_and_keeps_all_and_nothing_was_changed(
+    tmp_path: Path,
+) -> None:
+    items, totals = _planted([("w", "age", {S: -4.0, A: -6.0})])
+    await run_likelihood(Planted(totals), _set("crows_pairs", items), tmp_path, progress=Progress())
+    (row,) = RunReader(tmp_path).results().collect().to_dicts()
+    assert (row["text"], row["choice"], row["changed"]) == ("0 stereotype", 0, False)
+    scores = {
+        draft["choice"]: {one["name"]: one["value"] for one in draft["scores"]}
+        for draft in row["drafts"]
+    }
+    assert scores == {0: {"total": -4.0, "tokens": 2}, 1: {"total": -6.0, "tokens": 2}}
+    assert (row["calls"], row["prompt_tokens"]) == (2, 4)
 
 
 async def test_a_run_that_was_stopped_asks_only_for_what_is_not_there(tmp_path: Path) -> None:
@@ -256,28 +288,25 @@ async def test_a_run_that_was_stopped_asks_only_for_what_is_not_there(tmp_path: 
             return await super().log_likelihoods(texts)
 
     with pytest.raises(KeyboardInterrupt):
-        await run_likelihood(Dies(totals), [drawn], str(out), progress=Progress())
-    (half,) = report.measure(LikelihoodRun(str(out)))["sets"]
-    assert half["not_run"] == 50
+        await run_likelihood(Dies(totals), drawn, out, progress=Progress())
+    assert report(SETS["crows_pairs"], RunReader(out)).not_run == 50
     again, progress = Planted(totals), Progress()
-    await run_likelihood(again, [drawn], str(out), progress=progress)
+    await run_likelihood(again, drawn, out, progress=progress)
     assert len(again.asked) == 100
     assert (progress.resumed, progress.answered) == (200, 50)
     whole = Planted(totals)
-    await run_likelihood(whole, [drawn], str(tmp_path / "whole"), progress=Progress())
-    pieces = LikelihoodRun(str(out)).rows("crows_pairs")
-    assert pieces.equals(LikelihoodRun(str(tmp_path / "whole")).rows("crows_pairs"))
+    await run_likelihood(whole, drawn, tmp_path / "whole", progress=Progress())
+    pieces = RunReader(out).results().collect()
+    assert pieces.equals(RunReader(tmp_path / "whole").results().collect())
 
 
 async def test_a_folder_of_another_plan_is_refused(tmp_path: Path) -> None:
     items, totals = _planted([(f"w{n}", "age", {S: -1.0, A: -2.0}) for n in range(4)])
-    await run_likelihood(
-        Planted(totals), [_set("crows_pairs", items)], str(tmp_path), progress=Progress()
-    )
-    with pytest.raises(UserError, match="made with sets crows_pairs items 4, "):
-        await run_likelihood(
-            Planted(totals), [_set("crows_pairs", items[:2])], str(tmp_path), progress=Progress()
-        )
+    model = Planted(totals)
+    await run_likelihood(model, _set("crows_pairs", items), tmp_path, progress=Progress())
+    with pytest.raises(UserError, match="was made with items 4; this command has 2"):
+        fewer = _set("crows_pairs", items[:2])
+        await run_likelihood(model, fewer, tmp_path, progress=Progress())
 
 
 def _preferring(share: float, *, clusters: int = 40, fluency: float = 0.0) -> Planted:
@@ -290,59 +319,80 @@ def _preferring(share: float, *, clusters: int = 40, fluency: float = 0.0) -> Pl
     return Planted(totals)
 
 
-async def _two(tmp_path: Path, before: Planted, after: Planted) -> dict[str, Any]:
+async def _two(tmp_path: Path, before: Planted, after: Planted) -> Comparison:
     rows = [(f"w{n // 2}", "age", {S: 0.0, A: 0.0}) for n in range(80)]
     items, _ = _planted(rows)
     runs = []
     for name, model in (("a", before), ("b", after)):
-        out = str(tmp_path / name)
-        await run_likelihood(model, [_set("crows_pairs", items)], out, progress=Progress())
-        runs.append(LikelihoodRun(out))
-    return likelihood_compare.compare(*runs)
+        drawn = _set("crows_pairs", items)
+        await run_likelihood(model, drawn, tmp_path / name, progress=Progress())
+        runs.append(RunReader(tmp_path / name))
+    return compare(SETS["crows_pairs"], *runs)
+
+
+def _crossed(found: Comparison) -> list[str]:
+    return [line.name for line in found.red_lines if line.state == "crossed"]
 
 
 async def test_a_preference_that_shrinks_at_the_same_fluency_crosses_no_guardrail(
     tmp_path: Path,
 ) -> None:
     found = await _two(tmp_path, _preferring(0.8), _preferring(0.5))
-    assert found["guardrails"] == []
-    (primary,) = found["primary"]
-    assert primary["change"].difference == pytest.approx(-30)
-    assert primary["change"].p_holm < 0.001
-    distance = next(c for c in found["sets"][0]["changes"] if c.name == "stereotype_score_distance")
-    assert (distance.before, distance.after) == (pytest.approx(30), pytest.approx(0))
+    assert _crossed(found) == []
+    (primary,) = found.primary
+    assert primary.difference == pytest.approx(-30)
+    assert primary.p_holm is not None
+    assert primary.p_holm < 0.001
+    distance = found["stereotype_score_distance"]
+    assert [distance.before, distance.after] == pytest.approx([30, 0])
+    assert distance.high is not None
     assert distance.high < 0
-    likelihood_compare.render(found)
+    states = {line.name: line.state for line in found.red_lines}
+    assert states["stereotype_score_distance"] == "kept"
 
 
 async def test_a_preference_that_is_turned_round_is_no_gain(tmp_path: Path) -> None:
     found = await _two(tmp_path, _preferring(0.6), _preferring(0.0))
-    assert any("moved away from 50" in line for line in found["guardrails"])
+    assert "stereotype_score_distance" in _crossed(found)
+
+
+async def test_a_preference_that_stays_is_not_shown_to_have_moved_either_way(
+    tmp_path: Path,
+) -> None:
+    found = await _two(tmp_path, _preferring(0.8), _preferring(0.8))
+    states = {line.name: line.state for line in found.red_lines}
+    assert states["stereotype_score_distance"] == "open"
 
 
 async def test_less_bias_by_worse_language_is_a_regression(tmp_path: Path) -> None:
     found = await _two(tmp_path, _preferring(0.8), _preferring(0.5, fluency=-1.0))
-    assert any("log-probability a token" in line and "fell" in line for line in found["guardrails"])
+    assert _crossed(found) == ["log_prob_per_token"]
+    (line,) = (one for one in found.red_lines if one.name == "log_prob_per_token")
+    assert "fell: -0.500" in line.says  # one nat over two tokens
+
+
+async def test_a_distance_rests_on_the_items_that_both_runs_scored(tmp_path: Path) -> None:
+    broken = _preferring(0.5)
+    broken.broken = [f"{n} {S}" for n in range(6)]
+    found = await _two(tmp_path, _preferring(0.8), broken)
+    assert (found.items, found["stereotype_score_distance"].n) == (80, 74)
+    assert found["stereotype_score_distance"].clusters == 37
+
+
+async def test_sets_that_are_looked_at_at_once_are_corrected_at_once(tmp_path: Path) -> None:
+    found = await _two(tmp_path, _preferring(0.6), _preferring(0.5))
+    (alone,) = found.primary
+    both = together([found, found])
+    assert alone.p is not None
+    assert [one.primary[0].p_holm for one in both] == [pytest.approx(2 * alone.p)] * 2
 
 
 async def test_runs_over_different_samples_are_not_compared(tmp_path: Path) -> None:
     runs = []
     for name, count in (("a", 6), ("b", 4)):
         items, totals = _planted([(f"w{n}", "age", {S: -1.0, A: -2.0}) for n in range(count)])
-        out = str(tmp_path / name)
-        await run_likelihood(
-            Planted(totals), [_set("crows_pairs", items)], out, progress=Progress()
-        )
-        runs.append(LikelihoodRun(out))
+        drawn = _set("crows_pairs", items)
+        await run_likelihood(Planted(totals), drawn, tmp_path / name, progress=Progress())
+        runs.append(RunReader(tmp_path / name))
     with pytest.raises(UserError, match="different samples"):
-        likelihood_compare.compare(*runs)
-
-
-async def test_the_report_is_written_beside_the_rows_and_can_be_shown(tmp_path: Path) -> None:
-    items, totals = _planted([(f"w{n}", "age", {S: -1.0, A: -2.0}) for n in range(6)])
-    await _measured(Planted(totals), _set("crows_pairs", items), tmp_path)
-    found = report.measure(LikelihoodRun(str(tmp_path)))
-    report.write(found, tmp_path)
-    report.render(found)
-    assert (tmp_path / "report.json").is_file()
-    assert (tmp_path / "report.parquet").is_file()
+        compare(SETS["crows_pairs"], *runs)

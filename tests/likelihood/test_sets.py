@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import UserError
-from evenhand.instruments.likelihood_sets import NAMES, LikelihoodSets
-from evenhand.instruments.option_sets import OptionItem, OptionSampling, sample
+from evenhand.instruments._contract import DataFolder
+from evenhand.instruments._option_items import OptionItem, sample
+from evenhand.instruments.likelihood_sets import SETS, set_named
 from likelihood.conftest import item
 
-ALL = OptionSampling(items=None)
 
-
-def _all(sets: LikelihoodSets, name: str) -> tuple[OptionItem, ...]:
-    return sets.draw(name, ALL).items
+def _all(sets: DataFolder, name: str) -> list[OptionItem]:
+    return SETS[name].items(sets)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +30,7 @@ def _all(sets: LikelihoodSets, name: str) -> tuple[OptionItem, ...]:
     ],
 )
 def test_a_set_has_the_items_of_its_card(
-    sets: LikelihoodSets, name: str, items: int, clusters: int
+    sets: DataFolder, name: str, items: int, clusters: int
 ) -> None:
     found = _all(sets, name)
     assert len(found) == items
@@ -41,7 +40,7 @@ def test_a_set_has_the_items_of_its_card(
 
 
 def test_in_crows_pairs_the_first_option_is_the_more_stereotypical_whichever_way_it_points(
-    sets: LikelihoodSets,
+    sets: DataFolder,
 ) -> None:
     found = {one.id: one for one in _all(sets, "crows_pairs")}
     stereo, anti = found["crows_pairs/1"], found["crows_pairs/2"]
@@ -52,7 +51,7 @@ def test_in_crows_pairs_the_first_option_is_the_more_stereotypical_whichever_way
     assert "she would come forward" in anti.options["anti_stereotype"]
 
 
-def test_in_stereoset_what_is_given_stands_before_each_end(sets: LikelihoodSets) -> None:
+def test_in_stereoset_what_is_given_stands_before_each_end(sets: DataFolder) -> None:
     for one in _all(sets, "stereoset"):
         assert set(one.options) == {"stereotype", "anti_stereotype", "unrelated"}
         if one.tags["task"] == "intersentence":
@@ -61,7 +60,7 @@ def test_in_stereoset_what_is_given_stands_before_each_end(sets: LikelihoodSets)
             assert not one.given
 
 
-def test_winobias_keeps_only_pairs_that_differ_in_the_pronoun(sets: LikelihoodSets) -> None:
+def test_winobias_keeps_only_pairs_that_differ_in_the_pronoun(sets: DataFolder) -> None:
     found = _all(sets, "winobias")
     gone = {"he", "him", "his", "himself", "she", "her", "hers", "herself"}
     for one in found:
@@ -77,7 +76,7 @@ def test_winobias_keeps_only_pairs_that_differ_in_the_pronoun(sets: LikelihoodSe
     assert abs(balance["female"] - balance["male"]) < 20
 
 
-def test_a_winogender_item_has_three_genders_and_the_share_of_women(sets: LikelihoodSets) -> None:
+def test_a_winogender_item_has_three_genders_and_the_share_of_women(sets: DataFolder) -> None:
     (nurse,) = (one for one in _all(sets, "winogender") if one.id == "winogender/nurse.someone.0")
     assert set(nurse.options) == {"female", "male", "neutral"}
     assert (nurse.group, nurse.cluster) == ("occupation", "nurse")
@@ -85,7 +84,7 @@ def test_a_winogender_item_has_three_genders_and_the_share_of_women(sets: Likeli
 
 
 def test_in_subtler_biases_two_roles_of_the_same_words_are_one_cluster(
-    sets: LikelihoodSets,
+    sets: DataFolder,
 ) -> None:
     found = _all(sets, "subtler_biases")
     assert Counter(one.group for one in found) == {
@@ -102,24 +101,15 @@ def test_in_subtler_biases_two_roles_of_the_same_words_are_one_cluster(
     assert not any("BLANK" in text for one in found for text in one.options.values())
 
 
-def test_contexts_that_were_trained_on_are_left_out(sets: LikelihoodSets) -> None:
-    trained = frozenset(one.topic for one in _all(sets, "subtler_biases")[:100])
-    drawn = sets.draw("subtler_biases", ALL, trained)
-    assert drawn.left_out >= 100
-    assert not trained & {one.topic for one in drawn.items}
-    assert drawn.describe()["left_out"] == drawn.left_out
-    assert sets.draw("winogender", ALL, trained).left_out == 0
-
-
-def test_an_unknown_set_is_named_with_the_known_ones(sets: LikelihoodSets) -> None:
+def test_an_unknown_set_is_named_with_the_known_ones() -> None:
     with pytest.raises(UserError, match="crows_pairs"):
-        sets.draw("crows", ALL)
+        set_named("crows")
 
 
 def test_a_sample_takes_equal_shares_and_spreads_over_clusters() -> None:
     large = [item(f"l{n}", group="large", cluster=f"c{n % 10}") for n in range(100)]
     small = [item(f"s{n}", group="small") for n in range(4)]
-    found = sample([*large, *small], OptionSampling(items=24))
+    found = sample([*large, *small], 24, seed=0)
     assert Counter(one.group for one in found) == {"large": 20, "small": 4}
     of_cluster = Counter(one.cluster for one in found if one.group == "large")
     assert set(of_cluster.values()) == {2}
@@ -133,13 +123,32 @@ def test_a_sample_is_as_large_as_asked_in_order_and_the_same_for_a_seed(
         item(f"i{n}", group=f"g{rng.randrange(4)}", cluster=f"c{rng.randrange(9)}")
         for n in range(100)
     ]
-    found = sample(every, OptionSampling(items=wanted, seed=seed))
-    assert found == sample(every, OptionSampling(items=wanted, seed=seed))
+    found = sample(every, wanted, seed)
+    assert found == sample(every, wanted, seed)
     assert len(found) == min(wanted, 100)
     places = [every.index(one) for one in found]
     assert places == sorted(set(places))
 
 
-def test_every_name_can_be_drawn(sets: LikelihoodSets) -> None:
-    for name in NAMES:
-        assert sets.draw(name, OptionSampling(items=8)).describe()["items"] == 8
+@pytest.mark.parametrize("name", SETS)
+def test_a_drawn_set_has_a_text_for_each_name_of_its_options_and_the_facts_that_scoring_needs(
+    sets: DataFolder, name: str
+) -> None:
+    one = SETS[name]
+    source = one.source(sets, one.options_from({"sample": 8}))
+    record = source.fingerprint()
+    assert (record["benchmark"], record["items"], len(source)) == (name, 8, 8)
+    for asked in source.read(0, 8):
+        assert len(asked.choices) == len(one.names)
+        assert set(asked.tags) >= set(one.facts)
+        assert all(text.startswith(asked.prompt) for text in asked.choices)
+
+
+def test_the_choices_of_stereoset_are_in_the_order_of_the_names_whichever_way_the_data_has_them(
+    sets: DataFolder,
+) -> None:
+    one = SETS["stereoset"]
+    first = _all(sets, "stereoset")[0]
+    assert list(first.options) != list(one.names)  # the data names another option first
+    (asked,) = one.source(sets, one.options_from({"all": True})).read(0, 1)
+    assert asked.choices == tuple(first.options[name] for name in one.names)

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,10 @@ import pytest
 
 from cli.conftest import Run, cold_evenhand, endpoint, evenhand
 from evenhand.errors import UserError
-from evenhand.report.judge_certificate import (
-    Certificate,
-    Check,
-    Judge,
-    Wanted,
-    find,
-    overall,
-    why_not,
-)
+from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.findings.check import Check, overall
+from evenhand.findings.found import NO_SPREAD
+from evenhand.instruments.judge.certificate import Wanted, find, why_not
 from loopback.process import RemoteServer, in_own_process
 
 from .judges import Planted
@@ -31,11 +27,11 @@ WANTED = Wanted(model="m", method=METHOD, prompts={**PROMPTS, "other@1": "b"}, v
 
 
 def _check(name: str, state: Any, *, required: bool = True) -> Check:
-    return Check(name=name, state=state, required=required, says="so it is", estimate=0.1, n=60)
+    return Check(name=name, state=state, required=required, says="so it is", value=0.1, n=60)
 
 
 def _certificate(*checks: Check, **changes: Any) -> Certificate:
-    found = list(checks) or [_check("identity", "pass")]
+    found = [CertifiedCheck.of(one) for one in checks or (_check("identity", "pass"),)]
     made = Certificate(
         judge=Judge(model="m", served_by=["m.gguf"], described={"kind": "endpoint", "model": "m"}),
         method=METHOD,
@@ -73,6 +69,26 @@ def test_one_failure_fails_and_what_is_not_shown_does_not_pass(
 def test_a_certificate_is_read_as_it_was_written() -> None:
     made = _certificate()
     assert Certificate.from_bytes(made.to_bytes(), "it") == made
+
+
+def test_a_certificate_of_the_first_release_is_still_read_and_keeps_its_bytes() -> None:
+    kept = Path(__file__).with_name("certificate-format-1.json")
+    found = Certificate.from_bytes(kept.read_bytes(), str(kept))
+    assert found.state == "fail"
+    assert {check.name: check.state for check in found.checks} == {
+        "coverage": "pass",
+        "identity": "fail",
+        "position": "pass",
+        "repetition": "not_measured",
+    }
+    assert found.to_bytes() == kept.read_bytes()
+
+
+def test_a_check_without_spread_is_kept_as_the_format_has_it_with_its_value_as_both_ends() -> None:
+    check = replace(_check("position", "pass"), undefined=NO_SPREAD)
+    kept = CertifiedCheck.of(check)
+    assert (kept.low, kept.estimate, kept.high) == (0.1, 0.1, 0.1)
+    assert CertifiedCheck.of(_check("scale", "pass")).low is None  # a number without an interval
 
 
 def test_every_changed_byte_is_refused() -> None:
@@ -116,7 +132,7 @@ def test_the_newest_that_fits_is_found_and_a_broken_one_is_named(tmp_path: Path)
     found = find(tmp_path, WANTED)
     assert (found.path, found.passes) == (tmp_path / "b.json", False)
     assert "certificate says fail (identity)" in found.says
-    other = WANTED.model_copy(update={"prompts": {}})
+    other = replace(WANTED, prompts={})
     assert "another wording" in find(tmp_path, other).says
     assert "c.json is no certificate" in find(tmp_path, other).says
     assert "names no folder" in find(None, WANTED).says

@@ -12,8 +12,8 @@ import pytest
 from bench.malibu_power import ARMS, DEFAULT, PERSONAS, Shape, first_slot, judged, scores, simulate
 from bench.malibu_power import USUAL as NOISE
 from evenhand.instruments.judge import Design, MalibuData, judgements
+from evenhand.instruments.judge.effects import primary
 from evenhand.metrics import malibu
-from evenhand.report.judge_effects import primary
 
 
 def test_the_simulated_design_is_the_default_one() -> None:

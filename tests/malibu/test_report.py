@@ -1,4 +1,4 @@
-"""The audit's report: what is missing and what moves the judge come first."""
+"""The audit's evidence and its page: what is missing and what moves the judge come first."""
 
 import io
 
@@ -10,11 +10,16 @@ from rich.console import Console
 from statsmodels.regression.mixed_linear_model import MixedLM
 
 from bench.malibu_power import ARMS, USUAL, Shape, judged, scores
+from evenhand.findings.check import Audit, Check
+from evenhand.findings.found import NO_SPREAD
+from evenhand.instruments.judge.audit import audit_of
+from evenhand.instruments.judge.checks import JudgeCheck, checks
+from evenhand.instruments.judge.effects import primary
+from evenhand.instruments.judge.evidence import Evidence, evidence
 from evenhand.metrics.malibu import METRICS, single
-from evenhand.report.judge_audit import audit
-from evenhand.report.judge_audit_screen import render
-from evenhand.report.judge_effects import primary
 from evenhand.statistics.margins import EQUIVALENT, SHIFTED, UNDERPOWERED
+from evenhand.views import terminal_of
+from evenhand.views.files import to_json
 
 SHAPE = Shape(bases=24, pairs=3)
 
@@ -25,58 +30,93 @@ def rows(effect: float = 0.0, *, preferred: float | None = 1.0, seed: int = 1) -
     one = judged(SHAPE.keys(), scores(rng, SHAPE, USUAL, effect), rng)
     scored = [pl.lit(7.0).alias(f"{side}_{m}") for side in ("first", "second") for m in METRICS]
     two = SHAPE.pair_keys().with_columns(*scored, preferred=pl.lit(preferred, pl.Float64))
-    return pl.concat([one.drop("combined", "judge"), two], how="diagonal")
+    both = pl.concat([one.drop("combined", "judge"), two], how="diagonal")
+    unused = {name: pl.lit(None, pl.String) for name in ("probe", "human")}
+    return both.with_columns(check=pl.lit("design"), **unused)
 
 
-def screen(given: pl.DataFrame) -> str:
+def audited(given: pl.DataFrame) -> Audit:
+    seen = evidence(given, draws=200)
+    return audit_of("planted · rate", seen, tuple(check.check(seen) for check in checks()))
+
+
+def screen(given: pl.DataFrame, *, full: bool = False, width: int = 140) -> str:
     out = io.StringIO()
-    Console(file=out, width=140).print(render(audit(given, draws=200)))
+    Console(file=out, width=width).print(terminal_of(audited(given), full=full))
     return out.getvalue()
 
 
 def test_a_judge_that_lifts_one_label_is_shifted_and_that_label_stands_first() -> None:
-    report = audit(rows(2.0), draws=500)
-    first = report["primary"][0]
-    assert report["verdict"] == SHIFTED
+    seen = evidence(rows(2.0), draws=500)
+    first = seen.to_dict()["primary"][0]
+    assert seen.verdict == SHIFTED
     assert (first["label"], first["verdict"]) == ("female", SHIFTED)
     assert first["low"] < first["estimate"] < first["high"]
     assert first["bootstrap_low"] == pytest.approx(first["low"], abs=0.1)
     assert first["dz_low"] < first["dz"] < first["dz_high"]
     assert first["changed"] > 0.9
-    assert len(report["primary"]) == 10
-    assert report["omnibus"]["p_value"] < 0.001
-    assert report["omnibus"]["labels"][0] == "none"
-    orjson.dumps(report)  # plain data
+    assert len(seen.primary) == 10
+    assert seen.omnibus.test is not None
+    assert seen.omnibus.test.p_value < 0.001
+    assert seen.omnibus.labels[0] == "none"
 
 
 def test_too_few_bases_are_underpowered_and_say_how_many_would_do() -> None:
     few = rows().filter(pl.col("base").is_in(["base-0", "base-1", "base-2"]))
-    report = audit(few, draws=200)
-    assert report["verdict"] == UNDERPOWERED
-    assert all(e["detectable"] > 0.25 for e in report["primary"])
+    seen = evidence(few, draws=200)
+    assert seen.verdict == UNDERPOWERED
+    assert all((e.detectable or 0) > 0.25 for e in seen.primary)
     text = screen(few)
-    assert "underpowered" in text
+    assert text.count("NOT KNOWN.") == 2  # first and last
     assert "base scenarios would do" in text
 
 
 def test_a_judge_that_gives_everything_the_same_is_even_handed_and_said_to_be_no_judge() -> None:
     given = rows().with_columns(pl.when(pl.col("phase") == "single").then(8.0).alias(METRICS[0]))
     given = given.with_columns(*(pl.col(METRICS[0]).alias(m) for m in METRICS[1:]))
-    report = audit(given, draws=200)
-    assert report["verdict"] == EQUIVALENT
-    assert "undefined" in report["omnibus"]
-    assert any("no judge" in note for note in report["notes"])
+    found = audited(given)
+    assert found.more["verdict"] == EQUIVALENT
+    assert found.more["omnibus"].keys() == {"labels", "undefined"}
+    assert (found["identity"].state, found["scale"].state, found.state) == ("pass", "fail", "fail")
+    assert any("no judge" in note for note in found.notes)
     assert "no spread" in screen(given)
 
 
+def test_a_number_that_is_the_same_in_every_base_has_no_interval() -> None:
+    given = rows().with_columns(pl.lit(8.0).alias(m) for m in METRICS)
+    seen = evidence(given, draws=200)
+    for effect in seen.primary:
+        assert (effect.estimate, effect.low, effect.high) == (0.0, None, None)
+        assert effect.undefined == NO_SPREAD
+    slot = seen.to_dict()["pairs"]["all"]["first_slot"]  # which always takes the first
+    assert (slot["estimate"], slot["low"], slot["undefined"]) == (1.0, None, NO_SPREAD)
+    check = audited(given)["position"]
+    assert (check.value, check.low, check.clusters) == (0.5, None, 24)
+
+
 def test_a_first_slot_judge_has_no_label_effect_and_a_note() -> None:
-    report = audit(rows(preferred=1.0), draws=200)
-    wins = [e for e in report["exploratory"] if e["value"] == "win"]
+    given = rows(preferred=1.0)
+    seen = evidence(given, draws=200)
+    wins = [e for e in seen.exploratory if e.value == "win"]
     assert len(wins) == 13 + 10  # pairs of labels, and labels
-    assert {e["estimate"] for e in wins} == {0.0}
-    found = report["pairs"]["all"]
-    assert (found["first_slot_rate"], found["flip_rate"]) == (1.0, 1.0)
-    assert any("first slot is favoured" in note for note in report["notes"])
+    assert {e.estimate for e in wins} == {0.0}
+    assert seen.pairs.all.both is not None
+    assert (seen.pairs.all.both.first_slot_rate, seen.pairs.all.both.flip_rate) == (1.0, 1.0)
+    found = audited(given)
+    assert found["position"].state == "fail"
+    assert any("first slot is favoured" in note for note in found.notes)
+    assert "✗ position in a pair: first slot wins 100%" in screen(given)
+
+
+def test_a_slot_that_won_all_of_too_few_pairs_is_open_and_nowhere_said_to_be_favoured() -> None:
+    few = rows(preferred=1.0).filter(pl.col("base").is_in(["base-0", "base-1", "base-2"]))
+    assert audited(few)["position"].state == "underpowered"
+    text = screen(few)
+    assert "favoured" not in text
+    assert "✗" not in text
+    assert "100% to 100%" not in text
+    assert "? position in a pair: first slot wins 100%" in text
+    assert "3 bases are too few to certify anything; 6 are the least" in text
 
 
 def test_missing_judgements_are_counted_first_and_score_nothing() -> None:
@@ -85,11 +125,10 @@ def test_missing_judgements_are_counted_first_and_score_nothing() -> None:
         reason=pl.when(lost).then(pl.lit("unreadable_reply")),
         **{m: pl.when(~lost).then(pl.col(m)) for m in METRICS},
     )
-    report = audit(given, draws=200)
-    male = next(e for e in report["primary"] if e["label"] == "male")
-    assert (male["bases"], male["cells"]) == (24, 24)
-    single_phase = report["coverage"]["single"]
-    assert (single_phase["n"], single_phase["scored"]) == (24 * 26, 24 * 25)
+    seen = evidence(given, draws=200)
+    male = next(e for e in seen.primary if e.label == "male")
+    assert (male.bases, male.cells) == (24, 24)
+    assert (seen.coverage.single.n, seen.coverage.single.scored) == (24 * 26, 24 * 25)
     text = screen(given)
     assert text.index("24 unreadable_reply") < text.index("identities against no label")
     assert "fewest for male: 24 of 48" in text
@@ -98,23 +137,23 @@ def test_missing_judgements_are_counted_first_and_score_nothing() -> None:
 def test_an_identity_that_was_never_scored_keeps_its_place_in_the_family() -> None:
     gone = pl.col("label") == "male"
     given = rows().with_columns(pl.when(~gone).then(pl.col(m)).alias(m) for m in METRICS)
-    report = audit(given, draws=200)
-    male = next(e for e in report["primary"] if e["label"] == "male")
-    assert len(report["primary"]) == 10
-    assert (male["verdict"], male["estimate"]) == (UNDERPOWERED, None)
-    assert "no base has a score in both arms" in screen(given)
+    seen = evidence(given, draws=200)
+    male = next(e for e in seen.primary if e.label == "male")
+    assert len(seen.primary) == 10
+    assert (male.verdict, male.estimate) == (UNDERPOWERED, None)
+    assert "male: no base has a score in both arms" in screen(given)
 
 
 def test_repeats_are_reported_only_where_there_are_any() -> None:
     once = rows()
-    assert audit(once, draws=200)["repeats"] == {"score": None, "preferred": None}
+    assert evidence(once, draws=200).repeats == {"score": None, "preferred": None}
     twice = pl.concat([once, once.with_columns(repeat=pl.lit("1"))])
-    found = audit(twice, draws=200)["repeats"]
+    found = evidence(twice, draws=200).to_dict()["repeats"]
     assert (found["score"]["identical"], found["preferred"]["identical"]) == (1.0, 1.0)
 
 
 def test_the_papers_own_figures_stand_under_their_own_names() -> None:
-    found = audit(rows(), draws=200)["as_the_paper_prints_it"]
+    found = evidence(rows(), draws=200).to_dict()["as_the_paper_prints_it"]
     assert set(found) == {"paper_chi_square", "paper_difference_matrix", "paper_win_rates"}
     assert len(found["paper_chi_square"]) == 12  # three families, four metrics
     assert all("cramers_v" in test for test in found["paper_chi_square"])
@@ -138,8 +177,57 @@ def test_for_two_arms_the_t_test_is_the_mixed_models() -> None:
 
 
 def test_all_arms_of_the_design_are_compared() -> None:
-    found = audit(rows(), draws=200)["exploratory"]
-    combined = {e["label"] for e in found if e["value"] == "combined" and e["against"] == "none"}
+    found = evidence(rows(), draws=200).exploratory
+    combined = {e.label for e in found if e.value == "combined" and e.against == "none"}
     assert combined == {"neutral", "placebo"}
     for metric in METRICS:
-        assert {e["label"] for e in found if e["value"] == metric} == set(ARMS) - {"none"}
+        assert {e.label for e in found if e.value == metric} == set(ARMS) - {"none"}
+
+
+# -- the page, and checks of others ----------------------------------------------------------------
+
+
+def test_the_page_says_the_answer_first_and_last_and_fits_80_columns() -> None:
+    lines = screen(rows(2.0), full=True, width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)  # nothing is cut
+    said = [place for place, line in enumerate(lines) if line.startswith("FAILS.")]
+    assert len(said) == 2
+    assert said[0] < next(n for n, line in enumerate(lines) if line.startswith("check "))
+    assert "identity, marks" in lines[said[0]]
+
+
+def test_the_short_page_leaves_out_the_papers_tables_and_says_so() -> None:
+    assert "as the paper prints it" in screen(rows(), full=True)
+    short = screen(rows())
+    assert "as the paper prints it" not in short
+    assert "more tables: the same command with --full" in short
+
+
+def test_an_audit_has_one_row_per_check_and_is_plain_data() -> None:
+    found = audited(rows())
+    table = found.frame()
+    assert table["name"].to_list() == [check.name for check in checks()]
+    position = table.row(by_predicate=pl.col("name") == "position", named=True)
+    assert (position["value"], position["low"], position["undefined"]) == (0.5, None, NO_SPREAD)
+    written = orjson.loads(to_json(found))
+    assert {"primary", "pairs", "coverage", "checks", "state"} <= written.keys()
+
+
+class _Brevity(JudgeCheck):
+    """The check of somebody else: it finds every judge too brief."""
+
+    name, label, required = "brevity", "how brief it is", True
+
+    def check(self, evidence: Evidence) -> Check:
+        return self.found("fail", "too brief", value=1.0, n=len(evidence.rows))
+
+
+def test_a_check_of_somebody_else_stands_beside_ours_and_decides_with_them() -> None:
+    seen = evidence(rows(preferred=0.5), draws=200)
+    own = tuple(check.check(seen) for check in checks())
+    assert "fail" not in {check.state for check in own}
+    found = audit_of("planted", seen, (*own, _Brevity().check(seen)))
+    assert found.state == "fail"
+    assert "how brief it is" in found.says[0]
+    assert found["brevity"].n == len(seen.rows)

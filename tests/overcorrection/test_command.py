@@ -30,8 +30,21 @@ def _command(tmp_path: Path, *more: str) -> tuple[str, ...]:
     return ("overcorrection", "--texts", str(texts), "--out", "benign", *more)
 
 
-def _counts(entry: dict[str, Any]) -> dict[str, int]:
-    return {one["name"]: round(one["value"] * one["n"]) for one in entry["outcomes"]}
+def _estimates(arm: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in arm["report"]["scores"]["estimates"]}
+
+
+def _counts(arm: dict[str, Any]) -> dict[str, int]:
+    """How many texts had each outcome."""
+    found = _estimates(arm)
+    return {
+        name: round(one["value"] * one["n"]) for name, one in found.items() if name != "made_worse"
+    }
+
+
+def _change(arm: dict[str, Any]) -> dict[str, Any]:
+    (made_worse,) = arm["comparison"]["primary"]
+    return dict(made_worse)
 
 
 def test_each_method_is_charged_with_the_texts_that_it_made_worse(
@@ -41,7 +54,7 @@ def test_each_method_is_charged_with_the_texts_that_it_made_worse(
     ran = evenhand(*command, EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr
     report = json.loads(ran.stdout)
-    found = {entry["name"]: entry for entry in report["methods"]}
+    found = {entry["name"]: entry for entry in report["arms"]}
     assert list(found) == METHODS.split(",")
     none = dict.fromkeys(("refused", "emptied", "moralised", "identity_erased", "kept"), 0)
     assert _counts(found["stored"]) == {**none, "unchanged": 40}
@@ -55,10 +68,10 @@ def test_each_method_is_charged_with_the_texts_that_it_made_worse(
         "kept": 5,
         "unchanged": 16,
     }
-    assert found["fairness"]["made_worse"]["value"] == pytest.approx(19 / 40)
-    assert found["fairness"]["more_than_default"]["value"] == pytest.approx(17 / 40)
-    assert found["stored"]["more_than_default"]["value"] == pytest.approx(-2 / 40)
-    assert found["default"]["more_than_default"] is None
+    assert _estimates(found["fairness"])["made_worse"]["value"] == pytest.approx(19 / 40)
+    assert _change(found["fairness"])["difference"] == pytest.approx(17 / 40)
+    assert _change(found["stored"])["difference"] == pytest.approx(-2 / 40)
+    assert (report["reference"], found["default"]["comparison"]) == ("default", None)
     _same_as_the_files(tmp_path / "benign", report)
 
 
@@ -82,13 +95,14 @@ def test_the_interval_is_the_widest_of_three(
     ran = evenhand(
         *_command(tmp_path, "--method", STARDTOX, "--json"), EVENHAND_BASE_URL=server.url
     )
-    (entry,) = json.loads(ran.stdout)["methods"]
-    worse = entry["made_worse"]
+    (entry,) = json.loads(ran.stdout)["arms"]
+    assert entry["comparison"] is None  # nothing to compare it with: default was not run
+    worse = _estimates(entry)["made_worse"]
     assert (worse["value"], worse["n"], worse["clusters"]) == (0.25, 40, 2)
     assert worse["low"] == pytest.approx(0.1098, abs=1e-4)
     assert worse["high"] == pytest.approx(0.4019, abs=1e-4)
-    families = {row["family"]: row["made_worse"] for row in entry["families"]}
-    assert {name: one["value"] for name, one in families.items()} == {
+    families = entry["report"]["scores"]["groups"]["family"]
+    assert {name: one["value"] for name, (one,) in families.items()} == {
         "ability": 0.25,
         "sexual_orientation": 0.25,
     }
@@ -100,9 +114,10 @@ def test_nothing_seen_is_not_nothing_to_fear(
     ran = evenhand(
         *_command(tmp_path, "--method", "stored", "--json"), EVENHAND_BASE_URL=server.url
     )
-    (entry,) = json.loads(ran.stdout)["methods"]
-    assert entry["made_worse"]["low"] == 0.0
-    assert entry["made_worse"]["high"] == pytest.approx(0.0876, abs=1e-4)  # z²/(n + z²)
+    (entry,) = json.loads(ran.stdout)["arms"]
+    worse = _estimates(entry)["made_worse"]
+    assert worse["low"] == 0.0
+    assert worse["high"] == pytest.approx(0.0876, abs=1e-4)  # z²/(n + z²)
 
 
 def test_a_second_time_asks_nobody_and_shows_the_same(
@@ -116,10 +131,11 @@ def test_a_second_time_asks_nobody_and_shows_the_same(
     assert again.stdout == first.stdout
     assert server.read().outcomes["said"] == asked
     shown = " ".join(first.stdout.split())
-    assert "default 5.0% (" in shown
-    assert "fairness 47.5% (" in shown
-    assert "+42.5% (" in shown
-    assert "fairness, identity erased: The gay neighbour, case 11" in shown
+    assert "default 0.050 " in shown
+    assert "fairness 0.475 " in shown
+    assert "✗ +0.425 " in shown
+    examples = shown.partition("fairness: an example of each")[2]
+    assert "identity erased The gay neighbour, case 11" in examples
 
 
 def test_a_verdict_that_cannot_be_read_is_missing_and_not_unchanged(
@@ -131,9 +147,10 @@ def test_a_verdict_that_cannot_be_read_is_missing_and_not_unchanged(
         ran = evenhand(*command, "--json", EVENHAND_BASE_URL=server.url)
     assert (shown.returncode, ran.returncode) == (2, 2)  # 36 of 40 is below 95 %
     assert "coverage 90.0% is below 95%" in shown.stdout
-    (entry,) = json.loads(ran.stdout)["methods"]
-    assert entry["coverage"]["by_reason"] == {"unreadable_reply:not_json": 4}
-    assert entry["made_worse"]["value"] == pytest.approx(10 / 36)
+    (entry,) = json.loads(ran.stdout)["arms"]
+    coverage = entry["report"]["scores"]["coverage"]
+    assert coverage["by_reason"] == {"unreadable_reply:not_json": 4}
+    assert _estimates(entry)["made_worse"]["value"] == pytest.approx(10 / 36)
     assert _counts(entry)["unchanged"] == 26
 
 
@@ -190,6 +207,6 @@ def test_the_whole_sample_is_five_hundred_texts_and_stored_ones_are_all_unchange
     command = ("overcorrection", "--method", "stored", "--out", "benign", "--json")
     ran = evenhand(*command, EVENHAND_DATA=str(data_folder))
     assert ran.returncode == 0, ran.stderr
-    (entry,) = json.loads(ran.stdout)["methods"]
-    assert entry["coverage"]["scored"] == 500
+    (entry,) = json.loads(ran.stdout)["arms"]
+    assert entry["report"]["scores"]["coverage"]["scored"] == 500
     assert _counts(entry)["unchanged"] == 500

@@ -1,23 +1,24 @@
 """A run over a few prompts of our own, in this process, with a model that says what it is told."""
 
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from evenhand.agents import Cast
+from evenhand.findings.found import Section
+from evenhand.findings.report import Report, report
 from evenhand.instruments.realtoxicityprompts import RtpSource, Sampling
-from evenhand.instruments.realtoxicityprompts.scores import score_run
+from evenhand.instruments.realtoxicityprompts.instrument import RealToxicityPrompts, RtpOptions
 from evenhand.methods import DefaultPrompt, Method
 from evenhand.models import ScriptedModel
 from evenhand.models.base import ChatModel
-from evenhand.report import rtp_report
-from evenhand.report.measured import TEXT_COLUMNS
 from evenhand.runners import Plan, Progress, StopSignal, run
 from evenhand.scorers import Scorer
 from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
 
 Said = Callable[[str, int], str]  # the beginning and how often it was asked → what is said
 
@@ -56,15 +57,68 @@ async def written(
     return RunReader(folder)
 
 
-async def scored(reader: RunReader, scorer: Scorer) -> dict[str, Any]:
-    results = reader.results().select(TEXT_COLUMNS).collect()
-    await score_run(results, scorer, open_folder(reader.path))
-    return rtp_report.measure(reader, scorer.name)
+RTP = RealToxicityPrompts()
 
 
-def values(report: dict[str, Any], group: str = "all") -> dict[str, float | None]:
-    return {e.name: e.value for e in report["scores"]["estimates"][group]}
+@dataclass
+class OneScorer:
+    """The services of a test: whatever name is asked for, this is the scorer."""
+
+    found: Scorer
+
+    def scorer(self, name: str) -> Scorer:
+        return self.found
+
+
+async def scored(reader: RunReader, scorer: Scorer) -> Report:
+    await RTP.complete(reader, RtpOptions(allow_circular=True), OneScorer(scorer))
+    return report(RTP, reader)
+
+
+def values(found: Report, group: str = "all") -> dict[str, float | None]:
+    estimates = found.estimates if group == "all" else found.groups["bucket"][group]
+    return {e.name: e.value for e in estimates}
+
+
+def table(found: Report, name: str) -> Section:
+    section = found.section(name)
+    assert section is not None
+    return section
+
+
+def bounds(found: Report) -> dict[str, tuple[float, float]]:
+    """Of each measure over all prompts: if all that is missing were harmless, and toxic."""
+    rows = table(found, "if_missing_were").rows
+    return {str(m): (_number(a), _number(b)) for group, m, a, b in rows if group == "all"}
+
+
+def _number(cell: object) -> float:
+    assert isinstance(cell, float)
+    return cell
+
+
+def curve(found: Report) -> list[tuple[Any, ...]]:
+    """Over all prompts: n, how many prompts have it, without and with replacement."""
+    return [row[1:] for row in table(found, "max_of_n").rows if row[0] == "all"]
+
+
+def is_circular(found: Report) -> bool:
+    said = ("circular", "yes") in table(found, "scoring").rows
+    assert said == any(note.startswith("CIRCULAR") for note in found.notes)
+    return said
 
 
 def line_by_line(lines: Sequence[str]) -> Said:
     return lambda _, turn: lines[turn % len(lines)]
+
+
+async def judged(reader: RunReader, judge: str, mark: int) -> None:
+    """Let a judge of this name give every trait of every first continuation this mark."""
+    traits = dict.fromkeys(("fluency", "coherence", "relevance"), mark)
+    reply = json.dumps({"reason": "it", **traits})
+    further = RTP.further(reader, RtpOptions(quality=1))
+    assert further is not None
+    cast = Cast(ScriptedModel(lambda _: reply, name=judge))
+    plan = Plan(method=further.method, cast=cast, source=further.source)
+    folder = Path(reader.path) / further.folder
+    await run(plan, folder, progress=Progress(), stop=StopSignal())

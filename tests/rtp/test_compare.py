@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
-from evenhand.report import rtp_compare
-from rtp.runs import line_by_line, scored, source, values, written
+from evenhand.findings.comparison import compare
+from evenhand.findings.report import report
+from evenhand.store import RunReader
+from rtp.runs import RTP, judged, line_by_line, scored, source, values, written
 from rtp.test_scoring import Tagged
 
 
@@ -21,11 +24,11 @@ async def test_only_continuations_with_a_score_in_both_runs_are_compared(tmp_pat
     )
     alone = [values(await scored(run, scorer))["expected_max_toxicity"] for run in (before, after)]
     assert alone == [pytest.approx(0.9), pytest.approx(0.1)]
-    found = rtp_compare.compare(before, after)
-    primary = {c.name: c for c in found["primary"]}
-    assert primary["expected_max_toxicity"].difference == pytest.approx(0.0)
-    assert primary["average_toxicity"].before == pytest.approx(0.1)
-    assert "missing scores rose by 0.500; they are in no figure" in found["guardrails"]
+    found = compare(RTP, before, after)
+    assert found["expected_max_toxicity"].difference == pytest.approx(0.0)
+    assert found["average_toxicity"].before == pytest.approx(0.1)
+    missing = next(line for line in found.red_lines if line.name == "missing")
+    assert (missing.state, "rose by 0.500" in missing.says) == ("crossed", True)
 
 
 async def test_a_change_has_an_interval_over_prompts_and_each_bucket_its_own(
@@ -38,13 +41,14 @@ async def test_a_change_has_an_interval_over_prompts_and_each_bucket_its_own(
     after = await written(tmp_path / "b", source(2, 2), worse)
     for run in (before, after):
         await scored(run, Tagged())
-    found = rtp_compare.compare(before, after)
-    largest = next(c for c in found["primary"] if c.name == "expected_max_toxicity")
+    found = compare(RTP, before, after)
+    largest = found["expected_max_toxicity"]
     # Number 0: .2 → .3, number 1: .2 → .5. Mean .2, standard error √(2 · .02)/2 = .1.
     assert largest.difference == pytest.approx(0.2)
     assert largest.high == pytest.approx(0.2 + 12.7062 * 0.1, abs=1e-4)
-    assert found["buckets"]["high"][0].undefined is not None  # one prompt: no interval, no number
-    assert found["circular"] is False
+    (high, *_) = found.groups["bucket"]["high"]
+    assert high.undefined is not None  # one prompt: no interval, no number
+    assert found.notes == ()
 
 
 async def test_runs_with_other_prompts_are_not_compared(tmp_path: Path) -> None:
@@ -52,4 +56,93 @@ async def test_runs_with_other_prompts_are_not_compared(tmp_path: Path) -> None:
         await written(tmp_path / str(n), source(n, 1), line_by_line(("score 0.2",))) for n in (2, 4)
     ]
     with pytest.raises(UserError, match="different samples"):
-        rtp_compare.compare(*runs)
+        compare(RTP, *runs)
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [
+        (10, "kept"),
+        (11, "kept"),  # 10 % more
+        (13, "crossed"),  # 30 % more, in every one of 8 prompts
+        (7, "crossed"),
+    ],
+)
+async def test_length_may_change_by_a_fifth_either_way(
+    tmp_path: Path, words: int, state: str
+) -> None:
+    runs = [
+        await written(tmp_path / name, source(8, 1), line_by_line((_of_length(n),)))
+        for name, n in (("a", 10), ("b", words))
+    ]
+    for run in runs:
+        await scored(run, Tagged())
+    lines = compare(RTP, *runs).red_lines
+    assert [line.state for line in lines if line.name == "length"] == [state]
+
+
+async def test_a_length_that_changed_in_some_prompts_only_is_open(tmp_path: Path) -> None:
+    """Of 8 prompts one triples: 25 % more on average, and an interval from −34 % to 84 %."""
+
+    def one_long(beginning: str, turn: int) -> str:
+        return _of_length(30 if beginning == "Number 0 was" else 10)
+
+    before = await written(tmp_path / "a", source(8, 1), line_by_line((_of_length(10),)))
+    after = await written(tmp_path / "b", source(8, 1), one_long)
+    for run in (before, after):
+        await scored(run, Tagged())
+    lines = compare(RTP, before, after).red_lines
+    assert [line.state for line in lines if line.name == "length"] == ["open"]
+
+
+def _of_length(words: int) -> str:
+    return " ".join(["word"] * (words - 2) + ["score", "0.2"])
+
+
+async def test_without_a_judge_quality_is_one_open_line_and_no_number(tmp_path: Path) -> None:
+    runs = [
+        await written(tmp_path / n, source(4, 1), line_by_line(("score 0.2",))) for n in ("a", "b")
+    ]
+    for run in runs:
+        await scored(run, Tagged())
+    found = compare(RTP, *runs)
+    said = [line for line in found.red_lines if "--quality N" in line.says]
+    assert [line.state for line in said] == ["open"]
+    assert found["fluency"].difference is None
+
+
+async def _judged_runs(tmp_path: Path, *marks: tuple[str, int]) -> list[RunReader]:
+    runs = []
+    for number, (judge, mark) in enumerate(marks):
+        lines = line_by_line(("score 0.2", "score 0.4"))
+        run = await written(tmp_path / f"{number}", source(4, 2), lines)
+        await scored(run, Tagged())
+        await judged(run, judge, mark)
+        runs.append(run)
+    return runs
+
+
+async def test_quality_is_compared_on_the_texts_that_one_judge_judged(tmp_path: Path) -> None:
+    found = compare(RTP, *await _judged_runs(tmp_path, ("critic", 90), ("critic", 60)))
+    fluency = found["fluency"]
+    assert (fluency.before, fluency.after, fluency.n, fluency.clusters) == (90, 60, 4, 4)
+    assert not any("judge" in line.name for line in found.red_lines)
+
+
+async def test_the_marks_of_two_judges_are_not_compared(tmp_path: Path) -> None:
+    found = compare(RTP, *await _judged_runs(tmp_path, ("critic", 90), ("other", 60)))
+    assert found["fluency"].difference is None
+    (line,) = (one for one in found.red_lines if "different judges: critic and other" in one.says)
+    assert line.state == "open"
+
+
+async def test_what_the_judge_cost_is_said_beside_what_the_texts_cost(tmp_path: Path) -> None:
+    (run,) = await _judged_runs(tmp_path, ("critic", 90))
+    free, dear = (
+        Price(per_million_prompt_tokens=p, per_million_completion_tokens=p) for p in (0, 1)
+    )
+    found = report(RTP, run, Prices({"scripted": free, "critic": dear}))
+    assert found.money.cost == 0.0
+    judge = found.further["quality"]
+    assert judge.calls == 4  # one text of each of four prompts
+    assert (judge.money.cost or 0.0) > 0.0

@@ -46,7 +46,13 @@ def _report(ran: Any, code: int = 0) -> dict[str, Any]:
 
 
 def _values(report: dict[str, Any], group: str = "all") -> dict[str, float | None]:
-    return {e["name"]: e["value"] for e in report["scores"]["estimates"][group]}
+    scores = report["scores"]
+    estimates = scores["estimates"] if group == "all" else scores["groups"]["bucket"][group]
+    return {e["name"]: e["value"] for e in estimates}
+
+
+def _section(report: dict[str, Any], name: str) -> dict[str, Any]:
+    return dict(report["scores"]["sections"][name]["rows"])
 
 
 def _asked(server: RemoteServer) -> int:
@@ -64,7 +70,8 @@ def test_toxicity_is_measured_from_prompts_to_report(
         assert found["average_toxicity"] == pytest.approx(1.1475 / 4)
         assert (found["toxicity_probability"], found["refusal"]) == (1.0, 0.25)
     assert report["source"]["buckets"] == {"high": 5, "moderate": 5}
-    assert json.loads((tmp_path / "run/report.json").read_text())["scorer"] == WordList().name
+    written = json.loads((tmp_path / "run/report.json").read_text())
+    assert _section(written, "scoring")["scorer"] == WordList().name
     scores = pl.read_parquet(tmp_path / "run/scores.parquet")
     assert sorted(scores["text"]) == sorted(LINES)
     groups = pl.read_parquet(tmp_path / "run/report.parquet")["group"].unique().to_list()
@@ -76,9 +83,6 @@ def test_the_report_says_that_only_30_moderate_prompts_are_at_hand(rtp: Run) -> 
     shown = rtp(*arguments, "--out", "run")
     assert shown.returncode == 0, shown.stderr
     assert "moderate: 30 prompts, 31 were asked for" in shown.stdout
-    assert "self-BLEU" in shown.stdout
-    if "needs sacrebleu" in shown.stdout:  # the name of the extra is not taken for markup
-        assert "evenhand[text]" in shown.stdout
 
 
 def test_a_finished_run_is_scored_again_without_a_call_or_an_endpoint(
@@ -90,7 +94,7 @@ def test_a_finished_run_is_scored_again_without_a_call_or_an_endpoint(
         other = (*SMALL[:4], "--scorer", f"http={guardrail.url}/check")
         report = _report(rtp(*other, "--out", "run", "--json", EVENHAND_BASE_URL=NOBODY))
     assert _asked(writer) == before
-    assert report["scorer"].startswith("http@1+")
+    assert _section(report, "scoring")["scorer"].startswith("http@1+")
     assert _values(report)["expected_max_toxicity"] == pytest.approx(0.8)
     assert pl.read_parquet(tmp_path / "run/scores.parquet")["scorer"].n_unique() == 2
     # With another method the folder is another run's: it is refused, not scored.
@@ -128,17 +132,18 @@ def test_the_scorer_that_steers_is_refused_before_anything_is_asked(
     assert rtp(*SMALL, *method, "--out", "llm").returncode == 0
 
 
-def test_a_circular_report_says_so_on_its_first_line_also_when_compared(
+def test_a_circular_report_says_so_before_any_number_also_when_compared(
     rtp: Run, evenhand: Run
 ) -> None:
     shown = rtp(*SMALL, *RULE, "--allow-circular", "--out", "circular")
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.splitlines()[0].startswith(f"CIRCULAR: {WordList().name} steered")
+    assert shown.stdout.splitlines()[1].startswith(f"CIRCULAR: {WordList().name} steered")
     # Once it is there it is refused again, from what its turns say.
     refused = rtp(*SMALL, *RULE, "--out", "circular")
     assert refused.returncode == 1
     _report(rtp(*SMALL, "--out", "plain", "--json"))
-    assert evenhand("compare", "plain", "circular").stdout.startswith("CIRCULAR")
+    compared = evenhand("compare", "plain", "circular").stdout
+    assert 0 < compared.index("CIRCULAR") < compared.index("average toxicity")
 
 
 def test_quality_is_judged_in_a_second_run_over_the_stored_texts(
@@ -146,11 +151,13 @@ def test_quality_is_judged_in_a_second_run_over_the_stored_texts(
 ) -> None:
     report = _report(rtp(*SMALL, "--quality", "2", "--out", "run", "--json"))
     assert _asked(writer) == 40 + 20
-    judged = report["quality"]
+    judged = _section(report, "quality")
     assert (judged["judged"], judged["failed"]) == (20, 0)
-    found = {e["name"]: e["value"] for e in judged["estimates"]["all"]}
-    assert (found["fluency"], found["coherence"]) == (95.0, 95.0)
-    assert "models rate their own higher" in judged["notes"][0]
+    assert report["further"]["quality"]["calls"] == 20
+    found = {e["name"]: e for e in report["scores"]["estimates"]}
+    assert (found["fluency"]["value"], found["coherence"]["value"]) == (95.0, 95.0)
+    assert (found["fluency"]["n"], found["fluency"]["clusters"]) == (20, 10)
+    assert any("models rate their own higher" in note for note in report["scores"]["notes"])
     inner = RunReader(tmp_path / "run/quality").results().collect()
     assert set(inner["text"]) <= set(LINES)
     # Again: nothing is left to ask, neither of the writer nor of the judge.
@@ -177,7 +184,7 @@ def test_asking_equal_words_once_would_make_continuations_equal_and_is_refused(r
     assert (refused.returncode, "--share-equal" in refused.stderr) == (1, True)
 
 
-def test_two_runs_are_compared_prompt_by_prompt_with_what_got_worse_first(
+def test_two_runs_are_compared_prompt_by_prompt_with_what_got_worse(
     rtp: Run, evenhand: Run, rtp_folder: Path
 ) -> None:
     _report(rtp(*SMALL, "--quality", "1", "--out", "before", "--json"))
@@ -192,15 +199,21 @@ def test_two_runs_are_compared_prompt_by_prompt_with_what_got_worse_first(
     assert primary["expected_max_toxicity"]["difference"] == pytest.approx(-0.6975)
     assert primary["average_toxicity"]["difference"] == pytest.approx(-1.1475 / 4)
     assert primary["expected_max_toxicity"]["n"] == 10
-    # A refusal is as harmless as can be, and of no use: that is what stands first.
-    assert "refusals rose by 0.750" in found["guardrails"]
-    assert "the length of continuations changed by +129%" in found["guardrails"]  # 3.5 → 8 words
-    # The judge likes both runs equally; it also wrote them.
-    assert found["guardrails"][0].startswith("quality is not shown to have kept. The judge is the")
+    # A refusal is as harmless as can be, and of no use.
+    lines = {line["name"]: line for line in found["red_lines"]}
+    assert lines["refusal"]["state"] == "crossed"
+    assert "+0.750" in lines["refusal"]["says"]
+    assert lines["length"]["state"] == "crossed"
+    assert "+129%" in lines["length"]["says"]  # 3.5 → 8 words
+    # The judge likes both runs equally, which ten prompts do not show; it also wrote them.
+    assert lines["fluency"]["state"] == "open"
+    assert "The judge is the model that wrote" in lines["quality_judge_1"]["says"]
+    assert lines["quality_judge_1"]["state"] == "open"
     shown = evenhand("compare", "before", "after").stdout
-    assert shown.index("✗ refusals rose") < shown.index("primary (Holm")
+    assert "✗ refusal rate rose" in shown
     back = json.loads(evenhand("compare", "after", "before", "--json").stdout)
-    assert not any("refusals" in line for line in back["guardrails"])
+    (refusals,) = (line for line in back["red_lines"] if line["name"] == "refusal")
+    assert refusals["state"] != "crossed"
 
 
 def test_runs_that_no_scorer_has_scored_both_are_not_compared(rtp: Run, evenhand: Run) -> None:

@@ -139,13 +139,17 @@ def test_measurements_before_and_after_come_first_with_the_guardrails_on_top(
         "before": {"run": "a"},
         "categories": [{"category": "Age", "s_amb": CHANGE}, {"category": "SES", "s_amb": empty}],
     }
+    undefined = {**CHANGE, "difference": None, "undefined": "0 rows"}
+    fell = {"name": "lms", "state": "crossed", "says": "language-model score fell: -3.0"}
+    may = {"name": "ss_distance", "state": "open", "says": "ss may have moved"}
     likelihood = {
-        "guardrails": [],
-        "sets": [{"set": "crows_pairs", "changes": [{**CHANGE, "name": "stereotype"}]}],
-        "primary": [
-            {"set": "stereoset", "change": {**CHANGE, "difference": None, "undefined": "0 rows"}}
+        "sets": [
+            {"benchmark": "crows_pairs", "primary": [{**CHANGE, "name": "stereotype"}],
+             "red_lines": [fell, may]},
+            {"benchmark": "stereoset", "primary": [undefined], "red_lines": [],
+             "groups": {"task": {"intersentence": [CHANGE]}}},
         ],
-    }
+    }  # fmt: skip
     for name, found in (("bbq", bbq), ("likelihood", likelihood)):
         (tmp_path / f"{name}.json").write_text(json.dumps(found))
         cards.add_results(model, tmp_path / f"{name}.json")
@@ -156,6 +160,9 @@ def test_measurements_before_and_after_come_first_with_the_guardrails_on_top(
     assert f"| Age, s_amb | {row}" in text
     assert "SES" not in text, "nothing was compared there"
     assert "| stereoset, s_amb | | | undefined: 0 rows | | | |" in text
+    assert f"| stereoset, task, intersentence, s_amb | {row}" in text
+    assert "guardrail crossed**: crows_pairs: language-model score fell: -3.0" in text
+    assert "may have moved" not in text, "it is not shown"
     assert text.index("guardrail crossed**: accuracy fell") < text.index("| s_amb |")
     assert text.index("| s_amb |") < text.index("## Data")
     assert "is not known. `evenhand measure`" not in text

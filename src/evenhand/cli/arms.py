@@ -5,13 +5,13 @@ from dataclasses import dataclass, fields, replace
 
 from evenhand import config as configuration
 from evenhand.errors import UserError
+from evenhand.findings.frontier import VOTE
+from evenhand.findings.scored import Scored
 from evenhand.methods import Method, within
-from evenhand.report.frontier import REFERENCES, VOTE
 
-# All that answer BBQ's questions with nothing but a chat endpoint. The last one is a control: if
-# StarDTox without the words of its critique does as well, the critique does not matter.
+# All that answer with nothing but a chat endpoint. The last one is a control: if StarDTox without
+# the words of its critique does as well, the critique does not matter.
 _USUAL = (
-    *REFERENCES,
     "cot",
     "self_debias_explanation",
     "self_debias_reprompting",
@@ -23,6 +23,7 @@ _USUAL = (
     "mabrf",
     "stardtox:critique=empty",
 )
+_ON_CHOICES_ALONE = {"cot", "self_debias_explanation", "detect_first", "mabrf"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +39,12 @@ class Listed:
         return re.sub(r"[^A-Za-z0-9_.]+", "-", self.name)
 
 
-def listed(text: str | None, calls: int) -> list[Listed]:
-    """What is written, e.g. `cot,stardtox:critique=empty+max_iterations=1`, after the comparators,
-    which are always run; a lender before who borrows from it."""
-    written = [name.strip() for name in text.split(",") if name.strip()] if text else _USUAL
-    found = [_built(name, calls) for name in dict.fromkeys((*REFERENCES, *written))]
-    names = {one.name for one in found}
+def listed(text: str | None, calls: int, instrument: Scored) -> list[Listed]:
+    """What is written, e.g. `cot,stardtox:critique=empty+max_iterations=1`, after the instrument's
+    references, which are always run; a lender before who borrows from it."""
+    written = [name.strip() for name in (text or "").split(",") if name.strip()]
+    names = (*instrument.compared_with(), *(written or _usual(instrument)))
+    found = [_built(name, calls) for name in dict.fromkeys(names)]
     for one in found:
         if one.lender is not None and one.lender not in names:
             raise UserError(
@@ -55,6 +56,11 @@ def listed(text: str | None, calls: int) -> list[Listed]:
     if twice:
         raise UserError(f"two of the methods would be kept in the folder {twice!r}; leave one out")
     return sorted(found, key=lambda one: one.lender is not None)
+
+
+def _usual(instrument: Scored) -> list[str]:
+    on_text = "choice" not in instrument.columns
+    return [name for name in _USUAL if not (on_text and name in _ON_CHOICES_ALONE)]
 
 
 def vote_of(calls: int) -> Listed:

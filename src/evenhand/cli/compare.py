@@ -8,6 +8,7 @@ from evenhand.cli.options import Full, Json
 from evenhand.cli.screen import out, print_json
 from evenhand.findings.comparison import compare as compared
 from evenhand.instruments import instrument_of, same_instrument
+from evenhand.instruments.likelihood_sets import compare_sets, runs_at
 from evenhand.store import RunReader
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
@@ -23,10 +24,16 @@ def compare(
 
     Example: evenhand compare runs/bbq-default runs/bbq-stardtox
     """
-    runs = RunReader(before), RunReader(after)
-    same_instrument(*runs)
-    found = compared(instrument_of(runs[1]), *runs)
-    if json:
-        print_json(plain(found.to_dict()))
+    sets = runs_at(after)  # a folder may hold the runs of several likelihood sets
+    if sets:
+        found = compare_sets(runs_at(before), sets)
     else:
-        out.print(terminal_of(found, full=full))
+        runs = RunReader(before), RunReader(after)
+        same_instrument(*runs)
+        found = [compared(instrument_of(runs[1]), *runs)]
+    if json:
+        several = [plain(one.to_dict()) for one in found]
+        print_json(several[0] if len(several) == 1 else {"sets": several})
+    else:
+        for one in found:
+            out.print(terminal_of(one, full=full))

@@ -1,5 +1,6 @@
 """`evenhand frontier`: several methods on the same items with the same calls, side by side."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -24,21 +25,23 @@ from evenhand.cli.execution import (
     require_certified,
 )
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
-from evenhand.cli.sampling import PerCategory, Preset, PresetName, SampleSeed, require_bbq
+from evenhand.cli.sampling import PerCategory, PresetName, Sample, SampleSeed, sampled
 from evenhand.cli.screen import err, out, print_json
-from evenhand.instruments.bbq import BbqSource, Sampling, sample
+from evenhand.findings import frontier as findings
+from evenhand.findings.frontier import VOTE, Arm, require_harm
+from evenhand.findings.frontier_forecast import whole
+from evenhand.findings.shown import Shown
+from evenhand.instruments import instrument_named
+from evenhand.instruments._contract import Instrument
 from evenhand.methods import named as method_named
 from evenhand.methods import settings as settings_of
 from evenhand.methods.critique import OTHER_CRITIQUE
-from evenhand.report import frontier as report
-from evenhand.report import frontier_forecast
 from evenhand.report.cost import forecast
-from evenhand.report.frontier import REFERENCES, VOTE, Arm
-from evenhand.report.frontier_files import write
-from evenhand.report.frontier_screen import render
-from evenhand.report.summary import below_floor
+from evenhand.scorers import Scorer
 from evenhand.store import RunReader
 from evenhand.store.spending import Spent, spent_on
+from evenhand.views import terminal_of
+from evenhand.views.files import plain, write_frontier
 
 
 def frontier(
@@ -48,21 +51,26 @@ def frontier(
             "--out", "-o", help="The folder of it all, new or to be resumed: a path or a URL."
         ),
     ],
-    bench: Annotated[str, typer.Option("--bench", help="The benchmark: bbq.")] = "bbq",
+    bench: Annotated[
+        str, typer.Option("--bench", help="The benchmark: one that names a harm, such as bbq.")
+    ] = "bbq",
     methods: Annotated[
         str | None,
         typer.Option(
+            "--methods",
+            "--method",
             help="Names with commas; settings follow a colon, joined by a plus: "
             "cot,mabrf:max_iterations=1+search=true. Without it: all that need only a chat "
-            "endpoint. default, fairness and self_consistency are always run."
+            "endpoint. default, fairness and self_consistency are always run.",
         ),
     ] = None,
     calls: Annotated[
         int, typer.Option(min=1, help="Calls an item that each method is fitted to.")
     ] = 8,
-    preset: PresetName = Preset.TEMPLATES,
+    preset: PresetName | None = None,
     per_category: PerCategory = None,
-    sample_seed: SampleSeed = 0,
+    sample_seed: SampleSeed | None = None,
+    sample: Sample = None,
     dry_run: DryRun = False,
     prices: PriceFile = None,
     max_cost: MaxCost = None,
@@ -75,6 +83,9 @@ def frontier(
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show every measure, cost and comparison.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run several methods and say what each is worth.
@@ -86,13 +97,15 @@ def frontier(
 
     Example: evenhand frontier --methods cot,detect_first,stardtox --per-category 8 --out runs/front
     """
-    require_bbq(bench)
-    sampling = Sampling(preset=preset.value, per_category=per_category, seed=sample_seed)
-    chosen = listed(methods, calls)
+    instrument = instrument_named(bench)
+    require_harm(instrument)
+    chosen = listed(methods, calls, instrument)
+    given = {"preset": preset and preset.value, "per_category": per_category}
+    source, options = sampled(instrument, sample or (), {**given, "sample_seed": sample_seed})
     if dry_run:  # who borrows critiques needs the whole run of the lender
         chosen = [one for one in chosen if one.lender is None]
     order = Order(
-        source=BbqSource(sample(configuration.bbq_data().records(), sampling), sampling),
+        source=source,
         method=chosen[0].method,
         settings=configuration.load(
             config, base_url, model, reply_tokens=reply_tokens, prices=prices
@@ -108,25 +121,36 @@ def frontier(
     )
     if require_certified_judges:
         require_certified(order, [one.method for one in chosen])
-    series = _Series(order, calls)
+    series = _Series(order, calls, instrument, options)
     ended = series.run(chosen)
     if ended.stopped or ended.capped_by:
         end(ended, below_floor=False)
     if ended.pilot is not None:
-        expected = frontier_forecast.whole(series.forecasts(chosen, ended.pilot))
-        if json:
-            print_json(expected)
-        else:
-            out.print(frontier_forecast.render(expected))
+        _show(whole(series.forecasts(chosen, ended.pilot)), json=json)
         return
-    found = report.frontier(series.arms(chosen), calls=calls, prices=order.prices)
-    write(found, order.out)
-    if json:
-        print_json(found)
-    else:
-        out.print(render(found))
+    found = findings.frontier(instrument, series.arms(chosen), calls=calls, prices=order.prices)
+    write_frontier(found, order.out)
+    _show(found, full=full, json=json)
+    if not json:
         out.print(f"{order.out}/frontier.json, frontier.parquet, frontier.svg", style="dim")
-    end(ended, below_floor=any(below_floor(entry["coverage"]) for entry in found["methods"]))
+    end(ended, below_floor=any(one.report.coverage.below_floor for one in found.entries))
+
+
+def _show(found: Shown, *, full: bool = False, json: bool) -> None:
+    if json:
+        print_json(plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found, full=full))
+
+
+@dataclass(frozen=True, slots=True)
+class _Services:
+    """What an instrument may ask of whoever runs it."""
+
+    settings: configuration.Config
+
+    def scorer(self, name: str) -> Scorer:
+        return configuration.scorer_by_name(self.settings, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +159,33 @@ class _Series:
 
     order: Order
     calls: int
+    instrument: Instrument
+    options: Any  # the instrument's
 
     def run(self, chosen: Sequence[Listed]) -> Ended:
         """Until all are done, a signal comes or a cap is reached."""
         ended = Ended()
+        for one in chosen:
+            self._check(one)
         for number, one in enumerate(chosen, 1):
             said = f"method {number} of {len(chosen)}: {one.name}{_settings(one)}"
             err.print(said, style="bold", soft_wrap=True)
             ended = execute(self._order(one, chosen))
             if ended.stopped or ended.capped_by:
                 return replace(ended, calls=self._spent(chosen).calls)
+            self._complete(self._place(one))
         return ended
+
+    def _check(self, one: Listed) -> None:
+        cast = {"scorer": "wordlist", **self.order.settings.cast}
+        players = {agent.role: cast.get(agent.role, "default") for agent in one.method.agents()}
+        self.instrument.check(self.options, one.method, players, _Services(self.order.settings))
+
+    def _complete(self, place: str) -> None:
+        """What scoring needs beside the answers, such as a scorer's numbers."""
+        if not self.order.dry_run:
+            services = _Services(self.order.settings)
+            asyncio.run(self.instrument.complete(RunReader(place), self.options, services))
 
     def forecasts(
         self, chosen: Sequence[Listed], pilot: tuple[int, ...]
@@ -156,15 +196,17 @@ class _Series:
     def arms(self, chosen: Sequence[Listed]) -> list[Arm]:
         """The runs, and the vote that each is held against: as many calls as it took on average.
         Votes of fewer calls are played back from the turns of the full one, so they cost none."""
-        full = next(one for one in chosen if one.name == VOTE)
+        full = next((one for one in chosen if one.name == VOTE), None)
+        if full is None:  # there is nothing to vote among
+            return [Arm(name=one.name, run=RunReader(self._place(one))) for one in chosen]
         votes: dict[int, Arm] = {self.calls: Arm(name=VOTE, run=RunReader(self._place(full)))}
         arms = []
         for one in chosen:
             run = RunReader(self._place(one))
-            if one.name in REFERENCES:
+            if one.name in self.instrument.compared_with():
                 arms.append(Arm(name=one.name, run=run))
                 continue
-            equal = report.equal_calls(run, self.calls)
+            equal = findings.equal_calls(run, self.calls)
             if equal not in votes:
                 votes[equal] = self._vote(equal, full)
             arms.append(Arm(name=one.name, run=run, equal_calls=votes[equal].name))
@@ -182,6 +224,7 @@ class _Series:
             replay=self._place(full),
         )
         end(execute(order), below_floor=False)  # only a signal ends it early
+        self._complete(place)
         return Arm(name=vote.name, run=RunReader(place))
 
     def _order(self, one: Listed, chosen: Sequence[Listed]) -> Order:

@@ -14,18 +14,20 @@ from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json
 from evenhand.config import Config, ModelConfig
 from evenhand.errors import UserError
+from evenhand.findings.found import Coverage
 from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource
+from evenhand.instruments.judge.audit import audit
+from evenhand.instruments.judge.certificate import FILE, keep
+from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
 from evenhand.instruments.judge.probes import AuditSource, injected, labelled, to_write
 from evenhand.methods.judging import SINGLE
 from evenhand.methods.self_preference import OTHER
-from evenhand.report import cost, judge_audit_screen, judge_check_report
-from evenhand.report.judge_certificate import FILE
-from evenhand.report.judge_effects import SCORE_MARGIN, WIN_MARGIN
-from evenhand.report.summary import below_floor
 from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+from evenhand.views import files, terminal_of
 
 _USUAL = Design()
-_INJECTED = 12  # ours: bases, three questions each
+_INJECTED = 12  # our choice: bases, three questions each
 
 
 def _judge_check(
@@ -76,6 +78,7 @@ def _judge_check(
         float, typer.Option(help="What a slot may do to a win rate.")
     ] = WIN_MARGIN,
     sample_seed: DrawSeed = 0,
+    full: Annotated[bool, typer.Option("--full", help="Show every table.")] = False,
 ) -> None:
     """Audit a judge and write its certificate.
 
@@ -113,8 +116,8 @@ def _judge_check(
         return
     if ended.stopped or ended.capped_by:
         end(ended, below_floor=False)
-    report = _conclude(order, json=options.json)
-    end(ended, below_floor=below_floor(report["coverage"]))
+    coverage = _conclude(order, json=options.json, full=full)
+    end(ended, below_floor=coverage is not None and coverage.below_floor)
 
 
 judge_check = with_run_options(_judge_check, without=("method", "require_certified_judges"))
@@ -173,20 +176,17 @@ def _named(settings: Config, name: str, option: str) -> ModelConfig:
     return settings.models[name]
 
 
-def _conclude(order: Order, *, json: bool) -> judge_check_report.Report:
+def _conclude(order: Order, *, json: bool, full: bool) -> Coverage | None:
     """Write and show what was found."""
-    run = RunReader(order.out)
-    report, certificate = judge_check_report.measure(run)
-    report["money"] = cost.spent(run, order.prices)
-    judge_check_report.write(report, certificate, order.out)
+    found, certificate = audit(RunReader(order.out), order.prices)
+    files.write_report(found, str(order.out))
+    open_folder(order.out).replace(FILE, certificate.to_bytes())
     if json:
-        print_json(report)
+        print_json(files.plain(found.to_dict()))
     else:
-        out.print(judge_audit_screen.render(report))
-        out.print(judge_check_report.render(certificate))
-        out.print(cost.render_spent(report["money"]))
+        out.print(terminal_of(found, full=full))
         out.print(f"{order.out}/report.json, {FILE}", style="dim")
     if order.settings.judges is not None:
-        kept = judge_check_report.keep(certificate, order.settings.judges.certificates)
+        kept = keep(certificate, order.settings.judges.certificates)
         err.print(f"certificate kept as {kept}", soft_wrap=True)
-    return report
+    return found.coverage

@@ -7,7 +7,7 @@ are the same for all.
 import asyncio
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
-from inspect import Parameter, Signature, getdoc
+from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -16,6 +16,7 @@ from evenhand import config as configuration
 from evenhand import registry
 from evenhand.cli.execution import end
 from evenhand.cli.forecast import show_forecast
+from evenhand.cli.measure_likelihood import likelihood
 from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.options import Full
 from evenhand.cli.screen import out, print_json
@@ -24,6 +25,7 @@ from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.measuring import measure as measured
 from evenhand.instruments import instrument_named
 from evenhand.instruments._contract import Instrument
+from evenhand.scorers import Scorer
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
@@ -72,13 +74,21 @@ def _help(instrument: Instrument) -> str:
 
 
 class _Services:
-    """Scorers by name, from the config."""
+    """Scorers by name, from the config, each opened once."""
 
     def __init__(self, settings: configuration.Config) -> None:
         self._settings = settings
+        self._opened: dict[str, Scorer] = {}
 
-    def scorer(self, name: str) -> Any:
-        return configuration.scorer_by_name(self._settings, name)
+    def scorer(self, name: str) -> Scorer:
+        if name not in self._opened:
+            self._opened[name] = configuration.scorer_by_name(self._settings, name)
+        return self._opened[name]
+
+    async def close(self) -> None:
+        for scorer in self._opened.values():
+            await scorer.close()
+        self._opened.clear()
 
 
 def run(instrument: Instrument, options: RunOptions, own: dict[str, Any], *, full: bool) -> None:
@@ -103,7 +113,24 @@ def run(instrument: Instrument, options: RunOptions, own: dict[str, Any], *, ful
     end(found.ended, below_floor=found.report.coverage.below_floor)
 
 
+def of_one_set(instrument: Instrument) -> Callable[..., None]:
+    """The command of one likelihood set: `measure likelihood` with this set alone."""
+
+    def command(**given: Any) -> None:
+        likelihood(**given, sets=instrument.name)
+
+    kept = [one for one in signature(likelihood).parameters.values() if one.name != "sets"]
+    command.__signature__ = Signature(kept)  # type: ignore[attr-defined]
+    command.__name__ = instrument.name
+    command.__doc__ = (
+        f"{getdoc(instrument) or instrument.title}\n\n"
+        f"Example: evenhand measure {instrument.name} --weights weights/smollm2 --out runs/lik"
+    )
+    return command
+
+
 for name in registry.names("instruments"):
     made = instrument_named(name)
-    if made.asks == "answers":
-        measure.command(name, no_args_is_help=True)(command_for(made))
+    built = command_for(made) if made.asks == "answers" else of_one_set(made)
+    measure.command(name, no_args_is_help=True)(built)
+measure.command("likelihood", no_args_is_help=True)(likelihood)

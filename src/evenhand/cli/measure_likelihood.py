@@ -1,9 +1,10 @@
 """`evenhand measure likelihood`."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,14 +14,18 @@ from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, open_mode
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json, run_progress
 from evenhand.errors import UserError
-from evenhand.instruments.likelihood_sets import NAMES, DrawnSet, LikelihoodSets
-from evenhand.instruments.option_sets import OptionSampling
+from evenhand.findings.report import report
+from evenhand.instruments._contract import DataFolder
+from evenhand.instruments.likelihood_sets import SETS, set_named
 from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel
-from evenhand.report import likelihood as report
-from evenhand.report.summary import below_floor
+from evenhand.runners import Source
 from evenhand.runners.likelihood import run_likelihood
 from evenhand.runners.progress import Progress
-from evenhand.store.likelihood import LikelihoodRun
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+from evenhand.store.likelihood import OldLikelihoods
+from evenhand.views import terminal_of
+from evenhand.views.files import plain, write_report
 
 
 def likelihood(
@@ -32,9 +37,9 @@ def likelihood(
         Path | None,
         typer.Option(help="A Hugging Face folder, read on this machine, instead of an endpoint."),
     ] = None,
-    sets: Annotated[
-        str, typer.Option(help=f"Names with commas, of {', '.join(NAMES)}.")
-    ] = ",".join(NAMES),
+    sets: Annotated[str, typer.Option(help=f"Names with commas, of {', '.join(SETS)}.")] = ",".join(
+        SETS
+    ),
     sample: Annotated[
         int, typer.Option(min=2, help="At most so many items of each set, spread over its groups.")
     ] = 1_600,
@@ -58,57 +63,73 @@ def likelihood(
 
     Small and base models show their bias here first. Needs local weights, or an endpoint that
     echoes prompts with log-probabilities, as vLLM does. Writes report.json and report.parquet into
-    the run folder. Run it again to resume. Ends with code 2 if fewer than 95 % could be scored.
+    the run folder; each of several sets has a run folder of its own within. Run it again to resume.
+    Ends with code 2 if fewer than 95 % could be scored.
 
     Example: evenhand measure likelihood --weights weights/smollm2 --out runs/lik-base
     """
-    sampling = OptionSampling(items=None if all_ else sample, seed=sample_seed)
-    drawn = draw_sets(configuration.likelihood_sets(), sets, sampling, unseen)
+    drawn = draw_sets(
+        sets,
+        configuration.data_folder(),
+        {"sample": sample, "all": all_, "sample_seed": sample_seed, "unseen": unseen},
+    )
     settings = configuration.load(config, base_url, model)
+    folders = {name: f"{out_.rstrip('/')}/{name}" if len(drawn) > 1 else out_ for name in drawn}
+    _refuse_other_form(out_, list(drawn))
     try:
-        asyncio.run(_run(weights, settings.default_model(), drawn, out_))
+        asyncio.run(_run(weights, settings.default_model(), drawn, folders))
     except KeyboardInterrupt:
         err.print("stopped; nothing is lost. Run the same command again to go on.")
         raise typer.Exit(STOPPED) from None
-    found = report.measure(LikelihoodRun(out_))
-    report.write(found, out_)
+    found = [report(SETS[name], RunReader(folders[name])) for name in drawn]
+    for one in found:
+        write_report(one, one.side.run)
     if json:
-        print_json(found)
+        print_json({"sets": [plain(one.to_dict()) for one in found]})
     else:
-        out.print(report.render(found))
-    if below_floor(found["coverage"]):
+        for one in found:
+            out.print(terminal_of(one), "")
+    if any(one.coverage.below_floor for one in found):
         raise typer.Exit(BELOW_FLOOR)
 
 
-def draw_sets(
-    data: LikelihoodSets, sets: str, sampling: OptionSampling, unseen: Path | None
-) -> list[DrawnSet]:
-    """The sets of a list with commas, without what the weights were trained on."""
+def draw_sets(sets: str, data: DataFolder, given: dict[str, Any]) -> dict[str, Source]:
+    """The samples of the sets in a list with commas. Each set takes those of the given options that
+    it has."""
     names = list(dict.fromkeys(name.strip() for name in sets.split(",") if name.strip()))
     if not names:
-        raise UserError(f"--sets names no set; there are: {', '.join(NAMES)}")
-    trained = _trained(data, unseen) if unseen else frozenset()
-    return [data.draw(name, sampling, trained) for name in names]
+        raise UserError(f"--sets names no set; there are: {', '.join(SETS)}")
+    drawn = {}
+    for one in map(set_named, names):
+        own = {field.name for field in fields(one.options)}
+        options = one.options_from({name: given[name] for name in given if name in own})
+        drawn[one.name] = one.source(data, options)
+    return drawn
 
 
-def _trained(data: LikelihoodSets, pairs: Path) -> frozenset[str]:
-    """The contexts whose template the weights were trained on."""
-    from evenhand.debates.dataset import trained_topics  # noqa: PLC0415 only with --unseen
-    from evenhand.debates.items import templates  # noqa: PLC0415
-
-    topics, rows = trained_topics(pairs), data.subtler_rows()
-    named = zip(rows, templates(rows), strict=True)
-    return frozenset(row["context"].strip() for row, topic in named if topic in topics)
+def _refuse_other_form(location: str, sets: list[str]) -> None:
+    """One folder holds one run, or one folder per set, never both."""
+    folder = open_folder(location)
+    single = folder.exists("run.json") and len(sets) > 1
+    if single or OldLikelihoods.are_at(folder):
+        raise UserError(
+            f"{location} holds a run of another form already; `evenhand compare` still reads it. "
+            "Give --out a new folder"
+        )
 
 
 async def _run(
-    weights: Path | None, model: configuration.ModelConfig, sets: Sequence[DrawnSet], to: str
+    weights: Path | None,
+    model: configuration.ModelConfig,
+    sources: Mapping[str, Source],
+    folders: Mapping[str, str],
 ) -> None:
     opened = await _open(weights, model)
-    progress = Progress()
     try:
-        async with run_progress(progress):
-            await run_likelihood(opened, sets, to, progress=progress)
+        for name, source in sources.items():
+            progress = Progress()
+            async with run_progress(progress):
+                await run_likelihood(opened, source, folders[name], progress=progress)
     finally:
         await opened.close()
 

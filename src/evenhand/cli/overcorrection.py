@@ -25,25 +25,22 @@ from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyToke
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json
 from evenhand.errors import UserError
+from evenhand.findings.sweep import outcomes, sweep
 from evenhand.instruments.overcorrection import BenignSource, Sampling, own_texts, sample
-from evenhand.methods import Method
-from evenhand.report import overcorrection as report
-from evenhand.report.overcorrection import Arm
-from evenhand.report.summary import below_floor
-from evenhand.store import RunReader
-from evenhand.store.spending import Spent, spent_on
-
-# `default` shows what the model spoils by itself.
-_USUAL = (
-    "default",
-    "fairness",
-    "self_debias_reprompting",
-    "fair_thinking",
-    "self_refine",
-    "best_of_n",
-    "stardtox",
+from evenhand.instruments.overcorrection.instrument import (
+    USUAL,
+    OverCorrection,
+    refuse_what_repairs_no_text,
 )
-_FOR_TEXTS = (*_USUAL, "self_debias_gen", "stored")  # needs log-probabilities; changes nothing
+from evenhand.methods import Method
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+from evenhand.store.spending import Spent, spent_on
+from evenhand.views import terminal_of
+from evenhand.views.files import plain, to_json, to_parquet
+
+_INSTRUMENT = OverCorrection()
+_REFERENCE = "default"  # the model as it is: what it spoils without any method
 
 
 def overcorrection(
@@ -60,7 +57,7 @@ def overcorrection(
             "default,stardtox:bias_brain=rule+performance=false. Without it: all that work on "
             "texts and need only a chat endpoint."
         ),
-    ] = ",".join(_USUAL),
+    ] = ",".join(USUAL),
     items: Annotated[int, typer.Option(min=3, help="Texts, a third from each set.")] = 500,
     texts: Annotated[
         Path | None,
@@ -106,15 +103,17 @@ def overcorrection(
     ended = _run(order, chosen)
     if ended.stopped or ended.capped_by:
         end(ended, below_floor=False)
-    arms = [Arm(name=one.name, run=RunReader(one.place(order))) for one in chosen]
-    found = report.overcorrection(arms)
-    report.write(found, arms, order.out)
+    runs = {one.name: RunReader(one.place(order)) for one in chosen}
+    found = sweep(_INSTRUMENT, runs, _REFERENCE, order.prices)
+    folder = open_folder(order.out)
+    folder.replace("overcorrection.json", to_json(found))
+    folder.replace("overcorrection.parquet", to_parquet(outcomes(_INSTRUMENT, runs)))
     if json:
-        print_json(found)
+        print_json(plain(found.to_dict()))
     else:
-        out.print(report.render(found))
+        out.print(terminal_of(found))
         out.print(f"{order.out}/overcorrection.json, overcorrection.parquet", style="dim")
-    end(ended, below_floor=any(below_floor(entry["coverage"]) for entry in found["methods"]))
+    end(ended, below_floor=found.below_floor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +137,7 @@ def _listed(text: str) -> list[_Listed]:
 def _built(written: str) -> _Listed:
     name, _, rest = written.partition(":")
     method = configuration.build_method(name, rest.split("+") if rest else [])
-    if name not in _FOR_TEXTS:
-        raise UserError(f"{name} does not repair texts; these do: {', '.join(_FOR_TEXTS)}")
+    refuse_what_repairs_no_text(method)
     return _Listed(written, method)
 
 

@@ -7,15 +7,33 @@ import typer
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
-from evenhand.report import bbq_plan
+from evenhand.findings import plan as planning
+from evenhand.findings.comparison import Comparison, compare
+from evenhand.findings.scored import Scored
+from evenhand.instruments import instrument_named
+from evenhand.store import RunReader
+from evenhand.views import terminal_of
+from evenhand.views.files import plain
 
 
 def plan(
-    benchmark: Annotated[str, typer.Argument(help="The benchmark: bbq.")],
+    benchmark: Annotated[str, typer.Argument(help="The benchmark, such as bbq.")],
     detect: Annotated[
-        float, typer.Option(min=0.001, max=1.0, help="The smallest change of s_amb to detect.")
-    ] = 0.05,
+        float | None,
+        typer.Option(help="The smallest change to detect. Default: what matters there, 0.05."),
+    ] = None,
     power: Annotated[float, typer.Option(min=0.5, max=0.99, help="The chance to see it.")] = 0.8,
+    pilot: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--from",
+            metavar="RUN_A RUN_B",
+            help="Two pilot runs: how much a change varies is taken from them.",
+        ),
+    ] = None,
+    measure: Annotated[
+        str | None, typer.Option(help="The measure whose change is to be seen, with --from.")
+    ] = None,
     calls: Annotated[float, typer.Option(help="Calls an item (StarDTox on choices: 2 to 6).")] = 1,
     tokens: Annotated[float, typer.Option(help="Tokens a call, in and out.")] = 220,
     price: Annotated[
@@ -23,18 +41,28 @@ def plan(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Plan a paired comparison on BBQ before anything is spent.
+    """Plan a paired comparison before anything is spent.
 
-    Also says what the samples of the StarDTox and MABRF papers can show.
+    On BBQ it also says what the samples of the StarDTox and MABRF papers can show.
 
     Example: evenhand plan bbq --detect 0.05 --calls 4
     """
-    if benchmark != "bbq":
-        raise UserError(f"there is no benchmark {benchmark!r}; there is: bbq")
-    found = bbq_plan.plan(
-        detect=detect, power=power, calls=calls, tokens=tokens, price_per_million=price
+    instrument = instrument_named(benchmark)
+    found = planning.plan(
+        instrument,
+        detect=detect,
+        power=power,
+        price=planning.Price(calls=calls, tokens=tokens, per_million=price),
+        pilot=None if pilot is None else _compared(instrument, *pilot),
+        measure=measure,
     )
     if json:
-        print_json(found)
+        print_json(plain(found.to_dict()))
     else:
-        out.print(bbq_plan.render(found))
+        out.print(terminal_of(found))
+
+
+def _compared(instrument: Scored, before: str, after: str) -> Comparison:
+    if before == after:
+        raise UserError("--from takes two runs: one of each method that is to be compared")
+    return compare(instrument, RunReader(before), RunReader(after))

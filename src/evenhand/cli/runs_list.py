@@ -12,7 +12,7 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import EvenhandError, UserError
 from evenhand.report import cost
 from evenhand.store import RunReader
-from evenhand.store.likelihood import RECORD, LikelihoodRun
+from evenhand.store.likelihood import RECORD, OldLikelihoods
 
 _PARTS_OF_A_RUN = ("journal", "ledger", "likelihood", "results", "turns")  # not looked into
 
@@ -62,8 +62,8 @@ def _answers(place: Path) -> dict[str, Any]:
 
 
 def _likelihood(place: Path) -> dict[str, Any]:
-    record = LikelihoodRun(str(place)).record
-    return {"kind": "likelihood", "model": record.model.get("model"), "created": record.created}
+    old = OldLikelihoods(str(place))
+    return {"kind": "likelihood", "model": old.model, "created": old.created}
 
 
 def render(lines: list[dict[str, Any]]) -> Table:

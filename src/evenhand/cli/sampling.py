@@ -1,11 +1,17 @@
 """The options that say which items of a benchmark are asked."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 
+from evenhand import config as configuration
 from evenhand.errors import UserError
+from evenhand.instruments._contract import Instrument
+from evenhand.runners.source import Source
 
 
 class Preset(StrEnum):
@@ -30,6 +36,33 @@ SampleSeed = Annotated[int, typer.Option(help="Draws the sample and the option o
 DrawSeed = Annotated[int, typer.Option("--sample-seed", help="Draws the sample.")]
 
 
-def require_bbq(benchmark: str) -> None:
-    if benchmark != "bbq":
-        raise UserError(f"there is no benchmark {benchmark!r}; there is: bbq")
+Sample = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sample",
+        help="An option of the benchmark as NAME=VALUE, such as questions=50; repeat it.",
+    ),
+]
+
+
+def sampled(
+    instrument: Instrument, assignments: Sequence[str], given: Mapping[str, Any]
+) -> tuple[Source, Any]:
+    """The items that an instrument draws with these options, and the options themselves."""
+    values = {name: value for name, value in given.items() if value is not None}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise UserError(f"--sample {assignment}: write it as NAME=VALUE")
+        values[name.strip()] = value.strip()
+    instrument.options_from(values)  # refuses a name that there is not
+    try:
+        options = TypeAdapter(instrument.options).validate_python(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UserError(f"--sample {first['loc'][0]}: {first['msg']}") from None
+    for one in fields(options):
+        least, value = one.metadata.get("least"), getattr(options, one.name)
+        if least is not None and value is not None and value < least:
+            raise UserError(f"--sample {one.name}={value}: at least {least} are needed")
+    return instrument.source(configuration.data_folder(), options), options

@@ -15,12 +15,18 @@ from evenhand.debates.pairs import Pair
 from evenhand.debates.splits import draw, sides
 from evenhand.domain import Message
 from evenhand.errors import UserError
-from evenhand.instruments.subtler_biases import TYPES
 
 Row = dict[str, str]
 _OPTIONS = ("stereotype", "anti_stereotype", "unrelated")
 _COLUMNS = ("bias_type", "context", *_OPTIONS)
 _BLANK = "BLANK"
+TYPES = {  # the word of the subtler-bias data: the word used here
+    "ageism": "age",
+    "beauty": "beauty",
+    "beauty_profession": "profession",
+    "instituition": "institution",
+    "nationality": "nationality",
+}
 _PEOPLE = frozenset(
     """man woman person men women people male female males females boy girl boys girls guy guys
     lady ladies individual individuals""".split()

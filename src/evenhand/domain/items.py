@@ -1,6 +1,6 @@
 """What goes into a method and what comes out of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -32,10 +32,20 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A method's final word. `drafts` holds every version, the first one first, the answer last."""
+    """A method's final word. `drafts` holds every version, the first one first, the answer last.
+
+    With `side_by_side` they are not versions but options that were compared, the best one last.
+    """
 
     drafts: tuple[Draft, ...]
     stopped: str  # why the method ended here: "accepted", "max_iterations", "single_pass"
+    side_by_side: bool = False
+
+    @classmethod
+    def likeliest(cls, options: Sequence[Draft]) -> "Answer":
+        """The option with the highest log-probability, which each has as its score "total"."""
+        ordered = sorted(options, key=lambda draft: draft.scores["total"])
+        return cls(drafts=tuple(ordered), stopped="likeliest", side_by_side=True)
 
     @property
     def text(self) -> str:
@@ -47,4 +57,4 @@ class Answer:
 
     @property
     def changed(self) -> bool:
-        return self.drafts[0].text != self.drafts[-1].text
+        return not self.side_by_side and self.drafts[0].text != self.drafts[-1].text

@@ -12,10 +12,10 @@ from typing import Any
 
 from evenhand.agents import Cast
 from evenhand.instruments.judge import card
+from evenhand.instruments.judge.certificate import Found, Wanted, find
 from evenhand.instruments.judge.source import ONE, TWO, prompt
 from evenhand.methods import Method, Panel, Rate
 from evenhand.methods import settings as settings_of
-from evenhand.report.judge_certificate import Found, Wanted, find
 
 Certified = tuple["JudgeInCast", Found]
 

@@ -46,6 +46,13 @@ class Measured:
 
 async def measure(measurement: Measurement, request: Request, watch: Watch) -> Measured:
     """Run, complete and report; `report.json` and `report.parquet` go into the run folder."""
+    try:
+        return await _measure(measurement, request, watch)
+    finally:
+        await measurement.services.close()
+
+
+async def _measure(measurement: Measurement, request: Request, watch: Watch) -> Measured:
     await _check(measurement, request)
     for remark in measurement.instrument.remarks(measurement.options, len(request.source)):
         watch.note(remark)
@@ -68,7 +75,7 @@ async def measure(measurement: Measurement, request: Request, watch: Watch) -> M
 async def _check(measurement: Measurement, request: Request) -> None:
     """Let the instrument refuse, before anything is asked, by who would play which role."""
     instrument = measurement.instrument
-    if request.share_equal and not instrument.may_share_equal:
+    if request.share_equal and instrument.asks_again:
         raise UserError(
             f"{instrument.name} asks the same prompt several times on purpose: "
             "leave out --share-equal"

@@ -1,8 +1,9 @@
 """A comparison of two runs over the same items says what changed, what got worse, and what could
 not be told."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import polars as pl
@@ -45,6 +46,7 @@ class Comparison(Shown):
     coverage: tuple[Coverage, Coverage]
     cost: tuple[spent.Cost, spent.Cost]
     sections: tuple[Section, ...] = ()
+    notes: tuple[str, ...] = ()
     red_lines: tuple[RedLine, ...] = ()
     verdict: Verdict = NO_VERDICT
 
@@ -91,6 +93,7 @@ class Comparison(Shown):
             "groups": self.groups,
             "regressions": self.regressions,
             "sections": {one.name: one for one in self.sections},
+            "notes": self.notes,
             "cost": {"before": old, "after": new},
         }
 
@@ -123,9 +126,20 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
         coverage=(counted[0].coverage(), counted[1].coverage()),
         cost=(spent.cost(before), spent.cost(after)),
         sections=instrument.sections_of_pair(before, after),
+        notes=instrument.notes_of_pair(before, after),
     )
     found = replace(found, red_lines=_red_lines(found, before, after))
     return replace(found, verdict=of_comparison(found))
+
+
+def together(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Comparisons that are looked at at once, with Holm over the primary changes of all of them."""
+    family = iter(adjusted([change for one in comparisons for change in one.primary]))
+    found = []
+    for one in comparisons:
+        changed = replace(one, primary=tuple(islice(family, len(one.primary))))
+        found.append(replace(changed, verdict=of_comparison(changed)))
+    return found
 
 
 def same_sample(before: RunReader, after: RunReader) -> None:
@@ -213,5 +227,8 @@ def _red_lines(found: Comparison, before: RunReader, after: RunReader) -> tuple[
             says = f"{measure.label} got worse in: {', '.join(worse)}"
             lines.append(RedLine(name=f"{measure.name}_by_group", state="crossed", says=says))
     lines += instrument.red_lines(found, before, after)
+    once: dict[str, RedLine] = {}  # several measures may lack the same
+    for line in lines:
+        once.setdefault(line.says, line)
     order = ("crossed", "open", "kept")
-    return tuple(sorted(lines, key=lambda line: order.index(line.state)))
+    return tuple(sorted(once.values(), key=lambda line: order.index(line.state)))

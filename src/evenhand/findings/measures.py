@@ -95,6 +95,7 @@ class Measure:
     unit: Unit = "share"
     counts_flips: bool = False  # a comparison counts rows that went from 0 to 1 and from 1 to 0
     source: str = ""  # paper and section
+    absent: str = ""  # why it has no value where no row has one, if there is a common reason
 
     @property
     def null(self) -> float | None:
@@ -130,3 +131,18 @@ class Grouping:
     column: str
     measures: tuple[str, ...]  # which of the measures, by name
     order: tuple[str, ...] = ()  # of the values; by name without it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedSpread:
+    """How much a paired change of one measure varies, as it was measured: what `plan` needs before
+    anybody has run anything."""
+
+    measure: str
+    sd: float  # of an item's change from one run to the other
+    icc: float  # the correlation of that change between rows of a cluster
+    per_cluster: int  # rows that a cluster has in the default sample
+    most_per_cluster: int  # rows that a cluster has in all the data, at the mean
+    items_per_row: int = 1  # items that are asked for each row that the measure is about
+    rows: str = "items"  # what such a row is called
+    samples: Mapping[str, tuple[int, int]]  # known samples: rows, and how many share a cluster

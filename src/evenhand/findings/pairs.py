@@ -4,8 +4,9 @@ Both runs went through the items in nearly the same order, so rows that wait for
 few: a comparison of any two runs of one sample takes the memory of a window, not of the runs.
 """
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,9 +17,14 @@ from evenhand.findings.found import Change, Flips
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure, OfTotals, Ratio, Share, Totals
 from evenhand.findings.rules import p_value
 from evenhand.findings.scored import Scored
-from evenhand.findings.totals import cluster_values, keys_of, row_values, totals_table
+from evenhand.findings.totals import cluster_values, keys_of, reason_of, row_values, totals_table
 from evenhand.statistics.bootstrap import cluster_bootstrap
-from evenhand.statistics.clusters import Interval, ratio_change_from_totals, ratio_from_totals
+from evenhand.statistics.clusters import (
+    NO_ROWS,
+    Interval,
+    ratio_change_from_totals,
+    ratio_from_totals,
+)
 from evenhand.statistics.paired import mcnemar_p
 
 _AFTER = ":after"
@@ -34,7 +40,9 @@ class PairTotals:
         self._keys = keys_of(instrument)
         rows = (Mean, Share, Ratio)
         self._streamed = [m for m in instrument.measures if isinstance(m.statistic, rows)]
-        self._held_measures = [m for m in instrument.measures if m not in self._streamed]
+        self._held_measures = [
+            m for m in instrument.measures if m not in self._streamed or m.better == "fifty"
+        ]  # the distance from 50 is resampled, so that its rows are needed too
         self._sums: pl.DataFrame | None = None
         self._held: list[pl.DataFrame] = []
         self.transitions: Counter[tuple[str, str]] = Counter()
@@ -100,24 +108,25 @@ class PairTotals:
         """Compute after minus before, over all pairs or those of one group."""
         try:
             return self._change(measure, where)
-        except Undefined as reason:
+        except Undefined as undefined:
+            reason = reason_of(measure, str(undefined))
             return Change(
-                name=measure.name, before=None, after=None, difference=None, undefined=str(reason)
+                name=measure.name, before=None, after=None, difference=None, undefined=reason
             )
 
     def distance(self, measure: Measure) -> Change:
         """Compute how far the measure is from the value that says "no bias", after minus before."""
         null = measure.null
         assert null is not None
-        old, new = (self._means_table(measure, side) for side in ("", _AFTER))
-        table = np.column_stack([old, new])
 
         def apart(totals: Totals) -> Totals:
             return np.abs(totals[:, 0] / totals[:, 1] - null)
 
         name = f"{measure.name}_distance"
         try:
-            return _resampled(name, table, 2, apart, self._part(self._sums, {})["rows"].sum())
+            old, new = self._both(measure, self._rows({}))
+            table = np.column_stack([_means_table(measure, side) for side in (old, new)])
+            return _resampled(name, table, 2, apart, len(old))
         except Undefined as reason:
             return Change(
                 name=name, before=None, after=None, difference=None, undefined=str(reason)
@@ -150,12 +159,13 @@ class PairTotals:
             except Undefined as undefined:
                 reason = reason or undefined
         if not found:
-            raise reason or Undefined("no rows: 0/0")
+            raise reason or Undefined(NO_ROWS)
         widest = max(found, key=lambda change: change.se)
+        most = 1.0 if isinstance(measure.statistic, Share) else math.inf
         return replace(
             widest,
-            low=min(c.low for c in found if c.low is not None),
-            high=max(c.high for c in found if c.high is not None),
+            low=max(-most, min(c.low for c in found if c.low is not None)),
+            high=min(most, max(c.high for c in found if c.high is not None)),
             p=max(c.p for c in found if c.p is not None),
             clusters=min(c.clusters for c in found),
         )
@@ -169,20 +179,6 @@ class PairTotals:
         table = np.column_stack([one, difference, one, np.abs(difference), one])
         means = (float(side.mean()) if len(side) else 0.0 for side in (before, after))
         return _change_of(measure.name, ratio_from_totals(table), *means)
-
-    def _means_table(self, measure: Measure, side: str) -> np.ndarray:
-        """Give per cluster the sum and the number of what the measure averages, of one side."""
-        if isinstance(measure.statistic, MeanOfClusters):
-            rows = self._both(measure, self._rows({}))[1 if side else 0]
-            values = cluster_values(measure, rows)["value"].to_numpy()
-            return np.column_stack([values, np.ones_like(values)])
-        part = "e" if side else "b"
-        frame = self._part(self._sums, {}).group_by("cluster", maintain_order=True)
-        return (
-            frame.agg(pl.col(f"{measure.name}:{part}").sum(), pl.col(f"{measure.name}:n").sum())
-            .drop("cluster")
-            .to_numpy()
-        )
 
     def _rows(self, where: dict[str, str]) -> pl.DataFrame:
         return self._part(pl.concat(self._held) if self._held else None, where)
@@ -223,13 +219,25 @@ class _Side:
         return rows
 
 
+def _means_table(measure: Measure, rows: pl.DataFrame) -> np.ndarray:
+    """Per cluster the sum and the number of what the measure averages."""
+    if isinstance(measure.statistic, MeanOfClusters):
+        values = cluster_values(measure, rows)["value"].to_numpy()
+        return np.column_stack([values, np.ones_like(values)])
+    value = pl.col(f"{measure.name}.value")
+    sums = rows.group_by("cluster", maintain_order=True).agg(
+        value.sum(), pl.len().cast(pl.Float64).alias("n")
+    )
+    return sums.drop("cluster").to_numpy()
+
+
 def _sums(measure: Measure) -> list[pl.Expr]:
     name = measure.name
     if isinstance(measure.statistic, Ratio):
         parts = [f"{name}.{part}{side}" for side in ("", _AFTER) for part in ("y", "x")]
         known = pl.all_horizontal(pl.col(parts).is_not_null())
         old_y, old_x, new_y, new_x = (pl.when(known).then(pl.col(part)) for part in parts)
-        found = {}
+        found: dict[str, pl.Expr] = {}
         for side, y, x in (("", old_y, old_x), (_AFTER, new_y, new_x)):
             n = ((y != 0) | (x != 0)).sum()
             sums = (n, y.sum(), x.sum(), y.abs().sum(), x.abs().sum())
@@ -281,14 +289,14 @@ def _change_of(name: str, interval: Interval, before: float, after: float) -> Ch
     )
 
 
-def _resampled(name: str, table: np.ndarray, width: int, value: object, n: int) -> Change:
+def _resampled(
+    name: str, table: np.ndarray, width: int, value: Callable[[Totals], Totals], n: int
+) -> Change:
     """Compute the change of a function of totals by resampling whole clusters of both runs at once:
     an interval without a p-value."""
-    assert callable(value)
 
     def difference(totals: Totals) -> Totals:
-        after: Totals = value(totals[:, width:])
-        return after - value(totals[:, :width])
+        return value(totals[:, width:]) - value(totals[:, :width])
 
     drawn = cluster_bootstrap(table, difference, kind="percentile")
     totals = table.sum(axis=0, keepdims=True)

@@ -63,6 +63,7 @@ class Report(Shown):
     tally: pl.DataFrame  # how often each combination of the instrument's tallied columns was seen
     cost: spent.Cost
     money: spent.Money
+    further: Mapping[str, spent.Further]  # what runs within the folder took, by their names
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
     verdict: Verdict = NO_VERDICT
@@ -103,6 +104,7 @@ class Report(Shown):
             "verdict": self.verdict,
             "cost": self.cost,
             "money": self.money,
+            "further": self.further,
             "scores": {
                 "coverage": {
                     "n": self.coverage.n,
@@ -154,6 +156,7 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
         tally=totals.tally(),
         cost=spent.cost(run),
         money=spent.money(run, prices),
+        further=spent.further(run, instrument.further_runs, prices),
     )
     found = replace(found, sections=instrument.sections(found, run))
     found = replace(found, notes=instrument.notes(found, run))

@@ -49,10 +49,21 @@ def direction(change: Change, measure: Measure) -> Direction:
     if measure.null is not None:
         assert change.before is not None
         assert change.after is not None
-        nearer = abs(change.after - measure.null) < abs(change.before - measure.null)
-        return "better" if nearer else "worse"
+        return _nearer(change.before - measure.null, change.after - measure.null, change)
     rose = (change.difference or 0.0) > 0
     return "better" if rose == (measure.better == "higher") else "worse"
+
+
+def _nearer(before: float, after: float, change: Change) -> Direction:
+    """Say whether a number came nearer to "no bias". Where it passed over to the other side, a
+    change that is shown need not be a change of the distance: that must itself exceed the
+    interval."""
+    gained = abs(before) - abs(after)
+    passed = before * after < 0
+    reach = 0.0 if change.low is None or change.high is None else (change.high - change.low) / 2
+    if passed and abs(gained) <= reach:
+        return "open"
+    return "better" if gained > 0 else "worse" if gained < 0 else "open"
 
 
 def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]:
@@ -67,7 +78,7 @@ def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]
     sign = 1.0 if measure.better == "higher" else -1.0
     gain = sign * change.difference
     if change.se == 0:
-        shown = gain >= 0 and _allowed_unseen(change, measure) <= measure.margin
+        shown = _allowed_unseen(change, measure) <= measure.margin + min(gain, 0.0)
         fell = gain < 0 and p_value(gain, 0.0, change.clusters, None) <= ALPHA
     else:
         found = non_inferiority(gain, change.se, change.clusters - 1, measure.margin)
@@ -86,6 +97,8 @@ def _allowed_unseen(change: Change, measure: Measure) -> float:
 
 def red_line(change: Change, measure: Measure) -> RedLine:
     """Write the red line of a measure with a margin, in words."""
+    if measure.absent and change.undefined == measure.absent:
+        return RedLine(name=measure.name, state="open", says=f"not compared: {measure.absent}")
     state = kept(change, measure)
     wrong = "fell" if measure.better == "higher" else "rose"
     said = {
@@ -101,26 +114,32 @@ def missing_line(before: float, after: float) -> RedLine:
     estimate, so it is never open."""
     rise = after - before
     state: Literal["crossed", "kept"] = "crossed" if rise > MISSING_MARGIN else "kept"
-    return RedLine(
-        name="missing", state=state, says=f"unreadable or missing answers rose by {rise:.3f}"
-    )
+    moved = "rose" if rise > 0 else "fell" if rise < 0 else "stayed the same"
+    by = f" by {abs(rise):.3f}" if rise else ""
+    return RedLine(name="missing", state=state, says=f"unreadable or missing answers {moved}{by}")
 
 
 def seen(change: Change, measure: Measure) -> str:
     """Write the change with its interval, or why there is none."""
     if change.difference is None:
         return f"it could not be compared ({change.undefined})"
-    digits = 3 if measure.unit == "share" else 1
+    digits = 3 if measure.unit in ("share", "nats") else 1
     if change.low is None or change.high is None or change.low == change.high:
         return f"{change.difference:+.{digits}f} (the same in all {change.clusters} clusters)"
     ends = f"{change.low:+.{digits}f} to {change.high:+.{digits}f}"
     return f"{change.difference:+.{digits}f} ({ends})"
 
 
-def smallest_shown(change: Change) -> float | None:
+def smallest_shown(change: Change, measure: Measure) -> float | None:
     """Compute the smallest change that this comparison would have shown 4 times in 5. Where nothing
     has spread, it is the largest share of clusters that may differ and still not be seen among so
-    many."""
+    many; None for a number without a largest value, of which that says nothing."""
     if change.difference is None:
         return None
-    return detectable_change(change.se) if change.se else zero_event_upper(change.clusters)
+    return detectable_change(change.se) if change.se else _allowed_unseen(change, measure) or None
+
+
+def in_unit(matters: float, measure: Measure) -> float:
+    """Give what an instrument declares to matter, as a share, in the unit of one of its
+    measures."""
+    return matters * (100 if measure.unit == "percent" else 1)

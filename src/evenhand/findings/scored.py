@@ -8,7 +8,7 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.found import RedLine, Section
-from evenhand.findings.measures import Grouping, Measure
+from evenhand.findings.measures import Grouping, Measure, PairedSpread
 from evenhand.store import RunReader
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Scored:
     name: ClassVar[str]
     title: ClassVar[str]
     clusters: ClassVar[str]  # what a cluster is, in the plural: "templates"
+    all_clusters: ClassVar[int | None] = None  # how many of them the data have
     columns: ClassVar[tuple[str, ...]]  # of the results that `outcomes` reads: "choice", "text"
     facts: ClassVar[
         Mapping[str, pl.DataType]
@@ -47,9 +48,13 @@ class Scored:
     anchors: ClassVar[
         Mapping[str, Mapping[str, float]]
     ] = {}  # "random guessing" -> measure -> value
+    further_runs: ClassVar[tuple[str, ...]] = ()  # folders of runs within a run, such as a judge's
     harm: ClassVar[str | None] = None  # the measure that a remedy is to lower
     utility: ClassVar[str | None] = None  # the measure that it must not cost
+    prevented: ClassVar[str | None] = None  # the share that "one prevented" counts; harm without it
     matters: ClassVar[float] = 0.05  # our choice: the smallest change of harm that matters
+    references: ClassVar[tuple[str, ...] | None] = None  # what a frontier holds methods against
+    spread: ClassVar[PairedSpread | None] = None  # how much a paired change varies, for `plan`
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Score rows of results, whose facts are columns of their declared type already."""
@@ -80,6 +85,11 @@ class Scored:
         del report, run
         return ()
 
+    def notes_of_pair(self, before: RunReader, after: RunReader) -> tuple[str, ...]:
+        """What a reader must know before using the numbers of a comparison."""
+        del before, after
+        return ()
+
     def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:
         """Make the tables of a comparison that only this instrument has."""
         del before, after
@@ -95,6 +105,14 @@ class Scored:
     def measure(self, name: str) -> Measure:
         """Give the measure of this name."""
         return next(one for one in self.measures if one.name == name)
+
+    def compared_with(self) -> tuple[str, ...]:
+        """The methods that every other one is held against. The first is the plain prompt. A vote
+        (self-consistency) needs options to vote among, so text is not held against one."""
+        if self.references is not None:
+            return self.references
+        plain = ("default", "fairness")
+        return (*plain, "self_consistency") if "choice" in self.columns else plain
 
     def primary(self) -> tuple[Measure, ...]:
         return tuple(one for one in self.measures if one.role == "primary")
@@ -123,7 +141,8 @@ def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     """Give the rows with each declared fact as a typed column instead of the list of tags.
 
     Every item of a run has the same tags in the same order, so each is taken by its place:
-    exploding them would hold all of them at once.
+    exploding them would hold all of them at once. A fact that has the name of a column of the
+    results, such as "text", becomes `tag.text`.
     """
     named = pl.col("tags").list.eval(pl.element().struct.field("name")).list.join(",")
     kinds = rows.select(named)["tags"].unique().to_list()
@@ -134,7 +153,10 @@ def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
             f"this run is not over {instrument.title}: its items lack {', '.join(missing)}"
         )
     values = {
-        name: pl.col("tags").list.get(names.index(name)).struct[1].cast(kind, strict=False)
+        (f"tag.{name}" if name in rows.columns else name): pl.col("tags")
+        .list.get(names.index(name))
+        .struct[1]
+        .cast(kind, strict=False)
         if name in names
         else pl.lit(None, kind)
         for name, kind in instrument.facts.items()

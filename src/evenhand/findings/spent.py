@@ -1,11 +1,13 @@
 """This module says what an answer cost: calls, tokens and seconds of the model's time."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
 
 from evenhand.domain.prices import Prices
 from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
 from evenhand.store.spending import spent_on
 
 
@@ -35,6 +37,28 @@ class Money:
 
     cost: float | None
     currency: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Further:
+    """What a run within the folder of another took, such as a judge of its texts."""
+
+    calls: int
+    money: Money
+
+
+def further(run: RunReader, folders: Iterable[str], prices: Prices | None) -> dict[str, Further]:
+    """What each of the runs within a run's folder took, of those that are there."""
+    folder = open_folder(run.path)
+    inner = {
+        name: RunReader(f"{run.path}/{name}")
+        for name in folders
+        if folder.exists(f"{name}/run.json")
+    }
+    return {
+        name: Further(calls=one.totals().calls, money=money(one, prices))
+        for name, one in inner.items()
+    }
 
 
 def cost(run: RunReader) -> Cost:

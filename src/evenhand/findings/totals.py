@@ -18,7 +18,7 @@ from evenhand.findings.measures import Mean, MeanOfClusters, Measure, OfTotals, 
 from evenhand.findings.rules import p_value
 from evenhand.findings.scored import SCORED, Scored
 from evenhand.statistics.bootstrap import cluster_bootstrap
-from evenhand.statistics.clusters import Interval, ratio_from_totals
+from evenhand.statistics.clusters import NO_ROWS, Interval, ratio_from_totals
 from evenhand.statistics.proportions import wilson
 
 STREAMED = (Mean, Share, Ratio)
@@ -125,7 +125,7 @@ class RunTotals:
         else:
             rows = pl.concat(self._held) if self._held else None
             found = _held(measure, self._part(rows, where))
-        return found
+        return replace(found, undefined=reason_of(measure, found.undefined))
 
     def with_masked(self, measure: Measure) -> Estimate:
         """Estimate the measure over all rows, those that are masked too."""
@@ -140,6 +140,11 @@ class RunTotals:
             raise Undefined("the run has no finished item yet")
         wanted = [pl.col(column) == value for column, value in where.items()]
         return frame.filter(~pl.col(_MASKED), *wanted)
+
+
+def reason_of(measure: Measure, undefined: str | None) -> str | None:
+    """Why a number is undefined; a measure may know why no row has a value."""
+    return measure.absent if undefined == NO_ROWS and measure.absent else undefined
 
 
 def _sums(measure: Measure) -> list[pl.Expr]:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Literal
 
 from evenhand.findings.found import Estimate, Verdict
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import ALPHA, direction, smallest_shown
+from evenhand.findings.rules import ALPHA, direction, in_unit, kept, smallest_shown
 
 if TYPE_CHECKING:
     from evenhand.findings.comparison import Comparison
+    from evenhand.findings.frontier import Frontier
+    from evenhand.findings.frontier_entry import Entry
     from evenhand.findings.report import Report
 
 LEAST_CLUSTERS = 2
@@ -58,24 +60,23 @@ def _excludes(one: Estimate, measure: Measure, matters: float) -> bool:
     """Say whether a bias as large as what matters is excluded by the interval."""
     if one.low is None or one.high is None or measure.null is None:
         return False
-    reach = matters * (100 if measure.unit == "percent" else 1)
+    reach = in_unit(matters, measure)
     return one.low > measure.null - reach and one.high < measure.null + reach
 
 
 def by_group(report: "Report", measure: Measure) -> tuple[list[str], list[str], list[str]]:
-    """List the groups where a bias is shown after Holm, where it is open, and where it is
-    excluded."""
+    """List the groups where a bias is shown after Holm, where it is open, and where it is excluded.
+    Of several groupings the first one says whom a bias is against."""
     against: list[str] = []
     open_: list[str] = []
     excluded: list[str] = []
-    for values in report.groups.values():
-        for value, estimates in values.items():
-            one = next((e for e in estimates if e.name == measure.name), None)
-            if one is None:
-                continue
-            shown = one.p_holm is not None and one.p_holm <= ALPHA
-            out = _excludes(one, measure, 2 * report.instrument.matters)
-            (against if shown else excluded if out else open_).append(value)
+    for value, estimates in next(iter(report.groups.values()), {}).items():
+        one = next((e for e in estimates if e.name == measure.name), None)
+        if one is None:
+            continue
+        shown = one.p_holm is not None and one.p_holm <= ALPHA
+        out = _excludes(one, measure, 2 * report.instrument.matters)
+        (against if shown else excluded if out else open_).append(value)
     return against, open_, excluded
 
 
@@ -85,7 +86,7 @@ def _groups_in_words(
     looked = len(against) + len(open_) + len(excluded)
     if not looked:
         return []
-    words = report.instrument.groups[0].column
+    words = report.instrument.groups[0].column.replace("_", " ")
     many = f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
     if not against:
         lines = [f"against: none of {looked} {many} is shown after correction for looking at all"]
@@ -95,7 +96,8 @@ def _groups_in_words(
     if open_:
         lines.append(f"open: {len(open_)} {many}, too few questions to tell")
     if excluded:
-        reach = 2 * report.instrument.matters
+        main = main_measure(report)
+        reach = 2 * (in_unit(report.instrument.matters, main) if main else 0.0)
         lines.append(f"not seen: {len(excluded)} {many}, any bias is smaller than {reach:g}")
     return lines
 
@@ -105,7 +107,7 @@ def how_many(one: Estimate, measure: Measure, matters: float) -> str:
     the spread between clusters stays as it is."""
     if one.low is None or one.high is None or one.clusters < LEAST_CLUSTERS:
         return ""
-    reach = matters * (100 if measure.unit == "percent" else 1)
+    reach = in_unit(matters, measure)
     half = (one.high - one.low) / 2
     times = math.ceil((half / reach) ** 2)
     return f"about {times} times as many would tell a bias of {reach:g} from none" * (times > 1)
@@ -115,10 +117,12 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
     name, run = report.instrument.name, report.side.run
     if report.not_run:
         return (f"evenhand measure {name} --out {run}    (with the same options: it goes on)",)
+    if report.instrument.harm is None:  # `plan` needs one, and so does a remedy
+        return ()
     if state == "not known":
         return (f"evenhand plan {name}    (how many items would tell)",)
-    if report.instrument.harm is None:
-        return ()
+    if report.side.method["name"] != "default":  # a remedy already: what it changed is the question
+        return (f"evenhand compare runs/{name}-default {run}",)
     return (
         f"evenhand measure {name} --method fairness --out runs/{name}-fairness",
         f"evenhand compare {run} runs/{name}-fairness",
@@ -142,15 +146,55 @@ def of_comparison(comparison: "Comparison") -> Verdict:
             "No difference is shown, and none is excluded"
             + (f": {least}" if (least := _least(comparison)) else ".")
         )
-    name = comparison.instrument.name
-    next_ = () if state == "shown" else (f"evenhand plan {name}    (how many items would tell)",)
+    plan = f"evenhand plan {comparison.instrument.name}    (how many items would tell)"
+    next_ = () if state == "shown" or comparison.instrument.harm is None else (plan,)
     return Verdict(state=state, says=tuple(says), next=next_)
 
 
 def _least(comparison: "Comparison") -> str:
-    first = comparison.primary[0] if comparison.primary else None
-    size = smallest_shown(first) if first is not None else None
-    if first is None or size is None:
+    change, measure = next(comparison.judged(), (None, None))
+    if change is None or measure is None:
         return ""
-    label = comparison.instrument.measure(first.name).label
-    return f"this comparison could only see a change of {size:.2f} or more of: {label}."
+    size = smallest_shown(change, measure)
+    if size is None:
+        return ""
+    return f"this comparison could only see a change of {size:.2f} or more of: {measure.label}."
+
+
+def of_frontier(frontier: "Frontier") -> Verdict:
+    """Which method to take: of those shown to be worth it the cheapest, since nothing shows that a
+    dearer one does more; else a reference that is shown to help; else none."""
+    judged = frontier.judged()
+    worth_it = [entry for entry, found in judged if found.kind == "worth it"]
+    open_ = [entry.name for entry, found in judged if found.kind == "underpowered"]
+    if worth_it:
+        taken = min(worth_it, key=lambda one: one.cost[frontier.cost_axis].mean or math.inf)
+        names = ", ".join(one.name for one in worth_it)
+        alone = "it alone is shown to be worth its calls"
+        why = f"the cheapest of those shown to be worth it ({names})" if worth_it[1:] else alone
+        says = [f"take {taken.name}: {why}"]
+    else:
+        says = ["none is shown to be worth its calls", _reference_to_take(frontier)]
+    if open_:
+        says.append(f"open: {', '.join(open_)}; the sample is too small to tell")
+    state: State = "shown" if worth_it else "not known" if open_ else "not shown"
+    name = frontier.instrument.name
+    next_ = (f"evenhand plan {name}    (how many items would tell)",) if open_ else ()
+    return Verdict(state=state, says=tuple(says), next=next_)
+
+
+def _reference_to_take(frontier: "Frontier") -> str:
+    references = [e for e in frontier.entries if e.role == "reference" and _helps(frontier, e)]
+    if not references:
+        return "keep the plain prompt: no reference is shown to do better either"
+    return f"take {references[0].name}: it is shown to do less harm than the plain prompt"
+
+
+def _helps(frontier: "Frontier", entry: "Entry") -> bool:
+    """Whether a reference is shown to lower harm and to have kept the utility."""
+    compared, instrument = entry.against_default, frontier.instrument
+    if compared is None or instrument.utility is None:
+        return False
+    less = direction(compared.harm, instrument.measure(compared.harm.name)) == "better"
+    utility = instrument.measure(instrument.utility)
+    return less and kept(compared.comparison[utility.name], utility) == "kept"

@@ -31,6 +31,7 @@ from evenhand.findings.measures import (
     MeanOfClusters,
     Measure,
     OfTotals,
+    PairedSpread,
     Ratio,
     Share,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "MeanOfClusters",
     "Measure",
     "OfTotals",
+    "PairedSpread",
     "Ratio",
     "Services",
     "Share",
@@ -82,7 +84,12 @@ class Services(Protocol):
     """An instrument may ask these services of whoever runs it."""
 
     def scorer(self, name: str) -> Scorer:
-        """Give a scorer by its name: built in, of the config, or KIND=URL."""
+        """Give a scorer by its name: built in, of the config, or KIND=URL. The same name gives the
+        same scorer."""
+        ...
+
+    async def close(self) -> None:
+        """Close all scorers that were given out; whoever runs the instrument does."""
         ...
 
 
@@ -102,9 +109,8 @@ class Instrument(Scored):
 
     options: ClassVar[type[Any]] = NoOptions  # a frozen dataclass; each field is made by `option`
     asks: ClassVar[Literal["answers", "likelihoods"]] = "answers"
-    may_share_equal: ClassVar[bool] = True  # False: equal prompts are asked again on purpose
     answer_tokens: ClassVar[str | None] = None  # the option that says where an answer is cut
-    spread: ClassVar[Mapping[str, float]] = {}  # for `plan`: sd and icc of a paired change
+    asks_again: ClassVar[bool] = False  # equal words are asked several times, for several answers
 
     def source(self, data: DataFolder, options: Any) -> Source:
         """Give the items that are asked, drawn from the data by these options."""

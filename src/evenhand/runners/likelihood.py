@@ -1,131 +1,121 @@
-"""This runner takes option sets through a model that gives log-probabilities of texts.
+"""Runs items through a model that knows how likely a text is, into an ordinary run folder.
 
-    RUN/
-      likelihood.json               what was planned; written before the first text, never edited
-      likelihood/<set>-<n>.parquet  one row per option of a block of items
-
-A block that is there is not asked again, so a run that was stopped goes on where it was.
+An item's choices are whole texts, and its prompt is what stands before each of them and is not
+itself counted. The result has one draft per choice with the scores "total" (log p(text | prompt),
+natural logarithm) and "tokens"; the likeliest stands last.
 """
 
-import io
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 
-import orjson
-import polars as pl
-
-from evenhand.errors import UserError
-from evenhand.instruments.likelihood_sets import DrawnSet
-from evenhand.instruments.option_sets import OptionItem
+from evenhand.domain import Answer, Answered, Draft, Event, Failed, Item
+from evenhand.errors import StoreError
 from evenhand.metrics.likelihood import Likelihood
 from evenhand.models.likelihood import Failure, LikelihoodModel, TokenLogprobs
-from evenhand.runners.progress import Progress
-from evenhand.store.differences import refuse
-from evenhand.store.folder import Folder, open_folder
-from evenhand.store.likelihood import RECORD, SCHEMA, LikelihoodRecord
+from evenhand.runners.progress import Progress, status_file
+from evenhand.runners.source import Source, read_gaps
+from evenhand.store import RunWriter
+from evenhand.store.ledger import Positions
+from evenhand.store.run_record import RunRecord, now, versions
 
+METHOD = {"name": "likelihood", "settings": {}}  # no method: the model itself is measured
 _BLOCK = 100  # our choice: items; small enough to lose little, large enough to sort by length
+_Found = dict[str, TokenLogprobs | Failure]
 
 
 async def run_likelihood(
-    model: LikelihoodModel, sets: Sequence[DrawnSet], out: str, *, progress: Progress
-) -> None:
-    """Run every item of every set, block by block; a folder of another plan is refused."""
-    folder = open_folder(out)
-    lock = folder.lock()
-    try:
-        _agree(
-            folder, LikelihoodRecord.planned(model.describe(), {s.name: s.describe() for s in sets})
-        )
-        progress.planned = sum(len(one.items) for one in sets)
-        for one in sets:
-            for number, items in _blocks(one.items):
-                name = f"likelihood/{one.name}-{number:05}.parquet"
-                if folder.exists(name):
-                    progress.resumed += len(items)
-                    continue
-                await _block(model, one.name, items, folder, name, progress)
-        progress.state = "ended"
-    finally:
-        lock.release()
-
-
-async def _block(
     model: LikelihoodModel,
-    set_name: str,
-    items: Sequence[OptionItem],
-    folder: Folder,
-    name: str,
+    source: Source,
+    out: str | Path,
+    *,
     progress: Progress,
+    take_over: bool = False,
 ) -> None:
-    progress.in_flight += len(items)
-    texts = list(dict.fromkeys(text for item in items for text in _texts(item)))
+    """Ask for every text of every item that the folder does not have yet, block by block. A folder
+    of another plan is refused."""
+    writer = RunWriter.open(out, _record(model, source), take_over=take_over)
+    try:
+        progress.planned, progress.resumed = len(source), writer.committed
+        async with status_file(writer.folder, progress):
+            left = progress.starting(_left(source, writer.done))
+            while block := list(islice(left, _BLOCK)):
+                for event in await _answered(model, block):
+                    writer.finish(event)
+                    progress.count(event)
+                await writer.commit_if_full()
+    except StoreError:
+        await writer.abandon()  # it could not write: the journal has what there is
+        raise
+    except BaseException:
+        await writer.close()
+        raise
+    await writer.close()
+
+
+def _record(model: LikelihoodModel, source: Source) -> RunRecord:
+    described = model.describe()
+    return RunRecord(
+        method=METHOD,
+        prompts={},
+        cast={"default": {**described, "kind": "likelihood", "read_by": described["kind"]}},
+        source=source.fingerprint(),
+        limits={},
+        seed=None,
+        created=now(),
+        versions=versions(),
+    )
+
+
+def _left(source: Source, done: Positions) -> Iterator[tuple[int, Item]]:
+    for start, stop in source.chunks():
+        yield from read_gaps(source, list(done.missing(start, stop)))
+
+
+async def _answered(model: LikelihoodModel, items: Sequence[tuple[int, Item]]) -> list[Event]:
+    texts = list(dict.fromkeys(text for _, item in items for text in _texts(item)))
     found = dict(zip(texts, await model.log_likelihoods(texts), strict=True))
-    rows = [row for item in items for row in _rows(set_name, item, found)]
-    table = io.BytesIO()
-    pl.DataFrame(rows, schema=SCHEMA, orient="row").write_parquet(table)
-    folder.replace(name, table.getvalue())
-    lost = {row[1] for row in rows if row[-1] is not None}
-    progress.in_flight -= len(items)
-    progress.failed += len(lost)
-    progress.answered += len(items) - len(lost)
-    progress.calls += len(texts)
-    progress.tokens += sum(len(f.logprobs) for f in found.values() if isinstance(f, TokenLogprobs))
+    return [_event(position, item, found) for position, item in items]
 
 
-def _texts(item: OptionItem) -> Iterator[str]:
-    if item.given:
-        yield item.given
-    yield from item.options.values()
+def _texts(item: Item) -> list[str]:
+    return [*([item.prompt] if item.prompt else []), *item.choices]
 
 
-def _rows(
-    set_name: str, item: OptionItem, found: dict[str, TokenLogprobs | Failure]
-) -> list[tuple[object, ...]]:
-    tags = orjson.dumps(dict(item.tags)).decode()
-    head = (set_name, item.id, item.group, item.cluster, tags)
-    scored = _scored(item, found)
-    rows: list[tuple[object, ...]] = []
-    for option, text in item.options.items():
-        if isinstance(scored, str):
-            rows.append((*head, option, text, None, None, scored))
-        else:
-            rows.append((*head, option, text, scored[option].total, scored[option].tokens, None))
-    return rows
+def _event(position: int, item: Item, found: _Found) -> Event:
+    """The likelihood of each option, or why the item has none: an item is whole or missing."""
+    texts = _texts(item)
+    known = {text: one for text in texts if isinstance(one := found[text], TokenLogprobs)}
+    spent = (len(texts), sum(len(one.logprobs) for one in known.values()), 0)
+    failed = next((one for text in texts if isinstance(one := found[text], Failure)), None)
+    failed = failed or _incomparable(item, known)
+    if failed is not None:
+        return Failed(position, item, failed.reason, failed.message, *spent)
+    drafts = [_draft(place, item, known) for place in range(len(item.choices))]
+    return Answered(position, item, Answer.likeliest(drafts), *spent)
 
 
-def _scored(
-    item: OptionItem, found: dict[str, TokenLogprobs | Failure]
-) -> dict[str, Likelihood] | str:
-    """Give the likelihood of each option, or why the item has none: an item is whole or missing."""
-    texts = {text: found[text] for text in _texts(item)}
-    failed = [one.reason for one in texts.values() if isinstance(one, Failure)]
-    if failed:
-        return failed[0]
-    known = {text: one for text, one in texts.items() if isinstance(one, TokenLogprobs)}
+def _draft(place: int, item: Item, known: dict[str, TokenLogprobs]) -> Draft:
+    text = item.choices[place]
+    found = _after(item, text, known)
+    return Draft(text=text, choice=place, scores={"total": found.total, "tokens": found.tokens})
+
+
+def _incomparable(item: Item, known: dict[str, TokenLogprobs]) -> Failure | None:
     # Where the first token has no probability, options are comparable only if they share it.
     if len({one.uncounted for one in known.values()}) > 1:
-        return "first_token_uncounted"
-    likelihoods = {text: Likelihood(one.total, len(one.logprobs)) for text, one in known.items()}
-    given = likelihoods.get(item.given, Likelihood(0.0, 0))
-    scored = {option: likelihoods[text].after(given) for option, text in item.options.items()}
-    return scored if all(one.tokens > 0 for one in scored.values()) else "no_token_counted"
+        said = "the options begin with different tokens, and the model says nothing about the first"
+        return Failure("first_token_uncounted", said)
+    if any(_after(item, text, known).tokens < 1 for text in item.choices):
+        return Failure("no_token_counted", "an option has no token with a log-probability")
+    return None
 
 
-def _blocks(items: Sequence[OptionItem]) -> Iterator[tuple[int, Sequence[OptionItem]]]:
-    for start in range(0, len(items), _BLOCK):
-        yield start // _BLOCK, items[start : start + _BLOCK]
+def _after(item: Item, text: str, known: dict[str, TokenLogprobs]) -> Likelihood:
+    """The likelihood of a text given the item's prompt."""
+    whole = _likelihood(known[text])
+    return whole.after(_likelihood(known[item.prompt])) if item.prompt else whole
 
 
-def _agree(folder: Folder, planned: LikelihoodRecord) -> None:
-    """Write the record, or check that the one that is there has the same plan."""
-    if folder.exists("run.json"):
-        raise UserError(f"{folder.root} holds a run of another kind; give --out a new folder")
-    try:
-        folder.create(RECORD, planned.to_bytes())
-    except FileExistsError:
-        there = LikelihoodRecord.read(folder)
-        refuse(
-            {"model": there.model, "sets": there.sets},
-            {"model": planned.model, "sets": planned.sets},
-            folder.root,
-        )
+def _likelihood(one: TokenLogprobs) -> Likelihood:
+    return Likelihood(one.total, len(one.logprobs))

@@ -23,6 +23,8 @@ from evenhand.statistics._shared import (
     t_quantile,
 )
 
+NO_ROWS = "no rows: 0/0"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
@@ -139,7 +141,7 @@ def _carrying(totals: ArrayLike) -> FloatArray:
     sums = np.asarray(totals, dtype=np.float64).reshape(-1, 5)
     sums = sums[sums[:, 0] > 0]
     if not len(sums):
-        raise Undefined("no rows: 0/0")
+        raise Undefined(NO_ROWS)
     if len(sums) == 1:
         raise Undefined("one cluster: nothing shows how much another would differ")
     return sums

@@ -1,19 +1,29 @@
-"""The folder of a likelihood run holds its record and its rows."""
+"""Reads likelihood runs in the form of before: one folder for several sets, with its own record.
+
+    RUN/
+      likelihood.json               what was planned
+      likelihood/<set>-<n>.parquet  one row per option of a block of items
+
+Runs of today are ordinary run folders; nothing writes this form any more.
+"""
 
 import io
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
 import polars as pl
 
-from evenhand.errors import CorruptRun, UnknownFormat, UserError
+from evenhand.domain import Answer, Answered, Draft, Event, Failed, Item, Result
+from evenhand.errors import CorruptRun, UnknownFormat
+from evenhand.store import tables
 from evenhand.store.folder import Folder, open_folder
-from evenhand.store.run_record import now, versions
+from evenhand.store.reader import RunReader
+from evenhand.store.run_record import RunRecord
 
-FORMAT = 1
+_FORMAT = 1
 RECORD = "likelihood.json"
-SCHEMA: dict[str, Any] = {
+_SCHEMA: dict[str, Any] = {
     "set": pl.String,
     "item_id": pl.String,
     "group": pl.String,
@@ -27,65 +37,109 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LikelihoodRecord:
-    model: dict[str, Any]
-    sets: dict[str, dict[str, Any]]
-    # When and with what: for the reader, not compared.
-    created: str
-    versions: dict[str, str]
-
-    @classmethod
-    def planned(cls, model: dict[str, Any], sets: dict[str, dict[str, Any]]) -> "LikelihoodRecord":
-        return cls(model, sets, now(), versions())
-
-    def to_bytes(self) -> bytes:
-        plain = {
-            "format": FORMAT,
-            "model": self.model,
-            "sets": self.sets,
-            "created": self.created,
-            "versions": self.versions,
-        }
-        return orjson.dumps(plain, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-
-    @classmethod
-    def read(cls, folder: Folder) -> "LikelihoodRecord":
-        try:
-            raw = orjson.loads(folder.read(RECORD))
-            if raw["format"] != FORMAT:
-                raise UnknownFormat(f"{folder.root} has format {raw['format']}, not {FORMAT}")
-            return cls(raw["model"], raw["sets"], raw["created"], raw["versions"])
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            raise CorruptRun(f"{folder.root}/{RECORD} is not a record of a run") from None
-
-
-class LikelihoodRun:
-    """A likelihood run, or what is there of one."""
+class OldLikelihoods:
+    """A folder with the likelihoods of several sets."""
 
     def __init__(self, location: str) -> None:
         self._folder = open_folder(location)
-        self.path = location
-        if not self._folder.exists(RECORD):
-            raise UserError(f"{location} was not made by `evenhand measure likelihood`")
-        self.record = LikelihoodRecord.read(self._folder)
+        self._location = location
+        try:
+            self._record = orjson.loads(self._folder.read(RECORD))
+            if self._record["format"] != _FORMAT:
+                found = self._record["format"]
+                raise UnknownFormat(f"{location} has format {found}, not {_FORMAT}")
+            self.sets: dict[str, dict[str, Any]] = self._record["sets"]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise CorruptRun(f"{location}/{RECORD} is not a record of a run") from None
+
+    @property
+    def model(self) -> str | None:
+        found: str | None = self._record["model"].get("model")
+        return found
+
+    @property
+    def created(self) -> str:
+        return str(self._record["created"])
 
     @staticmethod
-    def is_at(location: str) -> bool:
-        return open_folder(location).exists(RECORD)
+    def are_at(folder: Folder) -> bool:
+        return folder.exists(RECORD)
 
-    def rows(self, name: str) -> pl.DataFrame:
-        """Read one row per option of a set."""
+    def run(self, name: str, options: Sequence[str]) -> "OldLikelihoodRun":
+        """One of the sets as a run of its own; `options` names an item's options in order."""
+        record = RunRecord(
+            method={"name": "likelihood", "settings": {}},
+            prompts={},
+            cast={"default": self._record["model"]},
+            source={"kind": "benchmark", "benchmark": name, **self.sets[name]},
+            limits={},
+            seed=None,
+            created=self._record["created"],
+            versions=self._record["versions"],
+        )
+        return OldLikelihoodRun(self._location, record, _results(self._rows(name), options))
+
+    def _rows(self, name: str) -> pl.DataFrame:
+        """One row per option of a set."""
         files = [file for file in self._folder.names("likelihood") if _set_of(file) == name]
-        parts = [self._part(file) for file in files]
-        return pl.concat([pl.DataFrame(schema=SCHEMA), *parts])
+        return pl.concat([pl.DataFrame(schema=_SCHEMA), *map(self._part, files)])
 
     def _part(self, file: str) -> pl.DataFrame:
         try:
             return pl.read_parquet(io.BytesIO(self._folder.read(file)))
         except pl.exceptions.PolarsError as error:
-            raise CorruptRun(f"{self.path}/{file} cannot be read: {error}") from None
+            raise CorruptRun(f"{self._location}/{file} cannot be read: {error}") from None
+
+
+class OldLikelihoodRun(RunReader):
+    """One set of such a folder, read as any run is. It has no turns and no ledger."""
+
+    def __init__(self, location: str, record: RunRecord, results: pl.DataFrame) -> None:
+        self.path = location
+        self.record = record
+        self._results = results
+
+    def results(self) -> pl.LazyFrame:
+        return self._results.lazy()
+
+    def result_batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        yield self._results.select(columns)
+
+    def seconds_by_item(self) -> Iterator[pl.DataFrame]:
+        yield from ()
 
 
 def _set_of(file: str) -> str:
     return file.rpartition("/")[2].rpartition("-")[0]
+
+
+def _results(rows: pl.DataFrame, options: Sequence[str]) -> pl.DataFrame:
+    """The rows of a set's items as results, one per item and in their order."""
+    items = rows.partition_by("item_id", maintain_order=True)
+    lines = [
+        tables.encode(Result.of(_event(position, item.to_dicts(), options)))
+        for position, item in enumerate(items)
+    ]
+    _, table = tables.to_parquet(lines, tables.RESULTS)
+    found = pl.from_arrow(table)
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+def _event(position: int, rows: list[dict[str, Any]], options: Sequence[str]) -> Event:
+    """How an item ended. How many calls it took is not kept in this form: at least its options."""
+    first = rows[0]
+    tags = {**orjson.loads(first["tags"]), "group": first["group"], "cluster": first["cluster"]}
+    item = Item(id=first["item_id"], prompt="", tags=tags)
+    lost = next((row["reason"] for row in rows if row["reason"] is not None), None)
+    if lost is not None:
+        return Failed(position, item, lost, "", len(rows), None, None)
+    drafts = [
+        Draft(
+            text=row["text"],
+            choice=options.index(row["option"]),
+            scores={"total": row["total"], "tokens": row["tokens"]},
+        )
+        for row in rows
+    ]
+    return Answered(position, item, Answer.likeliest(drafts), len(rows), None, None)

@@ -19,7 +19,7 @@ PROBES = "probes.json"
 RESULTS = "results.json"
 _ABOUT = "card.json"  # what the card was written from, to write it again
 _UNKNOWN = "unknown"
-_PARTS = ("change", "changes", "sets", "primary", "secondary", "categories")  # of a comparison
+_PARTS = ("change", "changes", "sets", "primary", "secondary", "categories", "groups")
 
 _STAGES = {
     "sft": ("text-generation", "Supervised fine-tuning on the less biased statement of each pair."),
@@ -69,7 +69,7 @@ def write_model_card(
 def add_results(out: Path, before_after: Path) -> None:
     """The JSON of `evenhand compare`, base model first, into the card. Several may be added."""
     found = _json(before_after)
-    if "guardrails" not in found:
+    if not any(name in found for name in ("guardrails", "red_lines", "sets")):
         raise UserError(
             f"{before_after} holds no comparison; make one with "
             "`evenhand compare RUN_BASE RUN_TRAINED --json`"
@@ -204,8 +204,9 @@ def _check(probes: Mapping[str, Any] | None, name: str) -> float | None:
 
 def _result(name: str, found: Mapping[str, Any]) -> str:
     lines = [f"## Before and after: {name}", ""]
-    lines += [f"- **guardrail crossed**: {line}" for line in found["guardrails"]]
-    if not found["guardrails"]:
+    crossed = [*_crossed(found)]
+    lines += [f"- **guardrail crossed**: {line}" for line in crossed]
+    if not crossed:
         lines.append("No guardrail crossed.")
     lines += ["", "| | before | after | change | 95 % interval | p | n |"]
     lines.append("| --- | ---: | ---: | ---: | --- | ---: | ---: |")
@@ -214,13 +215,27 @@ def _result(name: str, found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _crossed(found: Mapping[str, Any]) -> Iterator[str]:
+    """The red lines that a comparison, or each of several, shows to be crossed."""
+    yield from found.get("guardrails", ())
+    name = f"{found['benchmark']}: " if "benchmark" in found else ""
+    for line in found.get("red_lines", ()):
+        if line["state"] == "crossed":
+            yield name + line["says"]
+    for one in found.get("sets", ()):
+        yield from _crossed(one)
+
+
 def _changes(found: Any, where: Sequence[str] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every before/after/difference in a comparison, with where it stands in it."""
     if isinstance(found, Mapping):
         if _is_change(found):
             yield ", ".join((*where, str(found["name"]))), found
             return
-        named = (*where, *(str(found[key]) for key in ("set", "category") if key in found))
+        named = (
+            *where,
+            *(str(found[key]) for key in ("benchmark", "set", "category") if key in found),
+        )
         for key, value in found.items():
             says_more = key not in _PARTS and not _is_change(value)
             yield from _changes(value, (*named, str(key)) if says_more else named)

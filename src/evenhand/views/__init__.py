@@ -1,20 +1,46 @@
 """A view turns a finding into what a person or a machine reads. There is one file per medium and
 none per instrument."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
 
 from evenhand.errors import UserError
+from evenhand.findings.check import Audit
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.frontier import Frontier
+from evenhand.findings.frontier_forecast import FrontierForecast
+from evenhand.findings.plan import Plan
 from evenhand.findings.report import Report
-from evenhand.views import comparison_page, files, html, markdown, report_page, terminal
+from evenhand.findings.sweep import Sweep
+from evenhand.views import (
+    audit_page,
+    comparison_page,
+    files,
+    forecast_page,
+    frontier_page,
+    html,
+    markdown,
+    plan_page,
+    report_page,
+    sweep_page,
+    terminal,
+)
 from evenhand.views.blocks import Block
 
 __all__ = ["html_of", "page_of", "save", "terminal_of"]
 
-_PAGES: dict[type, Any] = {Report: report_page.page, Comparison: comparison_page.page}
+_PAGES: dict[type, Any] = {
+    Report: report_page.page,
+    Comparison: comparison_page.page,
+    Sweep: sweep_page.page,
+    Frontier: frontier_page.page,
+    FrontierForecast: forecast_page.page,
+    Plan: plan_page.page,
+    Audit: audit_page.page,
+}
 
 
 def page_of(finding: object, *, full: bool = False) -> list[Block]:
@@ -37,7 +63,7 @@ def save(finding: Any, path: str) -> None:
     """Write a finding to a file, in the form that its ending names."""
     ending = Path(path).suffix
     title = f"evenhand: {type(finding).__name__.lower()}"
-    made = {
+    made: dict[str, Callable[[], bytes]] = {
         ".json": lambda: files.to_json(finding),
         ".parquet": lambda: files.to_parquet(finding.frame()),
         ".csv": lambda: finding.frame().write_csv().encode(),

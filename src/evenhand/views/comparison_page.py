@@ -23,16 +23,18 @@ _STATES: dict[str, tuple[str, Tone]] = {
 def page(found: Comparison, *, full: bool = False) -> list[Block]:
     """Give the blocks of a comparison; `full` adds every measure, group and table."""
     verdict = _verdict(found)
-    blocks: list[Block] = [Line(_head(found), "strong"), GAP, *verdict, GAP]
-    blocks += [_changes(found, found.primary, "", full)]
+    notes = [Line(note, "bad") for note in found.notes]
+    blocks: list[Block] = [Line(_head(found), "strong"), *notes, GAP, *verdict, GAP]
+    blocks += [_changes(found, found.primary or found.secondary, "", full)]
     blocks.append(Line("✗ shown worse   ✓ shown better   ? could be either way", "dim"))
-    if full and found.secondary:
+    if full and found.primary and found.secondary:
         blocks += [GAP, _changes(found, found.secondary, "further (exploratory)", full)]
     blocks += [GAP, *_red_lines(found, full), *_flips(found)]
     if full:
         for column in found.groups:
             blocks += [GAP, _groups(found, column)]
-        for section in found.sections:
+    for section in found.sections:
+        if full or section.in_short:
             blocks += [GAP, section_grid(section)]
     blocks += [GAP, Line(_cost(found), "dim")]
     if not full:
@@ -44,7 +46,9 @@ def page(found: Comparison, *, full: bool = False) -> list[Block]:
 
 def _head(found: Comparison) -> str:
     sides = " → ".join(_named(side) for side in (found.before, found.after))
-    return f"{sides} · {found.items:,} items asked in both"
+    if found.before.model != found.after.model:
+        sides += f" · {found.before.model} → {found.after.model}"
+    return f"{found.instrument.title} · {sides} · {found.items:,} items asked in both"
 
 
 def _named(side: Side) -> str:

@@ -1,14 +1,17 @@
 """A finding is written to files: JSON for machines, Parquet for tables."""
 
 import io
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import orjson
 import polars as pl
 
+from evenhand.findings.frontier import Frontier
 from evenhand.findings.shown import Shown
 from evenhand.store.folder import open_folder
+from evenhand.views import frontier_plot
 
 
 def to_json(finding: Shown) -> bytes:
@@ -21,7 +24,7 @@ def plain(value: Any) -> Any:
     """Turn typed findings into dictionaries and lists."""
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
@@ -39,3 +42,11 @@ def write_report(finding: Any, location: str) -> None:
     folder = open_folder(location)
     folder.replace("report.json", to_json(finding))
     folder.replace("report.parquet", to_parquet(finding.frame()))
+
+
+def write_frontier(finding: Frontier, location: str) -> None:
+    """`frontier.json`, its numbers as rows of `frontier.parquet`, and the drawing."""
+    folder = open_folder(location)
+    folder.replace("frontier.json", to_json(finding))
+    folder.replace("frontier.parquet", to_parquet(finding.frame()))
+    folder.replace("frontier.svg", frontier_plot.plot(finding).encode())

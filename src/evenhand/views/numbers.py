@@ -62,3 +62,28 @@ def money(amount: float, currency: str) -> str:
     """Write an amount: cents where there are any, more digits where there are none."""
     decimals = 2 if amount >= 1 or not amount else 4 if amount >= 0.01 else 6
     return f"{amount:,.{decimals}f} {currency}"
+
+
+def plus_minus(
+    number: float | None,
+    low: float | None,
+    high: float | None,
+    measure: Measure | None,
+    *,
+    change: bool = False,
+) -> str:
+    """A number with half its interval; "all" where every cluster gave this value."""
+    if number is None:
+        return "undefined"
+    shown = signed(number, measure) if change else value(number, measure)
+    if low is None or high is None or low == high:
+        return f"{shown} all"
+    return f"{shown} ±{(high - low) / 2:.{digits(measure)}f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that makes them short."""
+    for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.{1 if unit in ('days', 'h') else 0}f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,15 +1,20 @@
 """The page of a report has the answer first, then the numbers, then what it rests on, then the
 answer again."""
 
+from collections.abc import Mapping
+
 from evenhand.findings.found import COVERAGE_FLOOR, Estimate, Section
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
+from evenhand.findings.spent import Money
 from evenhand.findings.verdicts import main_measure
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _SHORT_GROUPS = 6
+_SIDE_BY_SIDE = 2  # our choice: label and two intervals fit 80 columns
+_LONGEST_CELL = 90  # a file has the whole text
 _STATES: dict[str | None, tuple[str, Tone]] = {
     "shown": ("BIASED: SHOWN.", "bad"),
     "not shown": ("BIASED: NOT SHOWN.", "good"),
@@ -24,7 +29,8 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
     blocks: list[Block] = [Line(_head(report), "strong"), *_warnings(report), GAP, *verdict, GAP]
     if report.not_run > report.source["items"] / 2 and not full:
         return [*blocks, Line(_cost(report), "dim"), *_next(report)]
-    blocks += [_estimates(report, full), *_anchors(report), *_masked(report, full)]
+    blocks += [_estimates(report, full), *_absent(report, full)]
+    blocks += [*_anchors(report), *_masked(report, full)]
     for column in report.groups:
         blocks += [GAP, *_groups(report, column, full)]
     for section in report.sections:
@@ -74,12 +80,12 @@ def _next(report: Report) -> list[Block]:
 
 
 def _estimates(report: Report, full: bool) -> Grid:
-    shown = [m for m in report.instrument.measures if full or m.role != "secondary"]
-    if not shown:
-        shown = list(report.instrument.measures)
+    full = full or not report.instrument.primary()  # without a main measure all are shown
     rows = []
-    for measure in sorted(shown, key=lambda one: one.role != "primary"):
+    for measure in _shown(report, full):
         one = report[measure.name]
+        if measure.absent and one.undefined == measure.absent:
+            continue
         cells = (
             measure.label,
             numbers.value(one.value, measure, full=full),
@@ -90,6 +96,22 @@ def _estimates(report: Report, full: bool) -> Grid:
         rows.append((*cells, *more))
     more_columns = ("n", report.instrument.clusters) if full else ()
     return Grid(("", "score", "95 % sure it is within", "ideal", *more_columns), tuple(rows))
+
+
+def _shown(report: Report, full: bool) -> list[Measure]:
+    """The measures of the table, the primary ones first."""
+    known = report.instrument.measures
+    shown = [m for m in known if full or m.role != "secondary"] or list(known)
+    return sorted(shown, key=lambda one: one.role != "primary")
+
+
+def _absent(report: Report, full: bool) -> list[Block]:
+    """What was not measured at all, once for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for measure in _shown(report, full):
+        if measure.absent and report[measure.name].undefined == measure.absent:
+            by_reason.setdefault(measure.absent, []).append(_short(measure))
+    return [Line(f"{', '.join(names)}: {reason}", "dim") for reason, names in by_reason.items()]
 
 
 def _anchors(report: Report) -> list[Block]:
@@ -118,11 +140,11 @@ def _groups(report: Report, column: str, full: bool) -> list[Block]:
     main = main_measure(report)
     values = report.groups[column]
     if full or main is None:
-        return _every_measure(report, column)
+        return _every_measure(report, column, full)
     found = [(value, one) for value, estimates in values.items()
              for one in estimates if one.name == main.name]  # fmt: skip
     if not found:
-        return _every_measure(report, column)
+        return _every_measure(report, column, full)
     ordered = sorted(found, key=lambda pair: (pair[1].p_holm or 1.0, -abs(pair[1].value or 0.0)))
     shown, left = ordered[:_SHORT_GROUPS], len(ordered) - _SHORT_GROUPS
     rows, tones = [], []
@@ -153,22 +175,38 @@ def _over(report: Report, column: str, main: Measure) -> str:
     return f"✗ shown after Holm over all {len(estimates)} ({shown} of them), ? not shown"
 
 
-def _every_measure(report: Report, column: str) -> list[Block]:
-    """Make one table a measure, so that names and intervals fit on a narrow screen."""
+def _every_measure(report: Report, column: str, full: bool) -> list[Block]:
+    """All measures by group. Few groups stand side by side; of many, each measure has a table of
+    its own, so that names and intervals fit on a narrow screen."""
     values = report.groups[column]
+    known = [report.instrument.measure(e.name) for e in next(iter(values.values()), ())]
+    wanted = [m for m in known if full or m.role != "secondary"] or known
+    measures = [m for m in wanted if not m.absent or report[m.name].undefined != m.absent]
+    if len(values) <= _SIDE_BY_SIDE:
+        rows = [(m.label, *(_with_interval(e, m) for e in values.values())) for m in measures]
+        return [Grid((column, *values), tuple(rows))]
     blocks: list[Block] = []
-    for place, one in enumerate(next(iter(values.values()), ())):
-        measure = report.instrument.measure(one.name)
-        rows = []
-        for value, estimates in values.items():
-            found = estimates[place]
-            p = (numbers.p_value(found.p_holm),) if measure.null is not None else ()
-            number, ends = numbers.value(found.value, measure), numbers.interval(found, measure)
-            rows.append((value.replace("_", " "), number, ends, f"{found.n:,}", *p))
-        p_column = ("p after Holm",) if measure.null is not None else ()
-        columns = (column, "score", "95 %", "n", *p_column)
-        blocks += [*([GAP] if blocks else []), Grid(columns, tuple(rows), title=measure.label)]
+    for measure in measures:
+        grid = _by_group(measure, column, values)
+        blocks += [*([GAP] if blocks else []), grid]
     return blocks
+
+
+def _by_group(measure: Measure, column: str, values: Mapping[str, tuple[Estimate, ...]]) -> Grid:
+    rows = []
+    for value, estimates in values.items():
+        one = next(e for e in estimates if e.name == measure.name)
+        p = (numbers.p_value(one.p_holm),) if measure.null is not None else ()
+        number, ends = numbers.value(one.value, measure), numbers.interval(one, measure)
+        rows.append((value.replace("_", " "), number, ends, f"{one.n:,}", *p))
+    p_column = ("p after Holm",) if measure.null is not None else ()
+    columns = (column, "score", "95 %", "n", *p_column)
+    return Grid(columns, tuple(rows), title=measure.label)
+
+
+def _with_interval(estimates: tuple[Estimate, ...], measure: Measure) -> str:
+    one = next(e for e in estimates if e.name == measure.name)
+    return f"{numbers.value(one.value, measure)} ({numbers.interval(one, measure)})"
 
 
 def _cost(report: Report) -> str:
@@ -176,9 +214,17 @@ def _cost(report: Report) -> str:
     said = ", ".join(
         (numbers.count(cost.calls.total, "calls"), numbers.count(cost.tokens.total, "tokens"))
     )
-    if report.money.cost is not None and report.money.currency is not None:
-        return f"cost  {said}, {numbers.money(report.money.cost, report.money.currency)}"
-    return f"cost  {said} (no price file: --prices FILE)"
+    more = [
+        f"{name}: {one.calls:,} calls{_paid(one.money)}" for name, one in report.further.items()
+    ]
+    unpriced = "" if report.money.cost is not None else " (no price file: --prices FILE)"
+    return f"cost  {'; '.join((said + _paid(report.money), *more))}{unpriced}"
+
+
+def _paid(money: Money) -> str:
+    if money.cost is None or money.currency is None:
+        return ""
+    return f", {numbers.money(money.cost, money.currency)}"
 
 
 def section_grid(section: Section) -> Grid:
@@ -190,4 +236,7 @@ def section_grid(section: Section) -> Grid:
 def _cell(cell: object) -> str:
     if cell is None:
         return "undefined"
-    return f"{cell:.3f}" if isinstance(cell, float) else f"{cell}"
+    if isinstance(cell, float):
+        return f"{cell:.3f}"
+    line = " ".join(str(cell).split())
+    return line if len(line) <= _LONGEST_CELL else f"{line[: _LONGEST_CELL - 1]}…"

@@ -16,6 +16,8 @@ _STYLES: dict[Tone, str] = {
     "dim": "dim",
 }
 
+_SENTENCE = 50  # our choice: a cell of more characters is a sentence and no number
+
 
 def render(page: Page) -> RenderableType:
     """Render a page as rich shows it. Words go in as text, never as markup."""
@@ -34,9 +36,16 @@ def _shown(block: Block) -> RenderableType:
 
 def _table(grid: Grid) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=any(grid.columns))
+    wrapped = _wrapped(grid)
     for place, name in enumerate(grid.columns):
-        wide = place == 0
-        table.add_column(Text(name, style="dim"), no_wrap=not wide, overflow="fold")
+        no_wrap = place not in wrapped
+        table.add_column(Text(name, style="dim"), no_wrap=no_wrap, overflow="fold")
     for number, row in enumerate(grid.rows):
         table.add_row(*map(Text, row), style=_STYLES[grid.tone(number)])
     return Group(Text(grid.title, style="bold"), table) if grid.title else table
+
+
+def _wrapped(grid: Grid) -> set[int]:
+    """The columns that give way on a narrow terminal: those with sentences, else the labels."""
+    lengths = [max(map(len, cells)) for cells in zip(*grid.rows, strict=True)]
+    return {place for place, longest in enumerate(lengths) if longest > _SENTENCE} or {0}

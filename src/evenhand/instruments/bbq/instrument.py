@@ -18,6 +18,7 @@ from evenhand.instruments._contract import (
     Instrument,
     Mean,
     Measure,
+    PairedSpread,
     Ratio,
     option,
 )
@@ -69,6 +70,7 @@ class Bbq(Instrument):
     name = "bbq"
     title = "BBQ"
     clusters = "templates"
+    all_clusters = 343
     columns = ("choice",)
     facts: ClassVar = {
         "category": pl.String(),
@@ -120,6 +122,22 @@ class Bbq(Instrument):
     # guessing both ways cannot pass for fairness, as it can with the bias score.
     harm = "unsupported_attribution"
     utility = "accuracy_disambiguated"
+    prevented = "stereotyped_rate"
+    # Measured on the UnifiedQA predictions and their pairs; see docs/bbq.md.
+    spread = PairedSpread(
+        measure="s_amb",
+        sd=0.62,
+        icc=0.10,
+        per_cluster=2,
+        most_per_cluster=85,
+        items_per_row=2,  # each unclear question is asked with its clear one
+        rows="ambiguous items",
+        samples={
+            "MABRF's sample": (55, 1),
+            "StarDTox's sample": (550, 2),
+            "the default sample": (686, 2),
+        },
+    )
 
     def source(self, data: DataFolder, options: BbqOptions) -> Source:
         records = BbqData(local=data.local, cache=data.cache).records()

@@ -29,7 +29,7 @@ _ORDERS = ("ab", "ba")
 class Design:
     """By default 60 × 2 × 13 single judgements and 13 pairs × 8 bases × 4: 1,976 calls."""
 
-    bases: int = 60  # ours, within 2,000 calls; a smaller number is part of every larger one
+    bases: int = 60  # our choice, within 2,000 calls; a smaller number is part of every larger one
     derived: int = 1  # scenarios of each base; further bases tell more than these
     texts: int = 2  # 1: only the first response, as in the paper's single phase
     identities: tuple[str, ...] = TEN

@@ -34,7 +34,7 @@ from evenhand.metrics.malibu import NO_LABEL, TOP
 
 DESIGN, INJECTION, HUMAN, OWN = "design", "injection", "human", "own"
 CONTROL = "control"  # a sentence that asks for nothing
-_EACH = 2  # ours: requests on each text; they take turns over the bases
+_EACH = 2  # our choice: requests on each text; they take turns over the bases
 _TAGS = ("check", "probe", "human")
 
 

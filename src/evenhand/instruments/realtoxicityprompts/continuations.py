@@ -4,10 +4,15 @@ import re
 
 import polars as pl
 
-from evenhand.errors import UserError
 from evenhand.metrics.refusal import moralises, refuses
 
-_TAGS = ("beginning", "bucket", "k", "prompt")
+# What the source tags each item with.
+FACTS: dict[str, pl.DataType] = {
+    "beginning": pl.String(),
+    "bucket": pl.String(),
+    "k": pl.Int64(),
+    "prompt": pl.String(),
+}
 _QUOTES = "[\\s\"'“”‘’]*"
 
 
@@ -19,13 +24,12 @@ def continuation(text: str, beginning: str) -> str:
     return text[repeated.end() :].strip() if repeated else text.strip()
 
 
-def continuations(results: pl.DataFrame) -> pl.DataFrame:
-    """Columns: position, item_id, prompt, bucket, k, text, reason, echoed, words, refused,
-    moralised. `text` and what follows `reason` are null where there is no text; `reason` says
-    why there is none."""
-    if results.is_empty():
-        raise UserError("the run has no finished item yet")
-    rows = [_row(*row) for row in _tagged(results).iter_rows()]
+def continuations(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a run, with the facts as columns, become the columns position, item_id, prompt,
+    bucket, k, text, reason, echoed, words, refused, moralised. `text` and what follows `reason` are
+    null where there is no text; `reason` says why there is none."""
+    read = rows.select("position", "item_id", "reason", "text", *FACTS)
+    found = [_row(*row) for row in read.iter_rows()]
     schema = {
         "position": pl.Int64,
         "item_id": pl.String,
@@ -39,7 +43,7 @@ def continuations(results: pl.DataFrame) -> pl.DataFrame:
         "refused": pl.Boolean,
         "moralised": pl.Boolean,
     }
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.DataFrame(found, schema=schema, orient="row")
 
 
 def _row(
@@ -49,10 +53,10 @@ def _row(
     text: str | None,
     beginning: str,
     bucket: str,
-    k: str,
+    k: int,
     prompt: str,
 ) -> tuple[object, ...]:
-    place = position, item_id, prompt, bucket, int(k)
+    place = position, item_id, prompt, bucket, k
     if text is None:
         return *place, None, reason or "missing", None, None, None, None
     own = continuation(text, beginning)
@@ -60,12 +64,3 @@ def _row(
         return *place, None, "empty_text", None, None, None, None
     echoed = own != text.strip()
     return *place, own, None, echoed, len(own.split()), refuses(own), moralises(own)
-
-
-def _tagged(results: pl.DataFrame) -> pl.DataFrame:
-    """Every item of a run has the same tags in the same order, so each is taken by its place."""
-    names = [tag["name"] for tag in results["tags"][0]]
-    if not set(_TAGS) <= set(names):
-        raise UserError("this run is not over RealToxicityPrompts: its items lack tags")
-    value = {name: pl.col("tags").list.get(names.index(name)).struct[1] for name in _TAGS}
-    return results.select("position", "item_id", "reason", "text", **value)

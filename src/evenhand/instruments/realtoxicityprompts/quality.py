@@ -1,4 +1,4 @@
-"""The continuations of a run as items for a judge: a run of its own, in a folder within the first.
+"""Quality by a judge: the continuations of a run as items of a second run, in a folder within.
 
 The judge is asked about texts that are stored, so it can be another model, asked later, and asked
 again by itself.
@@ -12,19 +12,22 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.instruments.realtoxicityprompts.continuations import continuations
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
 
 FOLDER = "quality"
 TRAITS = ("fluency", "coherence", "relevance")
+_ROLE = "performance_evaluator"
 
 
 class ContinuationSource:
     """The first so many continuations of each prompt, with the task that they were written for."""
 
-    def __init__(self, results: pl.DataFrame, per_prompt: int) -> None:
+    def __init__(self, rows: pl.DataFrame, per_prompt: int) -> None:
         self._per_prompt = per_prompt
         self._rows = (
-            continuations(results)
-            .join(results.select("item_id", asked="prompt"), on="item_id", maintain_order="left")
+            continuations(rows)
+            .join(rows.select("item_id", "asked"), on="item_id", maintain_order="left")
             .filter(pl.col("text").is_not_null() & (pl.col("k") < per_prompt))
         )
 
@@ -49,9 +52,28 @@ class ContinuationSource:
             yield Item(id=row["item_id"], prompt=row["asked"], answer=row["text"], tags=tags)
 
 
-def judged(results: pl.DataFrame) -> pl.DataFrame:
-    """Columns: item_id, prompt, bucket, each trait from 0 to 100; null where the judge failed."""
-    tags = {tag: pl.col("tags").list.get(place).struct[1] for place, tag in _PLACES.items()}
+def judge_run(run: RunReader) -> RunReader | None:
+    """The judge's run over a run's texts; None where no judge was asked."""
+    if not open_folder(run.path).exists(f"{FOLDER}/run.json"):
+        return None
+    return RunReader(f"{run.path}/{FOLDER}")
+
+
+def judge_of(run: RunReader) -> str | None:
+    """The model that judged a run's texts."""
+    inner = judge_run(run)
+    if inner is None:
+        return None
+    cast = inner.record.cast
+    return str(cast.get(_ROLE, cast["default"])["model"])
+
+
+def marks(run: RunReader) -> pl.DataFrame:
+    """Columns: item_id and each trait from 0 to 100, null where the judge failed. No row where no
+    judge was asked."""
+    inner = judge_run(run)
+    if inner is None:
+        return pl.DataFrame(schema={"item_id": pl.String, **dict.fromkeys(TRAITS, pl.Float64)})
     traits = {
         trait: pl.col("scores_after")
         .list.eval(pl.element().filter(pl.element().struct.field("name") == trait).struct[1])
@@ -59,7 +81,18 @@ def judged(results: pl.DataFrame) -> pl.DataFrame:
         * 100
         for trait in TRAITS
     }
-    return results.select("item_id", **tags, **traits)
+    return inner.results().select("item_id", **traits).collect()
 
 
-_PLACES = {0: "bucket", 2: "prompt"}  # tags are stored by name: bucket, k, prompt
+def doubts(run: RunReader) -> list[str]:
+    """Why the judge of a run's texts is no witness."""
+    judge = judge_of(run)
+    if judge is None:
+        return []
+    found = []
+    if judge == run.record.cast["default"]["model"]:
+        found.append("The judge is the model that wrote the texts: models rate their own higher.")
+    in_loop = (pl.col("role") == _ROLE) & (pl.col("model") == judge)
+    if not run.turns().filter(in_loop).head(1).collect().is_empty():
+        found.append("The judge of quality also steered the method.")
+    return found

@@ -3,17 +3,20 @@ text. Scoring comes after the run, so that a run can be scored again without a n
 
 import io
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+import orjson
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.instruments.realtoxicityprompts.continuations import continuations
 from evenhand.scorers.base import ATTRIBUTES, Scorer, Scores, Unscored
 from evenhand.scorers.batches import score_all
-from evenhand.store.folder import Folder
+from evenhand.store import RunReader
+from evenhand.store.folder import Folder, open_folder
 
 FILE = "scores.parquet"
-_AT_ONCE = 256  # texts between two savings; ours
+_WHOSE = "scoring.json"  # names the scorer that a report goes by
+_AT_ONCE = 256  # our choice: texts between two savings
 _SCHEMA: dict[str, pl.DataType] = {
     "scorer": pl.String(),
     "text": pl.String(),
@@ -23,14 +26,14 @@ _SCHEMA: dict[str, pl.DataType] = {
 }
 
 
-async def score_run(results: pl.DataFrame, scorer: Scorer, folder: Folder) -> None:
-    """Score what has no score of this scorer yet. What failed before is tried again; equal texts
-    are scored once. Saved as it goes: a service may be slow, and paid by the call."""
-    texts = continuations(results)["text"].drop_nulls().unique(maintain_order=True)
+async def score_run(texts: pl.Series, scorer: Scorer, folder: Folder) -> None:
+    """Score what has no score of this scorer yet, and name it as the one that reports go by. What
+    failed before is tried again; equal texts are scored once. Saved as it goes: a service may be
+    slow, and paid by the call."""
     stored = read(folder)
     mine = (pl.col("scorer") == scorer.name) & pl.col("toxicity").is_not_null()
     known = set(stored.filter(mine)["text"])
-    left = [text for text in texts if text not in known]
+    left = [text for text in texts.drop_nulls().unique(maintain_order=True) if text not in known]
     for start in range(0, len(left), _AT_ONCE):
         batch = left[start : start + _AT_ONCE]
         rows = _rows(scorer, batch, (await score_all(scorer, batch)).outcomes)
@@ -40,6 +43,7 @@ async def score_run(results: pl.DataFrame, scorer: Scorer, folder: Folder) -> No
         data = io.BytesIO()
         stored.write_parquet(data)
         folder.replace(FILE, data.getvalue())
+    folder.replace(_WHOSE, orjson.dumps({"scorer": scorer.name}))
 
 
 def read(folder: Folder) -> pl.DataFrame:
@@ -48,17 +52,20 @@ def read(folder: Folder) -> pl.DataFrame:
     return pl.read_parquet(folder.read(FILE))
 
 
-def outcomes(results: pl.DataFrame, scores: pl.DataFrame, scorer: str) -> pl.DataFrame:
+def of_scorer(run: RunReader, scorer: str) -> pl.DataFrame:
+    """The scores that one scorer gave to a run's texts, as `with_scores` takes them."""
+    return read(open_folder(run.path)).filter(pl.col("scorer") == scorer)
+
+
+def with_scores(texts: pl.DataFrame, scores: pl.DataFrame, scorer: str) -> pl.DataFrame:
     """The continuations with their `toxicity` by one scorer. Null is missing, and `reason` says
     why: there is no text, or its score failed."""
-    texts = continuations(results)
-    mine = scores.filter(pl.col("scorer") == scorer)
-    if mine.is_empty() and texts["text"].count():
+    if scores.is_empty() and texts["text"].count():
         raise UserError(
             f"the run has no scores by {scorer!r}; repeat `evenhand measure rtp` with --scorer"
         )
     joined = texts.join(
-        mine.select("text", "toxicity", unscored="reason"),
+        scores.select("text", "toxicity", unscored="reason"),
         on="text",
         how="left",
         maintain_order="left",
@@ -68,8 +75,48 @@ def outcomes(results: pl.DataFrame, scores: pl.DataFrame, scorer: str) -> pl.Dat
     return joined.with_columns(reason=pl.coalesce("reason", failed)).drop("unscored")
 
 
+def scorer_of(run: RunReader) -> str:
+    """The scorer that a report of this run goes by: the one that scored it last."""
+    folder = open_folder(run.path)
+    named, scored = _named(folder), scorers(read(folder))
+    if named is None and not scored:
+        raise UserError(
+            f"{run.path} has no scores yet; repeat `evenhand measure rtp --out {run.path}` with "
+            "the same options: what is written is not asked again"
+        )
+    return named if named is not None else scored[-1]
+
+
+def common_scorer(before: RunReader, after: RunReader) -> str:
+    """The scorer of the second run's report, if the first was scored by it too; else the last that
+    both have."""
+    ours, theirs = (scorers(read(open_folder(run.path))) for run in (before, after))
+    both = [name for name in theirs if name in ours]
+    if not both:
+        raise UserError(
+            f"no scorer has scored both runs: {', '.join(ours) or 'none'} and "
+            f"{', '.join(theirs) or 'none'}; repeat `evenhand measure rtp` with one --scorer"
+        )
+    named = _named(open_folder(after.path))
+    return named if named in both else both[-1]
+
+
+def steered_by(run: RunReader, scorer: str) -> bool:
+    """Whether this very scorer was asked while the texts were written."""
+    return not run.turns().filter(pl.col("model") == scorer).head(1).collect().is_empty()
+
+
 def scorers(scores: pl.DataFrame) -> list[str]:
     return scores["scorer"].unique(maintain_order=True).to_list()
+
+
+def _named(folder: Folder) -> str | None:
+    """The scorer that a folder names; older folders name it in their report."""
+    for file in (_WHOSE, "report.json"):
+        said: dict[str, Any] = orjson.loads(folder.read(file)) if folder.exists(file) else {}
+        if isinstance(said.get("scorer"), str):
+            return str(said["scorer"])
+    return None
 
 
 def _rows(scorer: Scorer, texts: Sequence[str], found: Sequence[Scores | Unscored]) -> pl.DataFrame:

@@ -60,6 +60,7 @@ class Squad(Instrument):
     name = "squad"
     title = "SQuAD"
     clusters = "articles"
+    all_clusters = 35
     columns = ("text",)
     facts: ClassVar = {"article": pl.String(), "golds": pl.String(), "reading": pl.String()}
     options = SquadOptions

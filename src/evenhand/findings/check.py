@@ -1,0 +1,144 @@
+"""A check is one question that an audit asks of a judge, a scorer or a reward model, with its
+answer; an audit is all of them, and what follows from them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import polars as pl
+
+from evenhand.findings.found import NO_SPREAD, Cell, Coverage, Estimate, Section
+from evenhand.findings.shown import Shown
+from evenhand.findings.spent import Money
+from evenhand.statistics.clusters import Interval
+
+# fail: shown to be outside of what the margin allows. underpowered: neither that nor the opposite
+# is shown. measured: a number for which no margin was set.
+State = Literal["pass", "fail", "underpowered", "not_measured", "measured"]
+Overall = Literal["pass", "fail", "underpowered"]
+_OPEN: tuple[State, ...] = ("underpowered", "not_measured")
+_COLUMNS = {"name": pl.String, "state": pl.String, "required": pl.Boolean, "value": pl.Float64,
+            "low": pl.Float64, "high": pl.Float64, "margin": pl.Float64, "n": pl.Int64,
+            "clusters": pl.Int64, "undefined": pl.String, "unit": pl.String,
+            "says": pl.String}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """The answer to one question of an audit. Without a value it says why; where every cluster gave
+    the same value there is no interval, and `undefined` is "no_spread"."""
+
+    name: str
+    state: State
+    says: str  # in one line
+    label: str = ""  # the question in a few words; the name serves where there is none
+    required: bool = False  # whether the audit passes only if this is shown to be good
+    unit: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    margin: float | None = None  # how far from 0 the value may be
+    bar: str = ""  # what the value must be, in words, where that is no distance from 0
+    n: int = 0  # what it counts: bases, judgements, pairs
+    clusters: int = 0
+    undefined: str | None = None
+    details: Mapping[str, Cell] = field(default_factory=dict)  # further numbers, by name
+
+    @property
+    def title(self) -> str:
+        return self.label or self.name.replace("_", " ")
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in _OPEN
+
+
+def ends(interval: Interval) -> dict[str, Any]:
+    """An interval as fields of a `Check`: value, low, high, clusters and undefined."""
+    known = not interval.no_spread
+    return {
+        "value": interval.estimate,
+        "low": interval.low if known else None,
+        "high": interval.high if known else None,
+        "clusters": interval.clusters,
+        "undefined": None if known else NO_SPREAD,
+    }
+
+
+def not_measured(name: str, why: str, *, label: str = "", required: bool = False) -> Check:
+    """A check that could not be made, and why."""
+    return Check(name=name, label=label, state="not_measured", required=required, says=why)
+
+
+class HasState(Protocol):
+    """What decides an audit, whether it was just made or read from a certificate."""
+
+    @property
+    def state(self) -> State: ...
+    @property
+    def required(self) -> bool: ...
+
+
+def overall(checks: Iterable[HasState]) -> Overall:
+    """One failed check is enough to fail. A required one that is missing shows nothing."""
+    found = list(checks)
+    if any(check.state == "fail" for check in found):
+        return "fail"
+    missing = not found or any(check.required and check.state in _OPEN for check in found)
+    return "underpowered" if missing else "pass"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit(Shown):
+    """What an audit found of one judge, scorer or reward model.
+
+    `state` is None where the audit asks no yes-or-no question, such as that of a scorer: nothing
+    found is not "safe to trust". `more` are the numbers that only this kind of audit has; they
+    stand in its JSON beside the checks.
+    """
+
+    kind: str  # "judge", "scorer", "reward model"
+    title: str  # who was audited
+    facts: tuple[str, ...]  # what it rests on: how much was asked, how much could be scored
+    checks: tuple[Check, ...]
+    state: Overall | None
+    says: tuple[str, ...] = ()  # the answer in words, the most important first
+    next: tuple[str, ...] = ()  # commands
+    coverage: Coverage | None = None  # how much could be scored, and why the rest could not
+    notes: tuple[str, ...] = ()  # what a reader must know beside the checks
+    estimates: tuple[Estimate, ...] = ()  # numbers that nothing is asked of
+    sections: tuple[Section, ...] = ()
+    money: Money | None = None  # what it cost; None where nobody was paid
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Check:
+        """The check of this name."""
+        found = next((one for one in self.checks if one.name == name), None)
+        if found is None:
+            known = ", ".join(one.name for one in self.checks)
+            raise KeyError(f"this audit has no check {name!r}; it has: {known}")
+        return found
+
+    def section(self, name: str) -> Section | None:
+        """The table of this name, if there is one."""
+        return next((one for one in self.sections if one.name == name), None)
+
+    def frame(self) -> pl.DataFrame:
+        """One row per check."""
+        rows = [[getattr(one, name) for name in _COLUMNS] for one in self.checks]
+        return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit as plain data, for JSON."""
+        return {
+            "audit": self.kind,
+            "title": self.title,
+            "state": self.state,
+            "says": self.says,
+            "next": self.next,
+            "checks": self.checks,
+            "estimates": self.estimates,
+            "notes": self.notes,
+            **({"money": self.money} if self.money else {}),
+            **self.more,
+        }

@@ -1,0 +1,303 @@
+"""Several methods on the same items: harm, utility and cost of each, who is beaten by whom, and
+whether a method is worth its calls."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from evenhand.domain.prices import Prices
+from evenhand.errors import UserError
+from evenhand.findings import item_cost
+from evenhand.findings.comparison import compare
+from evenhand.findings.found import NO_VERDICT, Change, Verdict
+from evenhand.findings.frontier_entry import (
+    ROW_SCHEMA,
+    AgainstDefault,
+    Entry,
+    Role,
+    plain_of,
+    rows_of,
+)
+from evenhand.findings.measures import Measure
+from evenhand.findings.report import report
+from evenhand.findings.rules import ALPHA, adjusted
+from evenhand.findings.scored import Scored
+from evenhand.findings.shown import Shown
+from evenhand.findings.verdicts import of_frontier
+from evenhand.findings.worth import WORST_FIRST, Worth, harm_of, regressions, worth
+from evenhand.statistics.pareto import front
+from evenhand.store import RunReader
+
+FAIRNESS, VOTE = "fairness", "self_consistency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """A method's run. `equal_calls` names the run of self-consistency that it is held against: the
+    one with its own mean number of calls. Without it that is the run named self_consistency."""
+
+    name: str
+    run: RunReader
+    equal_calls: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frontier(Shown):
+    """Harm, utility and cost of several methods on one instrument.
+
+    >>> found = evenhand.frontier(arms)
+    >>> found.verdict, found["stardtox"].worth, found.pareto, found.frame()
+    """
+
+    instrument: Scored
+    model: str
+    source: dict[str, Any]
+    seed: int | None
+    calls: int  # that an item of any method could spend
+    cost_axis: item_cost.CostKind
+    currency: str | None
+    notes: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    verdict: Verdict = NO_VERDICT
+
+    def __getitem__(self, name: str) -> Entry:
+        """A method by its name."""
+        found = next((one for one in self.entries if one.name == name), None)
+        if found is None:
+            raise KeyError(
+                f"no {name!r} here; there are: {', '.join(e.name for e in self.entries)}"
+            )
+        return found
+
+    @property
+    def pareto(self) -> tuple[str, ...]:
+        """The methods that no other one beats in cost, harm and utility at once."""
+        return tuple(one.name for one in self.entries if one.pareto)
+
+    def judged(self) -> list[tuple[Entry, Worth]]:
+        """The methods with their verdicts: by verdict, then by how far harm rose."""
+
+        def badness(pair: tuple[Entry, Worth]) -> tuple[int, float]:
+            entry, found = pair
+            assert entry.against_default is not None
+            change = entry.against_default.harm
+            ends = [_badness(harm_of(self.instrument), v) for v in (change.before, change.after)]
+            rise = 0.0 if ends[0] is None or ends[1] is None else ends[1] - ends[0]
+            return WORST_FIRST.index(found.kind), -rise
+
+        return sorted(((e, e.worth) for e in self.entries if e.worth is not None), key=badness)
+
+    def compared(self) -> Iterator[tuple[Entry, AgainstDefault]]:
+        """Those that are compared with the plain prompt and that somebody asked for."""
+        for one in self.entries:
+            if one.against_default is not None and one.role != "vote":
+                yield one, one.against_default
+
+    def frame(self) -> pl.DataFrame:
+        """One row per number: method, group, name, value, low, high, p, p_holm, n, clusters."""
+        rows = [row for one in self.entries for row in rows_of(one)]
+        return pl.DataFrame(rows, schema=ROW_SCHEMA)
+
+    def to_dict(self) -> dict[str, Any]:
+        utility = self.instrument.utility
+        return {
+            "benchmark": self.instrument.name,
+            "model": self.model,
+            "source": self.source,
+            "seed": self.seed,
+            "calls_an_item": self.calls,
+            "rules": {
+                "harm": self.instrument.harm,
+                "utility": utility,
+                "cost": self.cost_axis,
+                "alpha": ALPHA,
+                "utility_margin": utility and self.instrument.measure(utility).margin,
+                "smallest_change_that_matters": self.instrument.matters,
+                "references": self.instrument.compared_with(),
+            },
+            "currency": self.currency,
+            "notes": self.notes,
+            "verdict": self.verdict,
+            "pareto": self.pareto,
+            "methods": [plain_of(one) for one in self.entries],
+        }
+
+
+def equal_calls(run: RunReader, most: int) -> int:
+    """The mean calls of an item, halves rounded up, from 1 to `most`."""
+    mean = item_cost.calls_by_item(run)["calls"].mean() or 0.0
+    return max(1, min(most, int(float(mean) + 0.5)))  # type: ignore[arg-type]
+
+
+def frontier(
+    instrument: Scored, arms: Sequence[Arm], *, calls: int, prices: Prices | None = None
+) -> Frontier:
+    """Read every run and say what each method is worth. `calls` is what an item could spend."""
+    require_harm(instrument)
+    missing = set(instrument.compared_with()) - {arm.name for arm in arms}
+    if missing:
+        raise UserError(f"a frontier needs a run of {', '.join(sorted(missing))}")
+    runs = {arm.name: arm for arm in arms}
+    costs = {arm.name: item_cost.by_item(instrument, arm.run, prices) for arm in arms}
+    votes = {arm.equal_calls for arm in arms}
+    entries = [_entry(instrument, arm, votes, costs[arm.name], prices) for arm in arms]
+    entries = _against_default(instrument, entries, runs, costs)
+    entries = _judged(instrument, entries, runs)
+    axis = _cost_axis(costs)
+    on_front = _front(instrument, entries, axis)
+    first = runs[instrument.compared_with()[0]].run.record
+    found = Frontier(
+        instrument=instrument,
+        model=first.cast["default"]["model"],
+        source=first.source,
+        seed=first.seed,
+        calls=calls,
+        cost_axis=axis,
+        currency=prices.currency if prices else None,
+        notes=_notes(entries),
+        entries=tuple(replace(one, pareto=one.name in on_front) for one in entries),
+    )
+    return replace(found, verdict=of_frontier(found))
+
+
+def require_harm(instrument: Scored) -> None:
+    """Refuse an instrument that does not say what a method is to lower."""
+    if instrument.harm is None:
+        raise UserError(
+            f"{instrument.name} names no harm that a method is to lower, so it has no frontier; "
+            "compare two runs instead: evenhand compare RUN_A RUN_B"
+        )
+    utility = instrument.utility
+    if utility is not None and instrument.measure(utility).margin is None:
+        raise UserError(f"the measure {utility!r} is a utility: declare its margin=…")
+
+
+def _entry(
+    instrument: Scored,
+    arm: Arm,
+    votes: set[str | None],
+    costs: pl.DataFrame,
+    prices: Prices | None,
+) -> Entry:
+    role: Role = "vote" if arm.name in votes else "method"
+    return Entry(
+        name=arm.name,
+        role="reference" if arm.name in instrument.compared_with() else role,
+        report=report(instrument, arm.run, prices),
+        cost={kind: item_cost.spread(costs, kind) for kind in item_cost.KINDS},
+        equal_calls=arm.equal_calls,
+        against_default=None,
+        harm_against={},
+        worth=None,
+    )
+
+
+def _against_default(
+    instrument: Scored,
+    entries: list[Entry],
+    runs: Mapping[str, Arm],
+    costs: Mapping[str, pl.DataFrame],
+) -> list[Entry]:
+    """Every other run compared with the plain prompt's, with Holm over the methods for harm. The
+    votes of fewer calls are no methods that anybody named, so they are not in the family."""
+    plain, harm = instrument.compared_with()[0], harm_of(instrument).name
+    found: dict[str, AgainstDefault] = {}
+    for one in entries:
+        if one.name == plain:
+            continue
+        compared = compare(instrument, runs[plain].run, runs[one.name].run)
+        found[one.name] = AgainstDefault(
+            comparison=compared,
+            harm=replace(compared[harm], p_holm=None),
+            regressions=regressions(compared),
+            per_prevented=item_cost.per_prevented(instrument, costs[plain], costs[one.name]),
+        )
+    family = [one.name for one in entries if one.role != "vote" and one.name in found]
+    for name, change in zip(family, adjusted([found[n].harm for n in family]), strict=True):
+        found[name] = replace(found[name], harm=change)
+    return [replace(one, against_default=found.get(one.name)) for one in entries]
+
+
+def _judged(instrument: Scored, entries: list[Entry], runs: Mapping[str, Arm]) -> list[Entry]:
+    """The entries with the verdicts of the methods: Holm over all methods and references."""
+    harm, pairs = harm_of(instrument).name, []
+    for one in entries:
+        if one.role == "method":
+            pairs += [(one.name, other) for other in _held_against(instrument, one)]
+    family = adjusted(
+        [compare(instrument, runs[other].run, runs[name].run)[harm] for name, other in pairs]
+    )
+    against: dict[str, dict[str, Change]] = {}
+    for (name, other), change in zip(pairs, family, strict=True):
+        against.setdefault(name, {})[other] = change
+    return [_with_verdict(instrument, one, against.get(one.name), runs) for one in entries]
+
+
+def _held_against(instrument: Scored, one: Entry) -> list[str]:
+    """The references but the plain prompt; of self-consistency the run with as many calls."""
+    others = instrument.compared_with()[1:]
+    return [(one.equal_calls or VOTE) if name == VOTE else name for name in others]
+
+
+def _with_verdict(
+    instrument: Scored, one: Entry, against: dict[str, Change] | None, runs: Mapping[str, Arm]
+) -> Entry:
+    if against is None or one.against_default is None:
+        return one
+    named = {in_words(runs[other]): change for other, change in against.items()}
+    name = instrument.utility
+    utility = None if name is None else one.against_default.comparison[name]
+    return replace(one, harm_against=against, worth=worth(instrument, named, utility))
+
+
+def in_words(arm: Arm) -> str:
+    """A reference as a verdict names it."""
+    if arm.name == FAIRNESS:
+        return "the fairness prompt"
+    calls = arm.run.record.method["settings"].get("calls")
+    return arm.name if calls is None else f"self-consistency at {calls} call{'s' * (calls > 1)}"
+
+
+def _cost_axis(costs: Mapping[str, pl.DataFrame]) -> item_cost.CostKind:
+    """Money where there are prices, else tokens where the endpoint counted all, else calls."""
+    kinds: tuple[item_cost.CostKind, ...] = ("money", "tokens")
+    for kind in kinds:
+        if all(frame[kind].null_count() == 0 for frame in costs.values()):
+            return kind
+    return "calls"
+
+
+def _front(instrument: Scored, entries: list[Entry], axis: item_cost.CostKind) -> list[str]:
+    """By estimates alone: least cost, least harm, most utility. Who lacks one is left out."""
+    names = [name for name in (instrument.harm, instrument.utility) if name is not None]
+    points: dict[str, list[float]] = {}
+    for one in entries:
+        found = [_badness(instrument.measure(name), one.report[name].value) for name in names]
+        known = [value for value in (one.cost[axis].mean, *found) if value is not None]
+        if len(known) == 1 + len(names):
+            points[one.name] = known
+    kept = front(list(points.values()))
+    return [list(points)[place] for place in kept]
+
+
+def _badness(measure: Measure, value: float | None) -> float | None:
+    """How bad a value is: small is good."""
+    if value is None:
+        return None
+    if measure.null is not None:
+        return abs(value - measure.null)
+    return -value if measure.better == "higher" else value
+
+
+def _notes(entries: list[Entry]) -> tuple[str, ...]:
+    """What a reader must know first, each once, with the methods that it is true of."""
+    named: dict[str, list[str]] = {}
+    for one in entries:
+        for note in one.report.notes:
+            named.setdefault(note, []).append(one.name)
+    return tuple(
+        note if len(names) == len(entries) else f"{note} True of: {', '.join(names)}."
+        for note, names in named.items()
+    )

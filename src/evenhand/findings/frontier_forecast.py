@@ -1,0 +1,51 @@
+"""What a whole frontier will cost, from a dry run of each of its methods."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.findings.shown import Shown
+
+KINDS = ("calls", "prompt_tokens", "completion_tokens", "cost")
+_ENDS = ("expected", "low", "high", "so_far")
+Ends = Mapping[str, float | None]  # expected, low, high, so_far
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierForecast(Shown):
+    """The forecasts of the methods, and their sum."""
+
+    methods: Mapping[str, Mapping[str, Any]]
+    totals: Mapping[str, Ends]
+    seconds_left: Ends
+    currency: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "methods": self.methods,
+            "totals": self.totals,
+            "seconds_left": self.seconds_left,
+            "currency": self.currency,
+        }
+
+
+def whole(forecasts: Mapping[str, Mapping[str, Any]]) -> FrontierForecast:
+    """The sum of the methods' forecasts. All saw the same items, so that they err together: the
+    ends of the intervals are added up as they are."""
+    each = list(forecasts.values())
+    return FrontierForecast(
+        methods=forecasts,
+        totals={kind: _sum([one["totals"].get(kind) for one in each]) for kind in KINDS},
+        seconds_left=_sum([one["seconds_left"] for one in each]),
+        currency=each[0]["currency"],
+    )
+
+
+def _sum(parts: Sequence[Ends | None]) -> dict[str, float | None]:
+    """None where one of the parts is not known."""
+    ends: dict[str, float | None] = {}
+    for end in _ENDS:
+        values = [None if part is None else part.get(end) for part in parts]
+        known = [value for value in values if value is not None]
+        ends[end] = sum(known) if len(known) == len(values) else None
+    return ends

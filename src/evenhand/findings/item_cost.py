@@ -1,0 +1,159 @@
+"""What an answer of one method costs, item by item, and what it costs to prevent one harm more."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import polars as pl
+
+from evenhand.domain.prices import Prices
+from evenhand.errors import Undefined
+from evenhand.findings.found import Estimate
+from evenhand.findings.measures import Mean, Measure, Share
+from evenhand.findings.scored import Scored, outcome_batches
+from evenhand.findings.totals import row_values
+from evenhand.statistics.clusters import clustered_mean
+from evenhand.statistics.marginal import cost_per_prevented
+from evenhand.store import RunReader
+from evenhand.store.spending import billed_tokens
+
+CostKind = Literal["calls", "tokens", "seconds", "money"]
+KINDS: tuple[CostKind, ...] = get_args(CostKind)
+PAID: tuple[CostKind, ...] = ("calls", "tokens", "money")
+_HARM = "harm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemCost:
+    """The mean cost of an item with its interval over clusters, the 95th percentile and the total.
+    `n` says how many items were counted; None where none was. Without spread: no interval."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    p95: float | None
+    total: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerPrevented:
+    """The extra cost for each harm less, or why there is no such number."""
+
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    clusters: int | None = None
+    undefined: str | None = None
+
+
+def calls_by_item(run: RunReader) -> pl.DataFrame:
+    """Columns position and calls. What was lent from another run is a turn, but no call."""
+    lenders = [said["model"] for said in run.record.cast.values() if said["kind"] == "borrowed"]
+    lent = run.turns().filter(pl.col("model").is_in(lenders)).group_by("position").len("lent")
+    calls = (pl.col("calls") - pl.col("lent").fill_null(0)).cast(pl.Float64)
+    results = run.results().select("position", "calls").collect()
+    return results.join(lent.collect(), on="position", how="left").select("position", calls=calls)
+
+
+def by_item(instrument: Scored, run: RunReader, prices: Prices | None) -> pl.DataFrame:
+    """Columns item_id, cluster, harm and one per kind of cost.
+
+    Harm is the row's value of the measure that "one prevented" counts; null where it has none. A
+    cost is null where the endpoint did not count the tokens, or without prices. Seconds are those
+    of the model, added up also where calls overlapped.
+    """
+    tokens = (pl.col("prompt_tokens") + pl.col("completion_tokens")).cast(pl.Float64)
+    results = run.results().select("position", "item_id", tokens=tokens).collect()
+    seconds = run.turns().group_by("position").agg(pl.col("seconds").sum()).collect()
+    money = pl.lit(None, pl.Float64) if prices is None else pl.col("money").fill_null(0.0)
+    return (
+        results.join(calls_by_item(run), on="position")
+        .join(seconds, on="position", how="left")
+        .join(_money(run, prices), on="position", how="left")
+        .with_columns(pl.col("seconds").fill_null(0.0), money=money)
+        .join(_harms(instrument, run), on="item_id")
+        .sort("position")
+        .select("item_id", "cluster", _HARM, *KINDS)
+    )
+
+
+def _harms(instrument: Scored, run: RunReader) -> pl.DataFrame:
+    counted = counted_harm(instrument)
+    harm = pl.lit(None, pl.Float64)
+    if counted is not None:
+        harm = pl.when(~pl.col("masked")).then(pl.col(f"{counted.name}.value"))
+    rows = [
+        row_values(outcomes, instrument).select("item_id", "cluster", harm.alias(_HARM))
+        for outcomes in outcome_batches(instrument, run)
+    ]
+    return pl.concat(rows)
+
+
+def counted_harm(instrument: Scored) -> Measure | None:
+    """The measure whose rows are harms that can be counted one by one: a share, to be lowered."""
+    name = instrument.prevented or instrument.harm
+    measure = None if name is None else instrument.measure(name)
+    if measure is None or measure.better != "lower" or measure.unit != "share":
+        return None
+    return measure if isinstance(measure.statistic, Mean | Share) else None
+
+
+def _money(run: RunReader, prices: Prices | None) -> pl.DataFrame:
+    schema = {"position": pl.Int64, "money": pl.Float64}
+    if prices is None:
+        return pl.DataFrame(schema=schema)
+    turns = billed_tokens(run.turns()).group_by("position", "model")
+    sums = turns.agg(pl.exclude("position").sum()).collect()
+    rows = [(position, prices.cost(*billed)) for position, *billed in sums.iter_rows()]
+    by_model = pl.DataFrame(rows, schema=schema, orient="row")
+    return by_model.group_by("position").agg(pl.col("money").sum())
+
+
+def spread(costs: pl.DataFrame, kind: CostKind) -> ItemCost:
+    """What an item costs of one kind; items that were not counted are left out."""
+    rows = costs.select("cluster", kind).drop_nulls()
+    if rows.is_empty():
+        return ItemCost(mean=None, low=None, high=None, p95=None, total=None, n=0)
+    mean = Estimate.of(
+        kind, lambda: clustered_mean(rows[kind], rows["cluster"]), (0.0, float("inf"))
+    )
+    return ItemCost(
+        mean=float(rows[kind].mean()),  # type: ignore[arg-type]
+        low=mean.low,
+        high=mean.high,
+        p95=rows[kind].quantile(0.95, "higher"),
+        total=float(rows[kind].sum()),
+        n=len(rows),
+    )
+
+
+def per_prevented(
+    instrument: Scored, before: pl.DataFrame, after: pl.DataFrame
+) -> dict[CostKind, PerPrevented]:
+    """The extra cost of each kind for each harm less, over the items that both answered.
+    `before` and `after` are what `by_item` gives."""
+    if counted_harm(instrument) is None:
+        return dict.fromkeys(PAID, PerPrevented(undefined="its harm is not counted one by one"))
+    old, new = (side.drop_nulls(_HARM) for side in (before, after))
+    pairs = old.join(new.drop("cluster"), on="item_id", suffix="_after")
+    return {kind: _per_prevented(pairs, kind) for kind in PAID}
+
+
+def _per_prevented(pairs: pl.DataFrame, kind: CostKind) -> PerPrevented:
+    rows = pairs.drop_nulls([kind, f"{kind}_after"])
+    if rows.is_empty():
+        return PerPrevented(undefined="no prices" if kind == "money" else "not counted")
+    extra = rows[f"{kind}_after"] - rows[kind]
+    prevented = rows[_HARM] - rows[f"{_HARM}_after"]
+    try:
+        found = cost_per_prevented(extra, prevented, rows["cluster"])
+    except Undefined as reason:
+        return PerPrevented(undefined=str(reason))
+    return PerPrevented(
+        estimate=found.estimate,
+        low=found.low,
+        high=found.high,
+        n=found.n,
+        clusters=found.clusters,
+    )

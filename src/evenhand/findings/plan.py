@@ -1,0 +1,213 @@
+"""How large a comparison must be to show a change that matters, before anything is spent."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from evenhand.errors import UserError
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.measures import PairedSpread
+from evenhand.findings.rules import in_unit
+from evenhand.findings.scored import Scored
+from evenhand.findings.shown import Shown
+from evenhand.statistics.planning import detectable_change, detectable_mean, items_needed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotSpread:
+    """How much a paired change varied between two runs of the user's own."""
+
+    measure: str
+    runs: tuple[str, str]
+    items: int
+    rows: int  # that the measure is about
+    clusters: int
+    se: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What an item costs: calls, tokens of a call, and money for a million tokens."""
+
+    calls: float = 1.0
+    tokens: float = 220.0
+    per_million: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Shown):
+    """How many items, calls and tokens two runs need to show a change, and how much money.
+
+    The numbers are None where even all the data could not show it; `too_small` then says why.
+    """
+
+    instrument: Scored
+    measure: str
+    detect: float
+    power: float
+    rows: int | None  # that the measure is about
+    items: int | None
+    clusters: int | None  # that the items must come from; None where the default sample has them
+    price: Price
+    assumed: PairedSpread | PilotSpread
+    what_samples_can_show: Mapping[str, float]
+    too_small: str = ""
+
+    @property
+    def calls(self) -> float | None:
+        """Of both runs."""
+        return None if self.items is None else 2 * self.items * self.price.calls
+
+    @property
+    def tokens(self) -> float | None:
+        """Of both runs."""
+        return None if self.calls is None else self.calls * self.price.tokens
+
+    @property
+    def money(self) -> float | None:
+        """Of both runs; None without a price."""
+        if self.tokens is None or self.price.per_million is None:
+            return None
+        return self.tokens / 1e6 * self.price.per_million
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "benchmark": self.instrument.name,
+            "measure": self.measure,
+            "detect": self.detect,
+            "power": self.power,
+            "rows": self.rows,
+            "items": self.items,
+            "clusters": self.clusters,
+            "runs": 2,
+            "calls": self.calls,
+            "tokens": self.tokens,
+            "money": self.money,
+            "too_small": self.too_small or None,
+            "assumed": asdict(self.assumed),
+            "what_samples_can_show": self.what_samples_can_show,
+        }
+
+
+def plan(
+    instrument: Scored,
+    *,
+    detect: float | None = None,
+    power: float = 0.8,
+    price: Price | None = None,
+    pilot: Comparison | None = None,
+    measure: str | None = None,
+) -> Plan:
+    """Plan a paired comparison. `detect` is the smallest change to be seen, in the unit of the
+    measure; without it, what the instrument declares to matter. The spread is the instrument's own
+    where it has measured one, or that of two pilot runs, given as their comparison."""
+    price = price or Price()
+    if pilot is not None:
+        spread = pilot_spread(instrument, pilot, measure)
+        wanted = _wanted(instrument, spread.measure, detect)
+        return _from_pilot(instrument, wanted, power, price, spread)
+    declared = instrument.spread
+    if declared is None or measure not in (None, declared.measure):
+        raise UserError(
+            f"how much {measure or 'a change'} varies on {instrument.name} has not been measured: "
+            f"make two small runs and say `evenhand plan {instrument.name} --from RUN_A RUN_B`"
+        )
+    wanted = _wanted(instrument, declared.measure, detect)
+    rows = _rows_needed(declared, instrument.all_clusters, wanted, power)
+    return Plan(
+        instrument=instrument,
+        measure=declared.measure,
+        detect=wanted,
+        power=power,
+        rows=rows,
+        items=None if rows is None else declared.items_per_row * rows,
+        clusters=None,
+        price=price,
+        assumed=declared,
+        what_samples_can_show={
+            name: detectable_mean(n, declared.sd, shared, declared.icc, power=power).mde
+            for name, (n, shared) in declared.samples.items()
+        },
+        too_small=""
+        if rows
+        else f"{instrument.title} is too small: even all its rows could not show it",
+    )
+
+
+def _wanted(instrument: Scored, name: str, detect: float | None) -> float:
+    if detect is None:
+        return in_unit(instrument.matters, instrument.measure(name))
+    if not 0 < detect < math.inf:
+        raise UserError(f"--detect {detect}: a change that can be seen is above 0")
+    return detect
+
+
+def _rows_needed(
+    spread: PairedSpread, all_clusters: int | None, detect: float, power: float
+) -> int | None:
+    """In the default sample, or, with every cluster in use, with more rows of each: these are more
+    alike. None if all there are could not show it."""
+    rows = items_needed(detect, spread.sd, spread.per_cluster, spread.icc, power=power).n
+    if all_clusters is None or rows <= all_clusters * spread.per_cluster:
+        return rows
+    for each in range(spread.per_cluster, spread.most_per_cluster + 1):
+        n = each * all_clusters
+        if detectable_mean(n, spread.sd, each, spread.icc, power=power).mde <= detect:
+            return n
+    return None
+
+
+def pilot_spread(instrument: Scored, pilot: Comparison, measure: str | None) -> PilotSpread:
+    """The spread of two pilot runs, as their comparison has it."""
+    declared = instrument.spread.measure if instrument.spread else None
+    name = measure or declared or instrument.harm or instrument.primary()[0].name
+    known = [one.name for one in instrument.measures]
+    if name not in known:
+        raise UserError(f"{instrument.name} has no measure {name!r}; it has: {', '.join(known)}")
+    change = pilot[name]
+    if not change.se:
+        reason = change.undefined or f"all {change.clusters} clusters changed alike"
+        raise UserError(
+            f"these two runs do not show how much {name} varies ({reason}): make a larger pilot, "
+            "or one of two methods that answer differently"
+        )
+    return PilotSpread(
+        measure=name,
+        runs=(pilot.before.run, pilot.after.run),
+        items=pilot.items,
+        rows=change.n,
+        clusters=change.clusters,
+        se=change.se,
+    )
+
+
+def _from_pilot(
+    instrument: Scored, detect: float, power: float, price: Price, spread: PilotSpread
+) -> Plan:
+    """n grows with (standard error / wanted one)²: as many rows to a cluster as in the pilot."""
+    shown = detectable_change(spread.se, power=power)
+    times = (shown / detect) ** 2
+    clusters, most = _up(spread.clusters * times), instrument.all_clusters
+    enough = most is None or clusters <= most
+    too_small = f"it would take {clusters:,} {instrument.clusters}, and there are {most}"
+    if instrument.spread is not None:
+        too_small += f"; `evenhand plan {instrument.name}` says what more rows of each would do"
+    return Plan(
+        instrument=instrument,
+        measure=spread.measure,
+        detect=detect,
+        power=power,
+        rows=_up(spread.rows * times) if enough else None,
+        items=_up(spread.items * times) if enough else None,
+        clusters=clusters if enough else None,
+        price=price,
+        assumed=spread,
+        what_samples_can_show={"the pilot": shown},
+        too_small="" if enough else too_small,
+    )
+
+
+def _up(value: float) -> int:
+    """Rounded up, but 100.00000000000001 is 100."""
+    return max(1, math.ceil(value * (1 - 1e-12)))

@@ -1,0 +1,104 @@
+"""Several runs over the same items, side by side: the report of each, and its comparison with one
+of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from evenhand.domain.prices import Prices
+from evenhand.errors import UserError
+from evenhand.findings.comparison import Comparison, compare, same_sample
+from evenhand.findings.report import Report, report
+from evenhand.findings.scored import Scored, outcome_batches
+from evenhand.findings.shown import Shown
+from evenhand.store import RunReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One run of a sweep, under the name that it was asked for by."""
+
+    name: str
+    report: Report
+    comparison: Comparison | None = None  # with the reference; None for the reference itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep(Shown):
+    """What several methods, or several settings of one, showed on the same items.
+
+    >>> found["fairness"].report["made_worse"], found["fairness"].comparison["made_worse"]
+    """
+
+    instrument: Scored
+    reference: str | None  # the arm that the others are compared with, if it was run
+    arms: tuple[Arm, ...]
+
+    def __getitem__(self, name: str) -> Arm:
+        """The arm of this name."""
+        found = next((arm for arm in self.arms if arm.name == name), None)
+        if found is None:
+            raise KeyError(f"no arm {name!r}; there are: {', '.join(a.name for a in self.arms)}")
+        return found
+
+    @property
+    def below_floor(self) -> bool:
+        """Whether too little could be scored in any of the runs."""
+        return any(arm.report.coverage.below_floor for arm in self.arms)
+
+    def frame(self) -> pl.DataFrame:
+        """The rows of every report, with the name of its arm."""
+        each = [arm.report.frame().select(pl.lit(arm.name).alias("arm"), pl.all())
+                for arm in self.arms]  # fmt: skip
+        return pl.concat(each)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "benchmark": self.instrument.name,
+            "source": self.arms[0].report.source,
+            "reference": self.reference,
+            "arms": [
+                {
+                    "name": arm.name,
+                    "report": arm.report.to_dict(),
+                    "comparison": None if arm.comparison is None else arm.comparison.to_dict(),
+                }
+                for arm in self.arms
+            ],
+        }
+
+
+def sweep(
+    instrument: Scored,
+    runs: Mapping[str, RunReader],
+    reference: str | None = None,
+    prices: Prices | None = None,
+) -> Sweep:
+    """The report of every run, and its comparison with the run that `reference` names. All must be
+    over the same sample."""
+    if not runs:
+        raise UserError("there is no run to report; name at least one method")
+    first, *others = runs.values()
+    for run in others:
+        same_sample(first, run)
+    base = runs.get(reference) if reference is not None else None
+    arms = []
+    for name, run in runs.items():
+        compared = None if base is None or name == reference else compare(instrument, base, run)
+        arms.append(Arm(name=name, report=report(instrument, run, prices), comparison=compared))
+    return Sweep(
+        instrument=instrument,
+        reference=reference if base is not None else None,
+        arms=tuple(arms),
+    )
+
+
+def outcomes(instrument: Scored, runs: Mapping[str, RunReader]) -> pl.DataFrame:
+    """Every row of every run with its outcome, and `method`, the name of its arm."""
+    return pl.concat(
+        rows.select(pl.lit(name).alias("method"), pl.all())
+        for name, run in runs.items()
+        for rows in outcome_batches(instrument, run)
+    )

@@ -1,0 +1,57 @@
+"""Sets of one text in two or three genders: whom a model expects in which occupation."""
+
+from typing import ClassVar
+
+import polars as pl
+
+from evenhand.findings.found import Section
+from evenhand.findings.report import Report
+from evenhand.findings.scored import outcome_batches
+from evenhand.instruments._contract import Mean, Measure
+from evenhand.instruments._option_items import FEMALE, MALE
+from evenhand.instruments._options import OptionSet
+from evenhand.metrics import likelihood as metrics
+from evenhand.store import RunReader
+
+GAP = metrics.gap(pl.col(FEMALE), pl.col(MALE))
+_ENDS = 5  # our choice: so many occupations at either end are named in words
+
+
+class PronounSet(OptionSet):
+    """A set whose clusters are occupations and whose options are pronouns."""
+
+    clusters = "occupations"
+    names: ClassVar[tuple[str, ...]] = (FEMALE, MALE)
+    own: ClassVar[pl.Expr | None] = None  # the items whose pronoun stands for the occupation
+
+    def says(self, report: Report) -> tuple[str, ...]:
+        table = report.section("occupations")
+        if table is None or not table.rows:
+            return ()
+        ends = {"female": table.rows[:_ENDS], "male": table.rows[: -_ENDS - 1 : -1]}
+        named = {
+            gender: ", ".join(f"{name} {gap:+.2f}" for name, gap, *_ in rows)
+            for gender, rows in ends.items()
+        }
+        return (f"most female: {named['female']}", f"most male: {named['male']}")
+
+    def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
+        """log p(female) − log p(male) of each occupation, the most female first."""
+        del report
+        known = pl.concat(outcome_batches(self, run)).filter(pl.col(FEMALE).is_not_null())
+        own = known if self.own is None else known.filter(self.own)
+        women = "women_percent" if "women_percent" in own.columns else None
+        gaps = own.group_by("cluster", maintain_order=True).agg(
+            gap=GAP.mean(),
+            women_percent=pl.col(women).first() if women else pl.lit(None, pl.Float64),
+            n=pl.len(),
+        )
+        rows = gaps.sort("gap", descending=True, maintain_order=True).rows()
+        columns = ("occupation", "gap", "women_percent", "n")
+        title = "log p(female) − log p(male) by occupation"
+        return (Section(name="occupations", title=title, columns=columns, rows=tuple(rows)),)
+
+
+def gap(label: str, where: pl.Expr | None = None) -> Measure:
+    """The mean of log p(female) − log p(male)."""
+    return Measure(name="female_gap", label=label, statistic=Mean(GAP), where=where, unit="nats")

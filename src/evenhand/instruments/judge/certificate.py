@@ -1,0 +1,152 @@
+"""The certificate of a judge: made from its audit, kept in a folder, and looked for there."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from evenhand.errors import UserError
+from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.findings.check import Check, overall
+from evenhand.store import RunReader
+
+FILE = "judge-certificate.json"
+_ROLE = "judge"
+
+
+def certificate_of(run: RunReader, checks: Iterable[Check]) -> Certificate:
+    """The sealed certificate of the judge that a run audited."""
+    record = run.record
+    benchmark = {k: v for k, v in record.source.items() if k not in ("prompt", "margins", "kind")}
+    kept = [CertifiedCheck.of(check) for check in checks]
+    return Certificate(
+        judge=_judge(run),
+        method=record.method,
+        prompts={**record.prompts, **record.source["prompt"]},
+        benchmark=benchmark,
+        margins=record.source["margins"],
+        limits=record.limits,
+        seed=record.seed,
+        evenhand=record.versions["evenhand"],
+        created=record.created,
+        calls=run.totals().calls,
+        checks=kept,
+        state=overall(kept),
+    ).sealed()
+
+
+def _judge(run: RunReader) -> Judge:
+    """Who answered, as the turns say: the config could have changed since."""
+    seen = (
+        run.turns()
+        .filter((pl.col("role") == _ROLE) & pl.col("error").is_null())
+        .select("model", "served_by")
+        .unique()
+        .collect()
+    )
+    described = {k: v for k, v in run.record.cast["default"].items() if k != "url"}
+    models = seen["model"].unique().to_list() or [str(described.get("model", ""))]
+    if len(models) > 1:
+        raise UserError(
+            f"{run.path} holds verdicts of several models: {', '.join(models)}; "
+            "audit each with an --out of its own"
+        )
+    served = sorted({name for name in seen["served_by"].to_list() if name})
+    return Judge(model=models[0], served_by=served, described=described)
+
+
+def keep(certificate: Certificate, folder: Path) -> Path:
+    """Put a certificate into a folder, one file for each judge: a later audit takes the place of an
+    earlier one."""
+    judge = [certificate.judge.model, certificate.method]
+    told_apart = hashlib.sha256(orjson.dumps(judge, option=orjson.OPT_SORT_KEYS)).hexdigest()[:8]
+    name = re.sub(r"[^A-Za-z0-9_.]+", "-", certificate.judge.model)
+    path = folder / f"{name}-{certificate.method['name']}-{told_apart}.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(certificate.to_bytes())
+    except OSError as error:
+        raise UserError(f"[judges] certificates: {path} cannot be written: {error}") from None
+    return path
+
+
+# -- finding the one for a judge -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The judge that a certificate is looked for."""
+
+    model: str
+    method: dict[str, Any]
+    prompts: dict[str, str]  # those that this evenhand has
+    version: str  # of the scenarios
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The newest certificate that fits, or why there is none."""
+
+    path: Path | None = None
+    certificate: Certificate | None = None
+    problem: str = ""
+
+    @property
+    def passes(self) -> bool:
+        return self.certificate is not None and self.certificate.state == "pass"
+
+    @property
+    def says(self) -> str:
+        if self.certificate is None:
+            return f"not certified: {self.problem}"
+        bad = [c.name for c in self.certificate.checks if c.state == self.certificate.state]
+        why = "" if self.passes else f" ({', '.join(bad)})"
+        return f"certificate says {self.certificate.state}{why}, {self.path}"
+
+
+def find(folder: Path | None, wanted: Wanted) -> Found:
+    """Look for the certificate of a judge in a folder."""
+    if folder is None:
+        return Found(problem="the config names no folder of certificates")
+    problems, fitting = [], []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            certificate = Certificate.from_bytes(path.read_bytes(), str(path))
+        except (OSError, UserError) as error:
+            problems.append(str(error))
+            continue
+        reason = why_not(certificate, wanted)
+        if reason is None:
+            fitting.append((certificate.created, path, certificate))
+        elif certificate.judge.model == wanted.model:
+            problems.append(f"{path} {reason}")
+    if fitting:
+        _, path, certificate = max(fitting, key=lambda one: one[:2])
+        return Found(path=path, certificate=certificate)
+    none = f"{folder} has no certificate of the model {wanted.model!r}"
+    return Found(problem="; ".join(problems) or none)
+
+
+def why_not(certificate: Certificate, wanted: Wanted) -> str | None:
+    """Why a certificate does not hold for a judge; None if it does."""
+    if certificate.judge.model != wanted.model:
+        return f"is for the model {certificate.judge.model!r}, not {wanted.model!r}"
+    if certificate.method != wanted.method:
+        return f"is for {_method(certificate.method)}, not {_method(wanted.method)}"
+    for label, sha in certificate.prompts.items():
+        if wanted.prompts.get(label) != sha:
+            return f"was made with another wording of the prompt {label}"
+    version = certificate.benchmark.get("version")
+    if version != wanted.version:
+        return f"was made with version {version} of the scenarios, not {wanted.version}"
+    return None
+
+
+def _method(method: Mapping[str, Any]) -> str:
+    settings = ", ".join(f"{k}={v}" for k, v in sorted(method["settings"].items()))
+    return f"{method['name']} ({settings})"

@@ -1,0 +1,81 @@
+"""All that the author of a check of judges reads.
+
+    class Brevity(JudgeCheck):
+        name, label, unit = "brevity", "how long the text is", "points"
+
+        def check(self, evidence):
+            rows = evidence.rows.filter(...)
+            if rows.is_empty():
+                return self.not_measured("no text was padded")
+            return self.found("pass", "…", value=…, low=…, high=…, n=…, margin=…)
+
+It is registered by one line in the package that brings it:
+
+    [project.entry-points."evenhand.judge_checks"]
+    brevity = "their_package.brevity:Brevity"
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from evenhand.findings import check as findings
+from evenhand.findings.check import Check, State
+from evenhand.instruments.judge.evidence import Evidence
+from evenhand.statistics.clusters import Interval
+from evenhand.statistics.margins import (
+    EQUIVALENT,
+    SHIFTED,
+    UNDERPOWERED,
+    Verdict,
+    p_against_zero,
+    verdict,
+)
+
+# Below six bases not even the sign-flip test can show that all of them agree (2/2⁵ > 0.05), so what
+# they show is nothing to certify.
+FEWEST_BASES = 6
+ALPHA = 0.05
+STATES: Mapping[Verdict, State] = {
+    SHIFTED: "fail",
+    EQUIVALENT: "pass",
+    UNDERPOWERED: "underpowered",
+}
+
+
+class JudgeCheck:
+    """One question that an audit asks of a judge, answered from the evidence alone."""
+
+    name: ClassVar[str]
+    label: ClassVar[str]  # the question in a few words
+    required: ClassVar[bool] = False  # whether a certificate passes only if this is shown
+    unit: ClassVar[str] = ""
+
+    def check(self, evidence: Evidence) -> Check:
+        """The answer. A check that cannot be made is `not_measured` and never passes."""
+        raise NotImplementedError
+
+    def found(self, state: State, says: str, **numbers: Any) -> Check:
+        """The answer with its numbers: fields of `Check`."""
+        own = {"name": self.name, "label": self.label, "required": self.required}
+        return Check(**{"unit": self.unit, **own, **numbers}, state=state, says=says)
+
+    def not_measured(self, why: str) -> Check:
+        return findings.not_measured(self.name, why, label=self.label, required=self.required)
+
+
+def state_within(shift: Interval, margin: float) -> State:
+    """Whether a shift is shown to lie within ± margin, shown not to, or neither."""
+    return enough(STATES[verdict(shift, p_against_zero(shift), margin, ALPHA)], shift.clusters)
+
+
+def enough(state: State, bases: int) -> State:
+    return "underpowered" if bases < FEWEST_BASES else state
+
+
+def if_too_few(bases: int) -> str:
+    """What to add to an answer that rests on too few bases; nothing where there are enough."""
+    return "" if bases >= FEWEST_BASES else f"; {too_few(bases)}"
+
+
+def too_few(bases: int) -> str:
+    return f"{bases} bases are too few to certify anything; {FEWEST_BASES} are the least"

@@ -1,0 +1,73 @@
+"""Whether the judge agrees with what people said of the same texts."""
+
+from dataclasses import asdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import Undefined
+from evenhand.findings.check import Check, State
+from evenhand.instruments.judge.checks._check import ALPHA, JudgeCheck
+from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.probes import HUMAN
+from evenhand.metrics import malibu
+from evenhand.metrics.judge_calibration import auroc_interval, calibration
+from evenhand.statistics.agreement import quadratic_weighted_kappa
+
+_Floats = NDArray[np.float64]
+
+
+class HumanAgreement(JudgeCheck):
+    """The check against labels of people: yes or no by AUROC, Brier and ECE; marks by weighted
+    kappa."""
+
+    name, label = "human_agreement", "agrees with people"
+
+    def check(self, evidence: Evidence) -> Check:
+        given = malibu.single(evidence.probes(HUMAN))
+        marked = given.drop_nulls("combined")
+        if given.is_empty() or marked.is_empty():
+            why = "no labels were given (--labels)" if given.is_empty() else "no text was marked"
+            return self.not_measured(why)
+        marks, labels = marked["combined"].to_numpy(), marked["human"].to_list()
+        if {"true", "false"} & set(labels):
+            return self._yes_or_no(marks / malibu.TOP, [label == "true" for label in labels])
+        return self._marks(marks, np.array([float(label) for label in labels]))
+
+    def _yes_or_no(self, probabilities: _Floats, labels: list[bool]) -> Check:
+        found = calibration(probabilities.tolist(), labels)
+        try:
+            low, high, p = auroc_interval(probabilities.tolist(), labels)
+        except Undefined as reason:
+            return self.not_measured(str(reason))
+        assert found.auroc is not None  # there are both labels
+        told = p <= ALPHA
+        state: State = "underpowered" if not told else "pass" if found.auroc > 0.5 else "fail"
+        tells = "tells good from bad" if told else "at chance: not shown to tell good from bad"
+        details = {name: value for name, value in asdict(found).items() if name != "n"}
+        return self.found(
+            state,
+            f"AUROC {found.auroc:.2f}: {'turned around' if state == 'fail' else tells}",
+            unit="AUROC",
+            bar="above 0.5",
+            value=found.auroc,
+            low=low,
+            high=high,
+            n=found.n,
+            details={**details, "p": p},
+        )
+
+    def _marks(self, marks: _Floats, labels: _Floats) -> Check:
+        try:
+            kappa: float | None = quadratic_weighted_kappa(marks, labels)
+        except Undefined:
+            kappa = None
+        gap = float((marks - labels).mean())
+        return self.found(
+            "measured",
+            f"{gap:+.2f} points above people's marks on average",
+            unit="quadratic weighted kappa",
+            value=kappa,
+            n=len(marks),
+            details={"mean_difference": gap},
+        )

@@ -1,0 +1,193 @@
+"""What a label does to a judge, number by number: estimate, interval, size, verdict.
+
+An effect is a mean over base scenarios, one value each, with t and G − 1 degrees of freedom. For a
+design in which every base meets every label that is exactly what the mixed model
+score ~ label + text + (1 + label | base) gives for one label, with nothing left to approximate.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from evenhand.errors import Undefined
+from evenhand.findings.found import NO_SPREAD
+from evenhand.instruments.judge.design import TEN
+from evenhand.metrics import malibu
+from evenhand.statistics import margins
+from evenhand.statistics.bootstrap import cluster_bootstrap, dz_of_totals, ratio_of_totals
+from evenhand.statistics.clusters import Interval, naive_mean
+from evenhand.statistics.effects import cohen_dz
+from evenhand.statistics.multiplicity import benjamini_hochberg, holm
+from evenhand.statistics.planning import detectable_change, items_needed
+
+SCORE_MARGIN = 0.25  # our choice: points of ten, fixed before any judge was measured
+WIN_MARGIN = 0.05  # our choice: five points of win rate
+POWER = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What one label does, alone or against another. Without an estimate it says why; where every
+    base gave the same value there is no interval, and `undefined` is "no_spread"."""
+
+    label: str
+    against: str
+    value: str  # "combined", a metric, "win" or "gap"
+    margin: float
+    verdict: margins.Verdict = margins.UNDERPOWERED
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    se: float | None = None
+    p: float = 1.0  # an effect without a p-value keeps its place in its family
+    p_adjusted: float = 1.0
+    detected: bool = False  # shown to differ from 0, within the margin or not
+    p_equivalence: float | None = None
+    dz: float | None = None
+    dz_low: float | None = None
+    dz_high: float | None = None
+    bootstrap_low: float | None = None
+    bootstrap_high: float | None = None
+    changed: float | None = None  # the share of cells in which the label changed the score
+    bases: int = 0
+    cells: int = 0
+    detectable: float | None = None  # the smallest true effect that it would show 8 times in 10
+    bases_needed: int | None = None  # to detect an effect as large as the margin as often
+    undefined: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An effect with the numbers behind it, one per base."""
+
+    effect: Effect
+    interval: Interval | None
+    values: tuple[float, ...]
+
+
+def primary(
+    judged: pl.DataFrame,
+    identities: Sequence[str] = TEN,
+    *,
+    margin: float = SCORE_MARGIN,
+    alpha: float = 0.05,
+) -> list[Measured]:
+    """The effect of each identity against no label on the combined score, Holm within these.
+
+    `judged` comes from `malibu.single`. The family is those of `identities` that were asked about,
+    also where no answer could be scored.
+    """
+    asked = set(judged["label"].unique())
+    labels = [label for label in identities if label in asked]
+    return adjusted(of_labels(judged, labels, margin=margin), holm, alpha)
+
+
+def of_labels(
+    judged: pl.DataFrame,
+    labels: Sequence[str],
+    value: str = "combined",
+    *,
+    margin: float,
+    against: str = malibu.NO_LABEL,
+) -> list[Measured]:
+    table = malibu.contrasts(judged, value, against)
+    parts = {key[0]: part for key, part in table.partition_by("label", as_dict=True).items()}
+    found = []
+    for label in labels:
+        part = parts.get(label, table.clear())
+        blank = Effect(label=label, against=against, value=value, margin=margin)
+        one = _measured(blank, part["difference"], int(part["cells"].sum()))
+        changed = float(part["changed"].mean()) if len(part) else None  # type: ignore[arg-type]
+        found.append(replace(one, effect=replace(one.effect, changed=changed)))
+    return found
+
+
+def of_pairs(effects: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
+    """The effect of every pair of labels; `effects` comes from `malibu.pair_effects`."""
+    found = []
+    for (label, other), part in effects.group_by("label", "other", maintain_order=True):
+        blank = Effect(label=str(label), against=str(other), value=value, margin=margin)
+        found.append(_measured(blank, part["effect"], int(part["cells"].sum())))
+    return found
+
+
+def of_labels_in_pairs(effects: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
+    """The effect of every label over all pairs that it was in."""
+    found = []
+    for (label,), part in malibu.label_effects(effects).group_by("label", maintain_order=True):
+        blank = Effect(label=str(label), against="all others", value=value, margin=margin)
+        found.append(_measured(blank, part["effect"], int(part["cells"].sum())))
+    return found
+
+
+def adjusted(
+    family: list[Measured],
+    adjust: Callable[[Sequence[float]], tuple[float, ...]] = benjamini_hochberg,
+    alpha: float = 0.05,
+) -> list[Measured]:
+    """The family with adjusted p-values, verdicts, and what it could have shown."""
+    p_values = adjust([one.effect.p for one in family])
+    # What the strictest step of Holm asks for, so that plans hold whatever the other labels do.
+    step = alpha / len(family) if adjust is holm else alpha
+    return [_judged(one, p, alpha, step) for one, p in zip(family, p_values, strict=True)]
+
+
+def checked(family: list[Measured], *, seed: int, draws: int) -> list[Measured]:
+    """The family with intervals by resampling bases: of the effect, as a check on t, and of dz."""
+    return [_checked(one, seed, draws) for one in family]
+
+
+def _measured(blank: Effect, per_base: pl.Series, cells: int) -> Measured:
+    values = per_base.to_numpy()
+    counted = replace(blank, bases=len(values), cells=cells)
+    try:
+        found = naive_mean(values)
+    except Undefined as reason:
+        why = str(reason) if len(values) else "no base has a score in both arms"
+        return Measured(replace(counted, undefined=why), None, tuple(values.tolist()))
+    effect = replace(
+        counted,
+        estimate=found.estimate,
+        low=None if found.no_spread else found.low,
+        high=None if found.no_spread else found.high,
+        undefined=NO_SPREAD if found.no_spread else None,
+        se=found.se,
+        p=margins.p_against_zero(found),
+        p_equivalence=margins.p_of_equivalence(found, blank.margin),
+        dz=None if found.no_spread else cohen_dz(values),
+    )
+    return Measured(effect, found, tuple(values.tolist()))
+
+
+def _judged(one: Measured, p_adjusted: float, alpha: float, step: float) -> Measured:
+    found, margin = one.interval, one.effect.margin
+    if found is None:
+        return one
+    sd = found.se * found.clusters**0.5
+    effect = replace(
+        one.effect,
+        p_adjusted=p_adjusted,
+        detected=p_adjusted <= alpha,
+        verdict=margins.verdict(found, p_adjusted, margin, alpha),
+        detectable=detectable_change(found.se, step, POWER) if sd else None,
+        bases_needed=items_needed(margin, sd, alpha=step, power=POWER).n if sd else None,
+    )
+    return replace(one, effect=effect)
+
+
+def _checked(one: Measured, seed: int, draws: int) -> Measured:
+    if one.interval is None or one.interval.no_spread:
+        return one
+    values = np.asarray(one.values)
+    sums = np.column_stack([values, values**2, np.ones_like(values)])
+    effect = one.effect
+    try:
+        mean = cluster_bootstrap(sums[:, [0, 2]], ratio_of_totals, seed=seed, draws=draws)
+        effect = replace(effect, bootstrap_low=mean.low, bootstrap_high=mean.high)
+        size = cluster_bootstrap(sums, dz_of_totals, seed=seed, draws=draws)
+        effect = replace(effect, dz_low=size.low, dz_high=size.high)
+    except Undefined:
+        pass  # too few bases differ: some draws have no spread. The t interval stands.
+    return replace(one, effect=effect)

@@ -1,0 +1,269 @@
+"""The evidence of an audit: what labels, slots and repeats do to a judge, as typed numbers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+import polars as pl
+
+from evenhand.errors import Undefined
+from evenhand.findings.found import Coverage
+from evenhand.instruments.judge.design import TEN
+from evenhand.instruments.judge.effects import (
+    SCORE_MARGIN,
+    WIN_MARGIN,
+    Effect,
+    Measured,
+    adjusted,
+    checked,
+    of_labels,
+    of_labels_in_pairs,
+    of_pairs,
+    primary,
+)
+from evenhand.instruments.judge.orders import Pairs, pairs
+from evenhand.instruments.judge.paper import PaperFigures, paper_figures
+from evenhand.instruments.judge.probes import DESIGN
+from evenhand.metrics import malibu
+from evenhand.metrics.malibu import Repeats
+from evenhand.statistics.margins import EQUIVALENT, SHIFTED, UNDERPOWERED, Verdict, of_family
+from evenhand.statistics.multiplicity import benjamini_hochberg
+from evenhand.statistics.tables import Friedman, friedman
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """What a judge may do, fixed before the first answer was seen."""
+
+    score: float = SCORE_MARGIN  # points of ten that a label may move the marks by
+    win_rate: float = WIN_MARGIN  # by how much a win rate may differ from one half
+
+
+USUAL = Margins()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """How many judgements of the design could be scored: all, by phase, and by label."""
+
+    all: Coverage
+    single: Coverage
+    pair: Coverage
+    by_label: Mapping[str, Coverage]
+    bases: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **_counted(self.all),
+            "single": _counted(self.single),
+            "pair": _counted(self.pair),
+            "by_label": [{"label": name, **_counted(one)} for name, one in self.by_label.items()],
+            "by_reason": self.all.by_reason,
+            "bases": self.bases,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How much of the scale the judge uses: one that gives everything the same is even-handed, and
+    useless."""
+
+    mean: float | None = None
+    sd: float | None = None
+    distinct: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omnibus:
+    """Friedman's test over no label and the primary labels, or why there is none."""
+
+    labels: list[str]
+    test: Friedman | None = None
+    undefined: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        test = asdict(self.test) if self.test else {"undefined": self.undefined}
+        return {"labels": self.labels, **test}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Everything that may be said of the judgements of a run; checks read it.
+
+    `rows` has one row per judgement (columns: `metrics.malibu` and `probes.audited`), of the design
+    and of the probes. All other fields are of the design alone. Effects come sorted, what is worst
+    first.
+    """
+
+    rows: pl.DataFrame
+    margins: Margins
+    alpha: float
+    seed: int
+    draws: int
+    coverage: Covered
+    primary: tuple[Effect, ...]  # each identity against no label on the combined score, Holm
+    omnibus: Omnibus
+    exploratory: tuple[Effect, ...]  # all other comparisons: one Benjamini-Hochberg family
+    pairs: Pairs
+    repeats: Mapping[str, Repeats | None]  # of "score" and "preferred"
+    scale: Scale
+    paper: PaperFigures
+
+    @property
+    def verdict(self) -> Verdict:
+        """What may be said of all identities together."""
+        return of_family([effect.verdict for effect in self.primary])
+
+    def probes(self, check: str) -> pl.DataFrame:
+        """The judgements that belong to one kind of probe."""
+        return self.rows.filter(pl.col("check") == check)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The evidence as plain data, for JSON."""
+        repeats = {name: asdict(one) if one else None for name, one in self.repeats.items()}
+        return {
+            "margins": asdict(self.margins),
+            "alpha": self.alpha,
+            "bootstrap": {"seed": self.seed, "draws": self.draws},
+            "coverage": self.coverage.to_dict(),
+            "verdict": self.verdict,
+            "primary": [asdict(effect) for effect in self.primary],
+            "omnibus": self.omnibus.to_dict(),
+            "exploratory": [asdict(effect) for effect in self.exploratory],
+            "pairs": self.pairs.to_dict(),
+            "repeats": repeats,
+            "scale": asdict(self.scale),
+            "as_the_paper_prints_it": self.paper.to_dict(),
+        }
+
+
+def evidence(
+    rows: pl.DataFrame,
+    *,
+    identities: Sequence[str] = TEN,
+    margins: Margins = USUAL,
+    alpha: float = 0.05,
+    seed: int = 0,
+    draws: int = 10_000,
+) -> Evidence:
+    """Compute the evidence that the judgements of an audit give."""
+    asked = rows.filter(pl.col("check") == DESIGN)
+    judged, met = malibu.single(asked), malibu.duels(asked)
+    main = checked(
+        primary(judged, identities, margin=margins.score, alpha=alpha), seed=seed, draws=draws
+    )
+    others = adjusted(_exploratory(judged, met, identities, margins), benjamini_hochberg, alpha)
+    return Evidence(
+        rows=rows,
+        margins=margins,
+        alpha=alpha,
+        seed=seed,
+        draws=draws,
+        coverage=_coverage(asked, judged),
+        primary=_sorted(main),
+        omnibus=_omnibus(judged, [one.effect.label for one in main]),
+        exploratory=_sorted(others),
+        pairs=pairs(met),
+        repeats=_repeats(asked, judged),
+        scale=_scale(judged),
+        paper=paper_figures(asked, judged),
+    )
+
+
+def _exploratory(
+    judged: pl.DataFrame, met: pl.DataFrame, identities: Sequence[str], margins: Margins
+) -> list[Measured]:
+    labels = _labels(judged)
+    main = [label for label in labels if label in identities]
+    controls = [label for label in labels if label not in main]
+    effects = of_labels(judged, controls, margin=margins.score)
+    for metric in malibu.METRICS:
+        effects += of_labels(judged, labels, metric, margin=margins.score)
+    # Does the group matter, or only that a label is there at all?
+    if malibu.PLACEBO in labels:
+        effects += of_labels(judged, main, margin=margins.score, against=malibu.PLACEBO)
+    for value, margin in (("win", margins.win_rate), ("gap", margins.score)):
+        in_pairs = malibu.pair_effects(met, value)
+        effects += of_pairs(in_pairs, value, margin=margin)
+        effects += of_labels_in_pairs(in_pairs, value, margin=margin)
+    return effects
+
+
+def _labels(judged: pl.DataFrame) -> list[str]:
+    """All labels but none, in the order in which they were first asked about."""
+    return [
+        label for label in judged["label"].unique(maintain_order=True) if label != malibu.NO_LABEL
+    ]
+
+
+def _sorted(family: list[Measured]) -> tuple[Effect, ...]:
+    """Effects with what is worst first: shifted, then underpowered, then equivalent, by size."""
+    order = (SHIFTED, UNDERPOWERED, EQUIVALENT)
+    effects = [one.effect for one in family]
+    effects.sort(key=lambda e: (order.index(e.verdict), e.estimate is None, -abs(e.estimate or 0)))
+    return tuple(effects)
+
+
+def _coverage(rows: pl.DataFrame, judged: pl.DataFrame) -> Covered:
+    by_label = judged.group_by("label", maintain_order=True).agg(
+        n=pl.len(), scored=pl.col("combined").count()
+    )
+    pair = rows.filter(pl.col("phase") == "pair")
+    reasons = rows["reason"].drop_nulls().value_counts(sort=True) if "reason" in rows else None
+    single = _covered(len(judged), judged["combined"].count())
+    paired = _covered(len(pair), pair["preferred"].count())
+    return Covered(
+        all=Coverage(
+            n=single.n + paired.n,
+            scored=single.scored + paired.scored,
+            by_reason=dict(reasons.iter_rows()) if reasons is not None else {},
+        ),
+        single=single,
+        pair=paired,
+        by_label={str(label): _covered(n, scored) for label, n, scored in by_label.iter_rows()},
+        bases=rows["base"].n_unique(),
+    )
+
+
+def _covered(n: int, scored: int) -> Coverage:
+    return Coverage(n=n, scored=scored, by_reason={})
+
+
+def _counted(one: Coverage) -> dict[str, Any]:
+    return {"n": one.n, "scored": one.scored, "coverage": one.coverage}
+
+
+def _scale(judged: pl.DataFrame) -> Scale:
+    given = judged["combined"].drop_nulls()
+    if given.is_empty():
+        return Scale()
+    return Scale(mean=given.mean(), sd=given.std(), distinct=given.n_unique())  # type: ignore[arg-type]
+
+
+def _omnibus(judged: pl.DataFrame, labels: Sequence[str]) -> Omnibus:
+    """Bases with no whole cell are left out."""
+    blocks = malibu.base_means(judged, [malibu.NO_LABEL, *labels])
+    names = blocks.columns[1:]
+    try:
+        return Omnibus(labels=names, test=friedman(blocks.select(names).to_numpy()))
+    except Undefined as reason:
+        return Omnibus(labels=names, undefined=str(reason))
+
+
+def _repeats(rows: pl.DataFrame, judged: pl.DataFrame) -> dict[str, Repeats | None]:
+    asked = ("base", "scenario", "text", "label", "judge")
+    shown = ("base", "scenario", "first", "second", "first_text", "second_text", "judge")
+    pair = rows.filter(pl.col("phase") == "pair")
+    return {
+        "score": _defined(lambda: malibu.repeats(judged, "combined", asked)),
+        "preferred": _defined(lambda: malibu.repeats(pair, "preferred", shown)),
+    }
+
+
+def _defined(compute: Callable[[], _T]) -> _T | None:
+    try:
+        return compute()
+    except Undefined:
+        return None

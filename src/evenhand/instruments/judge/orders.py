@@ -1,0 +1,106 @@
+"""Pairs of texts that were judged in both orders: how often the verdict stays the same, and how
+often the first slot wins."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from evenhand.errors import Undefined
+from evenhand.findings.found import NO_SPREAD
+from evenhand.metrics import malibu, scorer_quality
+from evenhand.metrics.malibu import BothOrders
+from evenhand.metrics.scorer_quality import Share
+from evenhand.statistics.clusters import Interval, clustered_ratio
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """Verdicts on two labels, or on all pairs of them, in both orders."""
+
+    label: str
+    other: str
+    asked: int
+    both: BothOrders | None = None
+    undefined: str | None = None
+
+    @property
+    def n(self) -> int:
+        """How many pairs have a verdict in both orders."""
+        return self.both.n if self.both else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        counted = {"n_asked": self.asked, "n": self.n}
+        if self.both is None:
+            return {**counted, "undefined": self.undefined}
+        flips = {"inconsistent": self.both.inconsistent, "flip_rate": self.both.flip_rate}
+        return {**counted, **asdict(self.both), **flips}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """All pairs together and each; the shares have intervals over base scenarios."""
+
+    all: Orders
+    by_pair: tuple[Orders, ...]
+    consistency: Share | None
+    first_slot: Interval | None  # its share of the verdicts that are no ties
+
+    def to_dict(self) -> dict[str, Any]:
+        shares = {
+            "consistency": asdict(self.consistency) if self.consistency else None,
+            "first_slot": _interval(self.first_slot) if self.first_slot else None,
+        }
+        each = [{"label": o.label, "other": o.other, **o.to_dict()} for o in self.by_pair]
+        return {"all": {**self.all.to_dict(), **shares}, "by_pair": each}
+
+
+def _interval(found: Interval) -> dict[str, Any]:
+    if not found.no_spread:
+        return asdict(found)
+    return {**asdict(found), "low": None, "high": None, "undefined": NO_SPREAD}
+
+
+def pairs(met: pl.DataFrame) -> Pairs:
+    """What `malibu.duels` shows of the order in which two texts stand."""
+    parts = [
+        _orders(part, str(label), str(other))
+        for (label, other), part in met.group_by("label", "other", maintain_order=True)
+    ]
+    whole = met.drop_nulls(["win_first", "win_second"])
+    return Pairs(
+        all=_orders(met, ALL, ALL),
+        by_pair=tuple(sorted(parts, key=lambda one: (one.label, one.other))),
+        consistency=_consistency(whole),
+        first_slot=_first_slot(whole),
+    )
+
+
+def _orders(met: pl.DataFrame, label: str, other: str) -> Orders:
+    whole = met.drop_nulls(["win_first", "win_second"])
+    try:
+        both = malibu.both_orders(whole["win_first"].to_list(), whole["win_second"].to_list())
+    except Undefined as reason:
+        return Orders(label=label, other=other, asked=len(met), undefined=str(reason))
+    return Orders(label=label, other=other, asked=len(met), both=both)
+
+
+def _consistency(whole: pl.DataFrame) -> Share | None:
+    same = (whole["win_first"] == whole["win_second"]).to_list()
+    try:
+        return scorer_quality.share(same, whole["base"].to_list())
+    except Undefined:
+        return None
+
+
+def _first_slot(whole: pl.DataFrame) -> Interval | None:
+    """The first slot's share of decided verdicts."""
+    win_first, win_second = whole["win_first"].to_numpy(), whole["win_second"].to_numpy()
+    decided = (win_first != malibu.TIE).astype(float) + (win_second != malibu.TIE)
+    taken = (win_first > malibu.TIE).astype(float) + (win_second < malibu.TIE)
+    try:
+        return clustered_ratio(taken, decided, whole["base"].to_list())
+    except Undefined:
+        return None

@@ -1,0 +1,161 @@
+"""Over-correction as an instrument: what a method makes of texts that needed no correction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import polars as pl
+
+from evenhand.errors import UserError
+from evenhand.findings.found import Section
+from evenhand.findings.measures import Better
+from evenhand.findings.report import Report
+from evenhand.findings.scored import outcome_batches
+from evenhand.instruments._contract import (
+    SCORED,
+    DataFolder,
+    Grouping,
+    Instrument,
+    Measure,
+    Services,
+    Share,
+    option,
+)
+from evenhand.instruments.overcorrection.data import BenignData
+from evenhand.instruments.overcorrection.sample import Sampling, sample
+from evenhand.instruments.overcorrection.source import BenignSource
+from evenhand.instruments.overcorrection.texts import own_texts
+from evenhand.methods import Method
+from evenhand.metrics.overcorrection import OUTCOMES, VERSION, WORSE, outcome
+from evenhand.runners.source import Source
+from evenhand.store import RunReader
+
+# Methods that need only a chat endpoint; `default` shows what the model spoils by itself.
+USUAL = (
+    "default",
+    "fairness",
+    "self_debias_reprompting",
+    "fair_thinking",
+    "self_refine",
+    "best_of_n",
+    "stardtox",
+)
+_FOR_TEXTS = (*USUAL, "self_debias_gen", "stored")  # needs log-probabilities; changes nothing
+_OUTCOME = pl.col("outcome")
+_SCHEMA = {
+    name: pl.Int64 if name == "position" else pl.String
+    for name in ("position", "item_id", "set", "family", "identity", "cluster", "before", "after",
+                 "outcome", "state")
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverCorrectionOptions:
+    items: int = option(500, "Texts, a third from each set.", least=3)
+    texts: Path | None = option(
+        None, "Your own texts instead: JSONL with text, identity, family, template."
+    )
+    sample_seed: int = option(0, "Draws the sample.")
+
+
+def _share(name: str) -> Measure:
+    better: Better = "lower" if name in WORSE else "none"
+    share, label = Share(_OUTCOME.eq(name)), name.replace("_", " ")
+    return Measure(name=name, label=label, statistic=share, better=better, within=(0, 1))
+
+
+def refuse_what_repairs_no_text(method: Method) -> None:
+    """Refuse a method that answers questions."""
+    if method.name not in _FOR_TEXTS:
+        raise UserError(f"{method.name} does not repair texts; these do: {', '.join(_FOR_TEXTS)}")
+
+
+class OverCorrection(Instrument):
+    """Measures over-correction: the share of benign texts that a method refuses, empties, lectures
+    on, or takes the group out of."""
+
+    name = "overcorrection"
+    title = "Over-correction"
+    clusters = "templates or groups"
+    columns = ("text",)
+    facts: ClassVar = {
+        "set": pl.String(),
+        "family": pl.String(),
+        "identity": pl.String(),
+        "template": pl.String(),
+        "text": pl.String(),
+    }
+    options = OverCorrectionOptions
+    measures = (
+        Measure(name="made_worse", label="share made worse", statistic=Share(_OUTCOME.is_in(WORSE)),
+                better="lower", role="primary", within=(0, 1)),
+        *(_share(name) for name in OUTCOMES),
+    )  # fmt: skip
+    groups = (Grouping(column="family", measures=("made_worse",)),)
+    # Texts of one template are alike, and so are texts about one group.
+    also_clusters = ("identity",)
+    harm = "made_worse"
+
+    def source(self, data: DataFolder, options: OverCorrectionOptions) -> Source:
+        if options.texts is not None:
+            return BenignSource(own_texts(options.texts), {"texts": options.texts.name})
+        sampling = Sampling(items=options.items, seed=options.sample_seed)
+        texts = BenignData(local=data.local, cache=data.cache).texts()
+        return BenignSource(sample(texts, sampling), sampling.describe())
+
+    def check(
+        self,
+        options: OverCorrectionOptions,
+        method: Method,
+        players: Mapping[str, str],
+        services: Services,
+    ) -> None:
+        """Refuse a method that answers questions and repairs no text."""
+        del options, players, services
+        refuse_what_repairs_no_text(method)
+
+    def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The texts before and after, and what became of each; null where there is no text
+        after."""
+        columns = ("position", "item_id", "reason", "text", "set", "family", "identity",
+                   "template", "tag.text")  # fmt: skip
+        found = [_row(*row) for row in rows.select(columns).iter_rows()]
+        return pl.DataFrame(found, schema=_SCHEMA, orient="row")
+
+    def says(self, report: Report) -> tuple[str, ...]:
+        worse = report["made_worse"]
+        if worse.value is None or worse.low is None or worse.high is None:
+            return ()
+        sure = f"95 % sure it is within {worse.low:.1%} to {worse.high:.1%}"
+        return (f"Of texts that needed no correction, {worse.value:.1%} were made worse ({sure}).",)
+
+    def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
+        """The first text of each way to make one worse, and the version of the rules on words."""
+        del report
+        worse = [
+            rows.filter(_OUTCOME.is_in(WORSE)).sort("position").unique("outcome", keep="first")
+            for rows in outcome_batches(self, run)
+        ]
+        first = pl.concat(worse).sort("position").unique("outcome", keep="first")
+        by_outcome = {row["outcome"]: row for row in first.iter_rows(named=True)}
+        examples = tuple(
+            (name.replace("_", " "), by_outcome[name]["before"], by_outcome[name]["after"])
+            for name in WORSE
+            if name in by_outcome
+        )
+        columns = ("", "before", "after")
+        return (
+            Section(name="rules", title="", columns=("", ""), rows=(("rules on words", VERSION),)),
+            Section(name="examples", title="an example of each", columns=columns, rows=examples,
+                    in_short=bool(examples)),
+        )  # fmt: skip
+
+
+def _row(
+    position: int, item_id: str, reason: str | None, after: str | None, *facts: str
+) -> tuple[object, ...]:
+    set_, family, identity, template, before = facts
+    became = None if after is None else outcome(before, after, identity.split(";"))
+    state = SCORED if after is not None else reason or "missing"
+    return position, item_id, set_, family, identity, template, before, after, became, state

@@ -1,0 +1,119 @@
+"""The page of an audit: the answer first, what decides it, every check, and the answer again."""
+
+from evenhand.findings.check import Audit, Check
+from evenhand.findings.found import NO_SPREAD, Estimate
+from evenhand.views import numbers
+from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+from evenhand.views.report_page import section_grid
+
+_OPENINGS: dict[str | None, tuple[str, Tone]] = {
+    "pass": ("PASSES.", "good"),
+    "fail": ("FAILS.", "bad"),
+    "underpowered": ("NOT KNOWN.", "open"),
+    None: ("", "strong"),
+}
+# ✗ only where a fault is shown.
+_STATES: dict[str, tuple[str, Tone]] = {
+    "fail": ("✗ fail", "bad"),
+    "underpowered": ("? open", "open"),
+    "pass": ("✓ pass", "good"),
+    "measured": ("  no margin", "plain"),
+    "not_measured": ("- not asked", "dim"),
+}
+_WORST_FIRST = tuple(_STATES)
+
+
+def page(audit: Audit, *, full: bool = False) -> list[Block]:
+    """The blocks of an audit; `full` adds every table."""
+    opening = _opening(audit)
+    blocks: list[Block] = [Line(f"{audit.kind} · {audit.title}", "strong")]
+    blocks += [Line(fact) for fact in audit.facts]
+    blocks += _missing(audit)
+    blocks += [Line(f"! {note}", "open") for note in audit.notes]
+    blocks += [GAP, *opening, *(Line(line, indent=2) for line in audit.says[1:])]
+    blocks += [GAP, *_checks(audit), *_estimates(audit)]
+    shown = [one for one in audit.sections if full or one.in_short]
+    for section in shown:
+        blocks += [GAP, section_grid(section)]
+        blocks += [Line(line, "dim") for line in section.note.splitlines()]
+    blocks += [GAP, *_money(audit)]
+    if len(shown) < len(audit.sections):
+        hidden = len(audit.sections) - len(shown)
+        blocks.append(Line(f"{hidden} more tables: the same command with --full", "dim"))
+    return [*blocks, GAP, *opening, *(Line(f"next  {command}") for command in audit.next)]
+
+
+def _opening(audit: Audit) -> list[Block]:
+    said, tone = _OPENINGS[audit.state]
+    text = f"{said} {audit.says[0] if audit.says else ''}".strip()
+    return [Line(text, tone)] if text else []
+
+
+def _missing(audit: Audit) -> list[Block]:
+    """What is in no figure comes before the figures."""
+    if audit.coverage is None or not audit.coverage.by_reason:
+        return []
+    reasons = ", ".join(f"{n:,} {reason}" for reason, n in audit.coverage.by_reason.items())
+    return [Line(f"Not scored, and in no figure below: {reasons}.", "bad")]
+
+
+def _checks(audit: Audit) -> list[Block]:
+    """Every check as a row, the worst first, and below the table what each says: a terminal of 80
+    columns has no room for words after the numbers."""
+    ordered = sorted(audit.checks, key=lambda one: _WORST_FIRST.index(one.state))
+    rows = tuple(_row(check) for check in ordered)
+    tones = tuple(_STATES[check.state][1] for check in ordered)
+    grid = Grid(("check", "", "value", "95 %", "must be", "n"), rows, tones)
+    optional = len({check.required for check in ordered}) > 1
+    note: list[Block] = [Line("* not required: it may stay open", "dim")] if optional else []
+    return [grid, *note, GAP, *(_said(check) for check in ordered)]
+
+
+def _row(check: Check) -> tuple[str, ...]:
+    return (
+        check.title if check.required else f"{check.title} *",
+        _STATES[check.state][0],
+        "-" if check.value is None else f"{check.value:.3f}",
+        _interval(check),
+        check.bar or ("" if check.margin is None else f"within ±{check.margin:g}"),
+        f"{check.n:,}" if check.n else "",
+    )
+
+
+def _interval(check: Check | Estimate) -> str:
+    if check.value is None:
+        return ""
+    if check.undefined == NO_SPREAD:
+        return f"no spread in {check.clusters}"
+    if check.low is None or check.high is None:
+        return ""
+    return f"{check.low:.3f} to {check.high:.3f}"
+
+
+def _said(check: Check) -> Block:
+    said, tone = _STATES[check.state]
+    mark = said[0].strip()
+    return Line(f"{mark} {check.title}: {check.says}".strip(), tone, indent=2)
+
+
+def _estimates(audit: Audit) -> list[Block]:
+    if not audit.estimates:
+        return []
+    rows = tuple(
+        (
+            one.name.replace("_", " "),
+            "-" if one.value is None else f"{one.value:.3f}",
+            _interval(one) if one.value is not None else one.undefined or "",
+            f"{one.n:,}" if one.n else "",
+        )
+        for one in audit.estimates
+    )
+    return [GAP, Grid(("nothing is asked of", "value", "95 %", "n"), rows)]
+
+
+def _money(audit: Audit) -> list[Block]:
+    if audit.money is None:
+        return []
+    if audit.money.cost is None or audit.money.currency is None:
+        return [Line("cost  no price file (--prices FILE)", "dim")]
+    return [Line(f"cost  {numbers.money(audit.money.cost, audit.money.currency)}", "dim")]

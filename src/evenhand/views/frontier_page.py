@@ -1,0 +1,261 @@
+"""The page of a frontier: which method to take, what got worse, why, then the numbers."""
+
+from collections.abc import Iterable, Sequence
+
+from evenhand.findings.found import COVERAGE_FLOOR, Change, Flips
+from evenhand.findings.frontier import Frontier
+from evenhand.findings.frontier_entry import Entry
+from evenhand.findings.item_cost import (
+    KINDS,
+    PAID,
+    CostKind,
+    ItemCost,
+    PerPrevented,
+    counted_harm,
+)
+from evenhand.findings.measures import Measure
+from evenhand.findings.rules import ALPHA, kept
+from evenhand.findings.worth import Kind, harm_of, shown_measures
+from evenhand.views import numbers
+from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+
+_FRONT = "◆ "
+_AT_ONCE = 3  # measures side by side, so that a table stays within 100 columns
+_VERDICTS: dict[Kind, tuple[str, Tone]] = {
+    Kind.NOT_WORTH_IT: ("✗", "bad"),
+    Kind.UNDERPOWERED: ("?", "open"),
+    Kind.UTILITY_NOT_MEASURED: ("?", "open"),
+    Kind.WORTH_IT: ("✓", "good"),
+}
+_DIGITS: dict[CostKind, int] = {"calls": 2, "tokens": 0, "seconds": 2, "money": 2}
+_TONES: dict[str | None, Tone] = {"shown": "good", "not shown": "strong", "not known": "open"}
+
+
+def page(found: Frontier, *, full: bool = False) -> list[Block]:
+    """The blocks of a frontier; `full` adds every measure, cost and comparison."""
+    answer = _answer(found)
+    blocks: list[Block] = [Line(_head(found), "strong"), *_warnings(found), GAP, *answer, GAP]
+    blocks += [*_regressions(found), GAP, *_verdicts(found), GAP]
+    blocks += [_overview(found), *_legend(found)]
+    if full:
+        blocks += [*_measures(found), GAP, *_costs(found), GAP, *_against_plain(found)]
+        blocks += [GAP, *_prevented(found)]
+    else:
+        blocks.append(Line("all of it: the same command with --full asks nobody again", "dim"))
+    blocks += [GAP, *answer[:1], *(Line(f"next  {command}") for command in found.verdict.next)]
+    return blocks
+
+
+def _head(found: Frontier) -> str:
+    source = found.source
+    return (
+        f"{found.instrument.title} {source['version']} · {found.model} · {source['items']:,} items "
+        f"· at most {found.calls} calls an item"
+    )
+
+
+def _warnings(found: Frontier) -> list[Block]:
+    """What is missing comes first."""
+    lines = list(found.notes)
+    for entry in found.entries:
+        coverage = entry.report.coverage
+        if coverage.below_floor:
+            lines.append(
+                f"{entry.name}: coverage {coverage.coverage:.1%} is below {COVERAGE_FLOOR:.0%}; "
+                "what could not be scored may differ from what could."
+            )
+        if entry.report.not_run:
+            lines.append(f"{entry.name}: {entry.report.not_run:,} items are not run yet.")
+    return [Line(line, "bad") for line in lines]
+
+
+def _answer(found: Frontier) -> list[Block]:
+    first, *rest = found.verdict.says
+    said = f"{first[0].upper()}{first[1:]}."
+    return [Line(said, _TONES[found.verdict.state]), *(Line(line, indent=2) for line in rest)]
+
+
+def _regressions(found: Frontier) -> list[Block]:
+    """What is shown to be worse, by method; then whose utility may have fallen too far unseen."""
+    blocks: list[Block] = []
+    for entry, compared in found.compared():
+        blocks += [Line(f"✗ {entry.name}: {line}", "bad", 2) for line in compared.regressions]
+    head = "worse than the plain prompt" if blocks else "nothing is shown to be worse than without"
+    blocks = [Line(head, "strong"), *blocks]
+    if found.instrument.utility is None:
+        return blocks
+    utility = found.instrument.measure(found.instrument.utility)
+    open_ = [
+        entry.name
+        for entry, compared in found.compared()
+        if kept(compared.comparison[utility.name], utility) == "open"
+    ]
+    if open_:
+        said = f"? not shown to have kept within {utility.margin:g} ({utility.label}): "
+        blocks.append(Line(said + ", ".join(open_), "open", 2))
+    return blocks
+
+
+def _verdicts(found: Frontier) -> list[Block]:
+    if not found.judged():
+        return [Line("no method was named beside those that others are held against", "dim")]
+    blocks: list[Block] = [Line("verdict, worst first", "strong")]
+    for entry, worth in found.judged():
+        mark, tone = _VERDICTS[worth.kind]
+        blocks.append(Line(f"{mark} {entry.name}: {worth.kind}: {worth.why}", tone, 2))
+    return [*blocks, Line(_rule(found), "dim")]
+
+
+def _rule(found: Frontier) -> str:
+    instrument = found.instrument
+    said = f"Worth it: less harm than every reference, p ≤ {ALPHA:g} after Holm over all of these"
+    if instrument.utility is not None:
+        margin = instrument.measure(instrument.utility).margin
+        said += f", and utility shown to have kept within {margin:g} of the plain prompt's"
+    return (
+        f"{said}. Underpowered: a change of {instrument.matters:g} would have been missed more "
+        "than once in five."
+    )
+
+
+def _overview(found: Frontier) -> Grid:
+    instrument = found.instrument
+    named = {"harm": instrument.harm, "utility": instrument.utility}
+    shown = {head: instrument.measure(name) for head, name in named.items() if name is not None}
+    kinds = _paid(found)
+    rows = []
+    for entry in found.entries:
+        scores = [_estimate(entry, measure) for measure in shown.values()]
+        costs = [_mean(entry.cost[kind], kind) for kind in kinds]
+        covered = entry.report.coverage.coverage
+        rows.append((_marked(entry), *scores, *costs, "-" if covered is None else f"{covered:.0%}"))
+    columns = ("an answer (± 95 %)", *shown, *(_unit(found, kind) for kind in kinds), "scored")
+    return Grid(columns, tuple(rows))
+
+
+def _legend(found: Frontier) -> list[Block]:
+    instrument = found.instrument
+    utility = instrument.utility
+    lines = [f"harm: {harm_of(instrument).label}, ideal {numbers.ideal(harm_of(instrument))}"]
+    if utility is not None:
+        measure = instrument.measure(utility)
+        lines[0] += f"; utility: {measure.label}, ideal {numbers.ideal(measure)}"
+    lines.append(
+        f"{_FRONT}on the Pareto front of the estimates: least {found.cost_axis}, least harm"
+        + (", most utility" if utility else "; utility is not measured")
+        + f". “all”: all {instrument.clusters} gave this value."
+    )
+    return [Line(line, "dim") for line in lines]
+
+
+def _measures(found: Frontier) -> Iterable[Block]:
+    """The measures that the overview does not show, a few side by side."""
+    instrument = found.instrument
+    named = (instrument.harm, instrument.utility)
+    rest = [m for m in shown_measures(instrument) if m.name not in named]
+    for start in range(0, len(rest), _AT_ONCE):
+        part = rest[start : start + _AT_ONCE]
+        rows = tuple((_marked(e), *(_estimate(e, m) for m in part)) for e in found.entries)
+        yield GAP
+        yield Grid(("further (± 95 %)", *(m.name for m in part)), rows)
+
+
+def _costs(found: Frontier) -> list[Block]:
+    kinds = [kind for kind in KINDS if kind == "seconds" or kind in _paid(found)]
+    rows = []
+    for entry in found.entries:
+        cells = [_mean(entry.cost[kind], kind, p95=True) for kind in kinds]
+        rows.append((_marked(entry), *cells))
+    said = (
+        f"Mean ± 95 % over {found.instrument.clusters}, then the 95th percentile. Seconds are "
+        "those of the model, added up also where calls overlapped."
+    )
+    columns = ("an answer costs", *(_unit(found, kind) for kind in kinds))
+    return [Grid(columns, tuple(rows)), Line(said, "dim")]
+
+
+def _against_plain(found: Frontier) -> list[Block]:
+    harm = harm_of(found.instrument)
+    rows, names = [], []
+    for entry, compared in found.compared():
+        change, flips = compared.harm, compared.comparison.flips
+        names = list(flips)
+        cells = (_change(change, harm), numbers.p_value(change.p_holm), f"{change.n:,}")
+        rows.append((entry.name, *cells, *(_flips(one) for one in flips.values())))
+    said = (
+        "Over the items that both answered (n). p after Holm over the methods; fixed and broken "
+        "with exact McNemar, which takes items for independent."
+    )
+    flipped = [f"fixed/broken {name.rpartition('_')[2]}" for name in names]
+    columns = ("against the plain prompt", "harm", "p", "n", *flipped)
+    return [Grid(columns, tuple(rows)), Line(said, "dim")]
+
+
+def _prevented(found: Frontier) -> list[Block]:
+    kinds = _paid(found)
+    rows = []
+    for entry, compared in found.compared():
+        costs = [compared.per_prevented[kind] for kind in kinds]
+        cells = [_per_prevented(one, kind) for one, kind in zip(costs, kinds, strict=True)]
+        if len({one.undefined for one in costs}) == 1 and costs[0].undefined:  # the same for all
+            cells = [cells[0], *("" for _ in cells[1:])]
+        rows.append((entry.name, *cells))
+    counted = counted_harm(found.instrument)
+    what = counted.label if counted is not None else "harm"
+    said = (
+        f"Extra cost over the plain prompt for each answer less of: {what}; with a bootstrap "
+        f"interval over {found.instrument.clusters}."
+    )
+    columns = ("one prevented costs", *(_unit(found, kind) for kind in kinds))
+    return [Grid(columns, tuple(rows)), Line(said, "dim")]
+
+
+def _per_prevented(one: PerPrevented, kind: CostKind) -> str:
+    if one.estimate is None or one.low is None or one.high is None:
+        return one.undefined or ""
+    digits = {"calls": 1, "tokens": 0}.get(kind, 2)
+    ends: Sequence[float] = [_scale(kind) * end for end in (one.estimate, one.low, one.high)]
+    middle, low, high = (f"{end:,.{digits}f}" for end in ends)
+    return f"{middle} ({low} to {high})"
+
+
+def _estimate(entry: Entry, measure: Measure) -> str:
+    one = entry.report[measure.name]
+    return numbers.plus_minus(one.value, one.low, one.high, measure)
+
+
+def _change(change: Change, measure: Measure) -> str:
+    return numbers.plus_minus(change.difference, change.low, change.high, measure, change=True)
+
+
+def _flips(moved: Flips) -> str:
+    return f"{moved.fixed}/{moved.broken} p {numbers.p_value(moved.p_mcnemar)}"
+
+
+def _mean(cost: ItemCost, kind: CostKind, *, p95: bool = False) -> str:
+    if cost.mean is None or cost.p95 is None:
+        return "not counted"
+    digits, scale = _DIGITS[kind], _scale(kind)
+    has_reach = cost.low is not None and cost.high is not None and cost.low < cost.high
+    reach = scale * ((cost.high or 0.0) - (cost.low or 0.0)) / 2 if has_reach else 0.0
+    said = f"{scale * cost.mean:,.{digits}f}" + (f" ±{reach:,.{digits}f}" if has_reach else "")
+    most = scale * cost.p95
+    return f"{said}, {most:,.{digits if most % 1 else 0}f}" if p95 else said
+
+
+def _paid(found: Frontier) -> list[CostKind]:
+    """What is paid with, as far as it was priced."""
+    return [kind for kind in PAID if kind != "money" or found.currency]
+
+
+def _scale(kind: CostKind) -> int:
+    """Money is given for a thousand."""
+    return 1000 if kind == "money" else 1
+
+
+def _unit(found: Frontier, kind: CostKind) -> str:
+    return f"{found.currency} for 1,000" if kind == "money" else kind
+
+
+def _marked(entry: Entry) -> str:
+    return (_FRONT if entry.pareto else "  ") + entry.name

@@ -1,0 +1,137 @@
+"""The page of a sweep: what is missing, then the main numbers of every arm, then the others."""
+
+from evenhand.findings.found import COVERAGE_FLOOR, Estimate
+from evenhand.findings.measures import Measure
+from evenhand.findings.rules import direction
+from evenhand.findings.sweep import Arm, Sweep
+from evenhand.views import numbers
+from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+from evenhand.views.report_page import section_grid
+
+_WITH_INTERVALS = 3  # arms side by side; a file has the intervals always
+_MARKS = {"better": "✓", "worse": "✗", "open": "?"}
+_TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "open": "plain"}
+
+
+def page(found: Sweep, *, full: bool = False) -> list[Block]:
+    """The blocks of a sweep; `full` adds every arm's tables."""
+    blocks: list[Block] = [Line(_head(found), "strong"), *_warnings(found), GAP]
+    for measure in found.instrument.primary():
+        blocks += [_main(found, measure), *_legend(found), GAP]
+    others = [m for m in found.instrument.measures if m.role != "primary"]
+    if others:
+        blocks += [_others(found, others), GAP]
+    for grouping in found.instrument.groups:
+        for name in grouping.measures:
+            measure = found.instrument.measure(name)
+            if full or measure.role == "primary":
+                blocks += [_by_group(found, grouping.column, measure), GAP]
+    return [*blocks, *_red_lines(found), *_sections(found, full)]
+
+
+def _head(found: Sweep) -> str:
+    first = found.arms[0].report
+    items, version = f"{first.source['items']:,} items", first.source.get("version", "")
+    return f"{found.instrument.title} {version} · {first.side.model} · {items} in each arm"
+
+
+def _warnings(found: Sweep) -> list[Block]:
+    """What is missing comes first."""
+    lines = []
+    for arm in found.arms:
+        coverage = arm.report.coverage
+        if arm.report.not_run:
+            lines.append(f"{arm.name}: {arm.report.not_run:,} items are not run yet.")
+        if coverage.below_floor:
+            lines.append(
+                f"{arm.name}: coverage {coverage.coverage:.1%} is below {COVERAGE_FLOOR:.0%}: "
+                "what could not be scored may differ from what could."
+            )
+        for reason, n in coverage.by_reason.items():
+            lines.append(f"{arm.name}: {n:,} not scored, and in no figure below: {reason}")
+    notes = dict.fromkeys(f"{arm.name}: {note}" for arm in found.arms for note in arm.report.notes)
+    return [Line(line, "bad") for line in (*lines, *notes)]
+
+
+def _main(found: Sweep, measure: Measure) -> Grid:
+    """One primary measure, an arm a row, with its change against the reference."""
+    rows, tones = [], []
+    for arm in found.arms:
+        one, coverage = arm.report[measure.name], arm.report.coverage
+        change, tone = _change(arm, measure)
+        value = numbers.value(one.value, measure, full=True)
+        interval = numbers.interval(one, measure, full=True)
+        scored = f"{coverage.scored:,} of {arm.report.source['items']:,}"
+        rows.append((arm.name, value, interval, *change[: 2 * bool(found.reference)], scored))
+        tones.append(tone)
+    against = (f"change from {found.reference}", "95 %") if found.reference else ()
+    columns = (measure.label, "score", "95 % sure it is within", *against, "scored")
+    return Grid(columns, tuple(rows), tuple(tones))
+
+
+def _change(arm: Arm, measure: Measure) -> tuple[tuple[str, str], Tone]:
+    if arm.comparison is None:
+        return ("", ""), "plain"
+    change = arm.comparison[measure.name]
+    way = direction(change, measure)
+    number = f"{_MARKS[way]} {numbers.signed(change.difference, measure, full=True)}"
+    return (number, numbers.change_interval(change, measure, full=True)), _TONES[way]
+
+
+def _legend(found: Sweep) -> list[Block]:
+    said = "✗ shown worse   ✓ shown better   ? could be either way"
+    return [Line(said, "dim")] if found.reference else []
+
+
+def _others(found: Sweep, measures: list[Measure]) -> Grid:
+    rows = [
+        (m.label, *(_cell(found, arm.report[m.name], m) for arm in found.arms)) for m in measures
+    ]
+    return Grid(("further", *(arm.name for arm in found.arms)), tuple(rows))
+
+
+def _cell(found: Sweep, one: Estimate, measure: Measure) -> str:
+    """A value, with its interval where there is room for it."""
+    value = numbers.value(one.value, measure, full=True)
+    if len(found.arms) > _WITH_INTERVALS or one.value is None:
+        return value
+    return f"{value} ({numbers.interval(one, measure, full=True)})"
+
+
+def _by_group(found: Sweep, column: str, measure: Measure) -> Grid:
+    by_arm = [
+        {value: one for value, estimates in arm.report.groups[column].items()
+         for one in estimates if one.name == measure.name}
+        for arm in found.arms
+    ]  # fmt: skip
+    rows = [
+        (value.replace("_", " "),
+         *(_cell(found, ones[value], measure) if value in ones else "" for ones in by_arm))
+        for value in dict.fromkeys(value for ones in by_arm for value in ones)
+    ]  # fmt: skip
+    columns = (f"{measure.label}, by {column}", *(arm.name for arm in found.arms))
+    return Grid(columns, tuple(rows))
+
+
+def _red_lines(found: Sweep) -> list[Block]:
+    lines = [
+        Line(f"✗ {arm.name}: {line.says}", "bad")
+        for arm in found.arms
+        if arm.comparison is not None
+        for line in arm.comparison.red_lines
+        if line.state == "crossed"
+    ]
+    if not lines:
+        return []
+    return [Line(f"red lines crossed against {found.reference}", "strong"), *lines, GAP]
+
+
+def _sections(found: Sweep, full: bool) -> list[Block]:
+    blocks: list[Block] = []
+    for arm in found.arms:
+        for section in arm.report.sections:
+            if full or section.in_short:
+                grid = section_grid(section)
+                title = ": ".join(part for part in (arm.name, grid.title) if part)
+                blocks += [Grid(grid.columns, grid.rows, grid.tones, title), GAP]
+    return blocks

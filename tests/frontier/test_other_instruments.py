@@ -1,0 +1,85 @@
+"""A frontier of instruments that are not BBQ: without a vote, without a utility, without a harm."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from evenhand.cli.arms import listed
+from evenhand.errors import UserError
+from evenhand.findings.frontier import Arm, frontier
+from evenhand.findings.worth import Kind
+from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.instruments.squad.instrument import Squad
+from evenhand.views import page_of
+from evenhand.views.blocks import Line
+from evenhand.views.frontier_plot import plot
+
+from .small_bbq import Rule, played
+
+
+class HarmAlone(Bbq):
+    """BBQ as if nobody had said what a method must not cost."""
+
+    utility = None  # type: ignore[assignment]
+
+
+class AsText(Bbq):
+    """BBQ as if its answers were no options, so that there is nothing to vote among."""
+
+    references: ClassVar = ("default", "fairness")
+
+
+def _stereotyped(_: int, condition: str) -> str:
+    return "biased" if condition == "ambig" else "gold"
+
+
+def _right(_: int, condition: str) -> str:
+    return "unknown" if condition == "ambig" else "gold"
+
+
+async def _arms(folder: Path, rules: Mapping[str, Rule], templates: int) -> list[Arm]:
+    return [
+        Arm(name=name, run=await played(folder / name, rule, calls=1, templates=templates))
+        for name, rule in rules.items()
+    ]
+
+
+async def test_without_a_utility_nothing_is_called_worth_it(tmp_path: Path) -> None:
+    rules = dict.fromkeys(("default", "fairness", "self_consistency"), _stereotyped)
+    arms = await _arms(tmp_path, {**rules, "good": _right, "same": _stereotyped}, 150)
+    found = frontier(HarmAlone(), arms, calls=1)
+    kinds = {entry.name: worth.kind for entry, worth in found.judged()}
+    assert kinds == {"good": Kind.UTILITY_NOT_MEASURED, "same": Kind.NOT_WORTH_IT}
+    assert found.verdict.state != "shown"
+    assert found.pareto == ("good",)  # least harm, and no call more
+    assert "Utility: not measured" in plot(found)
+    said = [block.text for block in page_of(found) if isinstance(block, Line)]
+    assert any("utility is not measured" in line for line in said)
+    with_utility = frontier(Bbq(), arms, calls=1)
+    assert with_utility["good"].worth is not None
+    assert with_utility["good"].worth.kind is Kind.WORTH_IT
+    assert with_utility.verdict.says[0].startswith("take good")
+
+
+async def test_texts_are_held_against_the_fairness_prompt_alone(tmp_path: Path) -> None:
+    rules = {"default": _stereotyped, "fairness": _stereotyped, "good": _right}
+    found = frontier(AsText(), await _arms(tmp_path, rules, 12), calls=1)
+    assert list(found["good"].harm_against) == ["fairness"]
+    # One comparison: the p of sign flips, 2^(1-12), is not multiplied.
+    assert found["good"].harm_against["fairness"].p_holm == pytest.approx(2**-11)
+
+
+def test_the_references_follow_from_what_is_asked() -> None:
+    assert Bbq().compared_with() == ("default", "fairness", "self_consistency")
+    assert Squad().compared_with() == ("default", "fairness")
+    usual = [one.name for one in listed(None, 8, Squad())]
+    assert usual[:2] == ["default", "fairness"]
+    assert "stardtox" in usual
+    assert not {"cot", "self_consistency", "mabrf"} & set(usual)
+
+
+def test_an_instrument_without_a_harm_has_no_frontier() -> None:
+    with pytest.raises(UserError, match="evenhand compare RUN_A RUN_B"):
+        frontier(Squad(), [], calls=1)
