@@ -133,7 +133,8 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
 
 
 def together(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Comparisons that are looked at at once, with Holm over the primary changes of all of them."""
+    """Adjust comparisons that are looked at at once, with Holm over the primary changes of all of
+    them."""
     family = iter(adjusted([change for one in comparisons for change in one.primary]))
     found = []
     for one in comparisons:

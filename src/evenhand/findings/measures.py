@@ -135,8 +135,8 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedSpread:
-    """How much a paired change of one measure varies, as it was measured: what `plan` needs before
-    anybody has run anything."""
+    """A paired spread says how much a paired change of one measure varies, as it was measured: what
+    `plan` needs before anybody has run anything."""
 
     measure: str
     sd: float  # of an item's change from one run to the other

@@ -220,7 +220,7 @@ class _Side:
 
 
 def _means_table(measure: Measure, rows: pl.DataFrame) -> np.ndarray:
-    """Per cluster the sum and the number of what the measure averages."""
+    """Give per cluster the sum and the number of what the measure averages."""
     if isinstance(measure.statistic, MeanOfClusters):
         values = cluster_values(measure, rows)["value"].to_numpy()
         return np.column_stack([values, np.ones_like(values)])

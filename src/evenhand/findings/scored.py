@@ -86,7 +86,7 @@ class Scored:
         return ()
 
     def notes_of_pair(self, before: RunReader, after: RunReader) -> tuple[str, ...]:
-        """What a reader must know before using the numbers of a comparison."""
+        """Write what a reader must know before using the numbers of a comparison."""
         del before, after
         return ()
 

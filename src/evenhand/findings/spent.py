@@ -41,14 +41,14 @@ class Money:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Further:
-    """What a run within the folder of another took, such as a judge of its texts."""
+    """The cost of a run within the folder of another, such as a judge of its texts."""
 
     calls: int
     money: Money
 
 
 def further(run: RunReader, folders: Iterable[str], prices: Prices | None) -> dict[str, Further]:
-    """What each of the runs within a run's folder took, of those that are there."""
+    """Compute what each of the runs within a run's folder took, of those that are there."""
     folder = open_folder(run.path)
     inner = {
         name: RunReader(f"{run.path}/{name}")

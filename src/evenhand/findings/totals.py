@@ -143,7 +143,7 @@ class RunTotals:
 
 
 def reason_of(measure: Measure, undefined: str | None) -> str | None:
-    """Why a number is undefined; a measure may know why no row has a value."""
+    """Say why a number is undefined; a measure may know why no row has a value."""
     return measure.absent if undefined == NO_ROWS and measure.absent else undefined
 
 

@@ -162,8 +162,8 @@ def _least(comparison: "Comparison") -> str:
 
 
 def of_frontier(frontier: "Frontier") -> Verdict:
-    """Which method to take: of those shown to be worth it the cheapest, since nothing shows that a
-    dearer one does more; else a reference that is shown to help; else none."""
+    """Choose the method to take: of those shown to be worth it the cheapest, since nothing shows
+    that a dearer one does more; else a reference that is shown to help; else none."""
     judged = frontier.judged()
     worth_it = [entry for entry, found in judged if found.kind == "worth it"]
     open_ = [entry.name for entry, found in judged if found.kind == "underpowered"]

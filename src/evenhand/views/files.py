@@ -45,7 +45,7 @@ def write_report(finding: Any, location: str) -> None:
 
 
 def write_frontier(finding: Frontier, location: str) -> None:
-    """`frontier.json`, its numbers as rows of `frontier.parquet`, and the drawing."""
+    """Write `frontier.json`, its numbers as rows of `frontier.parquet`, and the drawing."""
     folder = open_folder(location)
     folder.replace("frontier.json", to_json(finding))
     folder.replace("frontier.parquet", to_parquet(finding.frame()))

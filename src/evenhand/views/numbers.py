@@ -82,7 +82,7 @@ def plus_minus(
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that makes them short."""
+    """Write seconds in the unit that makes them short."""
     for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.{1 if unit in ('days', 'h') else 0}f} {unit}"
