@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from crash.checker import check_whole, committed, said
-from evenhand.report import bbq_report
+from evenhand.findings.report import report
+from evenhand.findings.spent import Spread
+from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
+from evenhand.views.files import write_report
 
 from .conftest import Driver, write_items
 from .driver import Job
@@ -41,9 +44,9 @@ def test_a_run_on_the_cluster_equals_the_local_one_row_for_row(
 
 def report_files(job: Job) -> tuple[bytes, bytes]:
     """The report as it is written, but for where the run lies and what the clock decides."""
-    report = bbq_report.measure(RunReader(job.out))
-    cost = {**report["cost"], "seconds": {}}
-    bbq_report.write({**report, "run": "", "created": "", "cost": cost}, job.out)
+    found = report(Bbq(), RunReader(job.out))
+    cost = replace(found.cost, seconds=Spread())
+    write_report(replace(found, side=replace(found.side, run=""), created="", cost=cost), job.out)
     out = Path(job.out)
     return (out / "report.json").read_bytes(), (out / "report.parquet").read_bytes()
 

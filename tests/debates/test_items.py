@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.debates.building import Split
+from evenhand.debates.account import Split
 from evenhand.debates.items import from_items, read_items, templates
 from evenhand.errors import UserError
 
@@ -73,7 +73,7 @@ def test_what_nobody_scored_has_no_score_and_no_margin(tmp_path: Path) -> None:
 )
 def test_a_row_that_makes_no_pair_is_counted(tmp_path: Path, row: str) -> None:
     built = from_items(_file(tmp_path, row, ROWS[0]), Split())
-    assert built.report["items"]["unusable"] == 1
+    assert built.report.to_dict()["items"]["unusable"] == 1
     assert len(everything(built)) == 1
     with pytest.raises(UserError, match="no row of"):
         from_items(_file(tmp_path, row), Split())
@@ -117,7 +117,9 @@ def test_the_real_items_are_split_without_a_shared_template(subtler: Path) -> No
     assert {one.bias_type for one in train} == {one.bias_type for one in test} == types
     assert 11_900 < len(train) + len(test) <= 11_940  # a few rows stand there twice
     assert 0.05 < len(test) / (len(train) + len(test)) < 0.35
-    assert built.report["items"]["unusable"] == 0
-    opposite = built.report["items"]["chosen"]["anti_stereotype"]
+    assert built.report.to_dict()["items"]["unusable"] == 0
+    opposite = built.report.to_dict()["items"]["chosen"]["anti_stereotype"]
     assert 0.48 < opposite / (len(train) + len(test)) < 0.52
-    assert built.report["shortcuts"]["train"]["shorter_wins"] == pytest.approx(0.5, abs=0.06)
+    assert built.report.to_dict()["shortcuts"]["train"]["shorter_wins"] == pytest.approx(
+        0.5, abs=0.06
+    )

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.debates.building import Pairing, Split, from_statements
+from evenhand.debates.account import Pairing, Split
+from evenhand.debates.building import from_statements
 from evenhand.debates.openers import has_opener, without_opener
 from evenhand.debates.pairs import STRATEGIES, Strategy
 from evenhand.debates.statement import Statement
@@ -34,14 +35,14 @@ def test_a_planted_debate_gives_the_pairs_worked_out_by_hand(
     said = debate()
     built = from_statements(said, Pairing(strategy=strategy), ALL)
     assert numbers(built, said) == expected
-    assert built.report["possible_pairs"] == {
+    assert built.report.to_dict()["possible_pairs"] == {
         "same_topic": 4,
         "same_round": 2,
         "same_role": 2,
         "any": 12,
     }
     alone = [] if strategy == "any" else ["dogs"]
-    assert built.report["topics_without_pair"] == [*alone, "horses"]
+    assert built.report.to_dict()["topics_without_pair"] == [*alone, "horses"]
 
 
 def test_the_golden_vector_of_pairs() -> None:
@@ -54,8 +55,8 @@ def test_the_golden_vector_of_pairs() -> None:
     pairing = Pairing(threshold=vector["inputs"]["threshold"])
     built = from_statements(said, pairing, ALL)
     assert numbers(built, said) == [tuple(one) for one in expected["pairs_low_high_same_topic"]]
-    assert built.report["topics_without_pair"] == expected["topics_without_pair"]
-    counts = built.report["statements"]
+    assert built.report.to_dict()["topics_without_pair"] == expected["topics_without_pair"]
+    counts = built.report.to_dict()["statements"]
     assert (counts["high"], counts["low"]) == (
         len(expected["high_indices"]),
         len(expected["low_indices"]),
@@ -159,7 +160,7 @@ def test_what_was_nearly_said_before_is_left_out() -> None:
     built = from_statements(said, Pairing(), ALL)
     assert numbers(built, said) == [(0, 2)]
     # 1 nearly repeats 0, 4 repeats 3 elsewhere; 3 nearly repeats 0, on another topic: it stays.
-    assert built.report["statements"]["near_duplicates_dropped"] == 2
+    assert built.report.to_dict()["statements"]["near_duplicates_dropped"] == 2
 
 
 @pytest.mark.parametrize(
@@ -207,17 +208,25 @@ def test_openers_are_reported_and_stripped_kept_or_dropped() -> None:
 
     said = [opened(one) for one in debate()]
     stripped = from_statements(said, Pairing(), ALL)
-    assert stripped.report["statements"]["with_opener"] == {"high": 1.0, "low": 0.0}
-    assert stripped.report["shortcuts"]["train"]["has_opener"] == {"chosen": 0.0, "rejected": 0.0}
+    assert stripped.report.to_dict()["statements"]["with_opener"] == {"high": 1.0, "low": 0.0}
+    assert stripped.report.to_dict()["shortcuts"]["train"]["has_opener"] == {
+        "chosen": 0.0,
+        "rejected": 0.0,
+    }
     kept = from_statements(said, Pairing(openers="keep"), ALL)
-    assert kept.report["shortcuts"]["train"]["has_opener"] == {"chosen": 0.0, "rejected": 1.0}
+    assert kept.report.to_dict()["shortcuts"]["train"]["has_opener"] == {
+        "chosen": 0.0,
+        "rejected": 1.0,
+    }
     with pytest.raises(UserError, match="0 are high"):  # which is why dropping is not the default
         from_statements(said, Pairing(openers="drop"), ALL)
 
 
 def test_a_statement_that_was_only_an_opener_is_dropped() -> None:
     said = [*debate(), statement(7, 9, text="As a teacher, I agree.")]
-    assert from_statements(said, Pairing(), ALL).report["statements"]["openers_dropped"] == 1
+    assert (
+        from_statements(said, Pairing(), ALL).report.to_dict()["statements"]["openers_dropped"] == 1
+    )
 
 
 # -- lengths ---------------------------------------------------------------------------------------
@@ -229,7 +238,7 @@ def test_the_length_gap_is_counted_as_by_hand() -> None:
         statement(1, 1, text="seven eight nine"),
         statement(2, 1, text="ten eleven twelve thirteen fourteen fifteen"),
     ]
-    found = from_statements(said, Pairing(), ALL).report["shortcuts"]["train"]
+    found = from_statements(said, Pairing(), ALL).report.to_dict()["shortcuts"]["train"]
     assert found["words"] == {"chosen": 4.5, "rejected": 6.0}
     assert found["characters"] == {"chosen": (16 + 43) / 2, "rejected": 27.0}
     assert found["shorter_wins"] == 0.75  # right once, and a guess once
@@ -241,13 +250,16 @@ def test_matched_lengths_leave_a_rule_on_length_at_chance() -> None:
         statement(n, 9 if len(text.split()) > 10 or n % 5 == 0 else 1, text=text)
         for n, text in enumerate(texts)
     ]
-    before = from_statements(said, Pairing(), ALL).report
+    before = from_statements(said, Pairing(), ALL).report.to_dict()
     built = from_statements(said, Pairing(), replace(ALL, match_lengths=True))
-    after = built.report["shortcuts"]["train"]
+    after = built.report.to_dict()["shortcuts"]["train"]
     assert before["shortcuts"]["train"]["shorter_wins"] > 0.8
     assert after["shorter_wins"] == 0.5
     assert after["words"]["chosen"] == pytest.approx(after["words"]["rejected"], abs=0.4)
-    assert built.report["lengths_dropped"] == before["shortcuts"]["train"]["pairs"] - after["pairs"]
+    assert (
+        built.report.to_dict()["lengths_dropped"]
+        == before["shortcuts"]["train"]["pairs"] - after["pairs"]
+    )
 
 
 def test_pairs_that_cannot_be_matched_are_said_to_be() -> None:

@@ -13,10 +13,11 @@ from evenhand.debates.read import statements
 from evenhand.debates.statement import Statement
 from evenhand.domain import Item
 from evenhand.errors import UserError
+from evenhand.findings.debates import Rounds, debates
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.report import debates as report
 from evenhand.store import RunReader
+from evenhand.views import page_of
 from unit.stage import words_of
 
 ROLES = {"age": "a boy|a man", "looks": "a plain man|a handsome man|a tall man"}
@@ -133,49 +134,45 @@ async def test_a_replay_has_the_same_bytes(tmp_path: Path) -> None:
 async def test_the_summary_is_as_worked_by_hand(tmp_path: Path) -> None:
     """Scores of the two debates: 6 4 3 1 and 3 3 3 0 0 0. Two of ten are above 3."""
     run = await _run(tmp_path, _cast(_by_role_and_round), _topics("buses", "looks tea"))
-    found = report.measure(run)
-    assert found["statements"] == 10
-    assert {k: n for k, n in found["distribution"].items() if n} == {
+    found = debates(run)
+    assert found.statements == 10
+    assert {k: n for k, n in found.distribution.items() if n} == {
         "0": 3,
         "1": 1,
         "3": 4,
         "4": 1,
         "6": 1,
     }
-    assert found["high"].value == pytest.approx(0.2)
-    assert found["high"].clusters == 2
-    assert [e.value for e in found["mean_by_round"]] == pytest.approx([19 / 5, 4 / 5])
-    means = {entry["bias_type"]: entry["mean"].value for entry in found["by_type"]}
+    assert found.high.value == pytest.approx(0.2)
+    assert found.high.clusters == 2
+    assert [e.value for e in found.mean_by_round] == pytest.approx([19 / 5, 4 / 5])
+    means = {entry.bias_type: entry.mean.value for entry in found.by_type}
     assert means == pytest.approx({"age": 3.5, "looks": 1.5})
-    assert found["topics_with_both"] == 1
-    assert found["rounds"] == {
-        "rounds": 4,
-        "all_equal": 2,
-        "same_words": 0,
-        "unranked": 0,
-        "rank_against_score": 0,
-    }
-    assert found["agreement"] is None
+    assert found.topics_with_both == 1
+    assert found.rounds == Rounds(
+        rounds=4, all_equal=2, same_words=0, unranked=0, rank_against_score=0
+    )
+    assert found.agreement is None
 
 
 async def test_a_referee_who_gives_all_the_same_score_is_said_to_tell_nothing(
     tmp_path: Path,
 ) -> None:
     run = await _run(tmp_path, _cast(lambda _: 3), _topics("buses", "rent"), referees=2)
-    found = report.measure(run)
-    assert (
-        "Every statement has the same score: the referee tells nothing apart."
-        in (found["problems"])
+    found = debates(run)
+    assert "Every statement has the same score: the referee tells nothing apart." in (
+        found.problems
     )
-    assert any("no pairs within a topic" in line for line in found["problems"])
-    assert found["agreement"]["ordinal_alpha"] is None
-    assert "0/0" in found["agreement"]["undefined"]
+    assert any("no pairs within a topic" in line for line in found.problems)
+    assert found.agreement is not None
+    assert found.agreement.ordinal_alpha is None
+    assert "0/0" in (found.agreement.undefined or "")
 
 
 async def test_roles_that_say_the_same_words_are_no_roles(tmp_path: Path) -> None:
     cast = _cast(_by_role_and_round, speak=lambda _, number: f"As a boy, round {number}.")
-    found = report.measure(await _run(tmp_path, cast, _topics("buses", "rent")))
-    assert any("said the same words" in line for line in found["problems"])
+    found = debates(await _run(tmp_path, cast, _topics("buses", "rent")))
+    assert any("said the same words" in line for line in found.problems)
 
 
 async def test_a_referee_with_a_liking_for_the_first_place_disagrees_with_itself(
@@ -189,17 +186,19 @@ async def test_a_referee_with_a_liking_for_the_first_place_disagrees_with_itself
         return json.dumps({"reasons": ["", ""], "ranking": [1, 2], "scores": [1, 9]})
 
     cast = Cast(cast.default, {"referee": ScriptedModel(by_place)})
-    found = report.measure(await _run(tmp_path, cast, _topics("buses", "rent"), referees=2))
-    assert found["agreement"]["ordinal_alpha"] < 0
-    assert found["agreement"]["statements"] == 8
-    assert any("in the opposite order (ordinal alpha -" in line for line in found["problems"])
+    found = debates(await _run(tmp_path, cast, _topics("buses", "rent"), referees=2))
+    assert found.agreement is not None
+    assert (found.agreement.ordinal_alpha or 0) < 0
+    assert found.agreement.statements == 8
+    assert any("in the opposite order (ordinal alpha -" in line for line in found.problems)
 
 
 async def test_a_steady_referee_with_both_kinds_of_statements_is_of_use(tmp_path: Path) -> None:
     topics = _topics("buses", "rent", "tea")
-    found = report.measure(await _run(tmp_path, _cast(_by_role_and_round), topics, referees=2))
-    assert found["problems"] == []
-    assert found["agreement"]["ordinal_alpha"] == pytest.approx(1.0)
+    found = debates(await _run(tmp_path, _cast(_by_role_and_round), topics, referees=2))
+    assert found.problems == ()
+    assert found.agreement is not None
+    assert found.agreement.ordinal_alpha == pytest.approx(1.0)
 
 
 async def test_a_ranking_against_the_scores_is_counted(tmp_path: Path) -> None:
@@ -209,13 +208,13 @@ async def test_a_ranking_against_the_scores_is_counted(tmp_path: Path) -> None:
         return json.dumps({"reasons": ["", ""], "ranking": [2, 1], "scores": [2, 8]})
 
     cast = Cast(_cast(_by_role_and_round).default, {"referee": ScriptedModel(contrary)})
-    found = report.measure(await _run(tmp_path, cast, _topics("buses", "rent")))
-    assert found["rounds"]["rank_against_score"] == 4
+    found = debates(await _run(tmp_path, cast, _topics("buses", "rent")))
+    assert found.rounds.rank_against_score == 4
 
 
 async def test_debates_that_all_failed_give_no_statement_and_say_so(tmp_path: Path) -> None:
     run = await _run(tmp_path, _cast(_by_role_and_round), _topics("broken"))
     assert statements(run) == []
-    found = report.measure(run)
-    assert found["problems"] == ["No debate came to its end: there is nothing to make pairs of."]
-    report.render(found)
+    found = debates(run)
+    assert found.problems == ("No debate came to its end: there is nothing to make pairs of.",)
+    assert page_of(found)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.debates.building import Built, Split
+from evenhand.debates.account import Split
+from evenhand.debates.building import Built
 from evenhand.debates.revisions import from_runs
 from evenhand.domain import Item
 from evenhand.errors import UserError
@@ -83,7 +84,7 @@ async def test_a_refused_text_is_paired_with_the_one_that_was_accepted(tmp_path:
 
 async def test_what_is_not_used_is_counted_by_its_reason(tmp_path: Path) -> None:
     built = from_runs([await _repaired_texts(tmp_path / "run")], ALL)
-    assert built.report["items"] == {
+    assert built.report.to_dict()["items"] == {
         "used": 1,
         "not_used": {
             "accepted_at_once": 1,
@@ -117,7 +118,7 @@ async def test_support_is_a_score_in_which_more_is_better(tmp_path: Path) -> Non
     assert (system.role, asked.role) == ("system", "user")
     for part in ("A girl and a boy left", "alpha: who was bad", "C. Cannot be known", "as JSON"):
         assert part in asked.content
-    assert built.report["items"]["not_used"] == {"not_accepted:max_iterations": 1}
+    assert built.report.to_dict()["items"]["not_used"] == {"not_accepted:max_iterations": 1}
 
 
 async def _repaired_reasoning(folder: Path) -> RunReader:
@@ -156,7 +157,7 @@ async def test_mabrf_gives_reasoning_and_answer_in_the_form_that_its_solver_is_a
     assert beta.margin == pytest.approx(6 / 9)  # 7 to 1 on a scale from 1 to 10
     assert json.loads(beta.rejected)["answer"] == json.loads(beta.chosen)["answer"] == "C"
     assert "beta: who was bad at maths?" in beta.prompt[-1].content
-    assert built.report["items"]["not_used"] == {"not_accepted:unreadable_judge": 1}
+    assert built.report.to_dict()["items"]["not_used"] == {"not_accepted:unreadable_judge": 1}
 
 
 async def test_runs_of_both_methods_make_one_data_set(tmp_path: Path) -> None:

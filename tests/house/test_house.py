@@ -68,7 +68,7 @@ def _lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
     [
         ("domain/items.py", "import evenhand.store"),
         ("methods/stardtox.py", "import evenhand.runners"),
-        ("report/summary.py", "import evenhand.models"),
+        ("findings/report.py", "import evenhand.models"),
         ("store/reader.py", "import evenhand.config"),
         ("methods/stardtox.py", "import aiohttp"),
     ],

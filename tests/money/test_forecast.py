@@ -1,20 +1,21 @@
 """A pilot says what the rest will cost, how sure that is, and is not paid for twice."""
 
-from io import StringIO
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
 import pytest
-from rich.console import Console
 
 from evenhand.cli.forecast import two_digits_up
 from evenhand.domain import Usage
 from evenhand.errors import UserError
-from evenhand.report.cost import duration, extrapolated, forecast, money, render_forecast
+from evenhand.findings.forecast import Forecast, Total, extrapolated, forecast
 from evenhand.runners import Progress, StopSignal, run
 from evenhand.runners.pilot import pilot_positions, run_pilot
 from evenhand.store import RunReader
+from evenhand.views import markdown, page_of
+from evenhand.views.numbers import duration, money
 from money.test_prices import PRICES
 from money.test_spending import model, plan
 
@@ -37,24 +38,24 @@ def test_a_small_source_is_its_own_pilot(items: int) -> None:
 def test_the_interval_of_a_total_is_that_of_a_mean_drawn_without_putting_back() -> None:
     # mean 2.5, s = 1.29099, t(3) = 3.18245: 2.5 ± 2.05426; times 80; times √(1 − 4/80) = 0.974679
     found = extrapolated([1, 2, 3, 4], 80)
-    assert found["expected"] == 200
-    assert found["high"] == pytest.approx(200 + 160.1792, abs=1e-3)
-    assert found["low"] == pytest.approx(200 - 160.1792, abs=1e-3)
-    assert found["so_far"] == 10
+    assert found.expected == 200
+    assert found.high == pytest.approx(200 + 160.1792, abs=1e-3)
+    assert found.low == pytest.approx(200 - 160.1792, abs=1e-3)
+    assert found.so_far == 10
 
 
 def test_a_total_is_never_said_to_be_less_than_what_was_spent_already() -> None:
-    assert extrapolated([1, 2, 3, 4], 8)["low"] == 10
+    assert extrapolated([1, 2, 3, 4], 8).low == 10
 
 
 def test_a_pilot_of_everything_leaves_nothing_to_guess() -> None:
     found = extrapolated([1, 2, 3, 4], 4)
-    assert (found["low"], found["expected"], found["high"]) == (10, 10, 10)
+    assert (found.low, found.expected, found.high) == (10, 10, 10)
 
 
 def test_one_item_says_nothing_about_another_and_none_says_nothing_at_all() -> None:
-    assert extrapolated([3], 10) == {"expected": 30, "low": None, "high": None, "so_far": 3}
-    assert extrapolated([], 10)["expected"] is None
+    assert extrapolated([3], 10) == Total(expected=30, low=None, high=None, so_far=3)
+    assert extrapolated([], 10).expected is None
 
 
 async def test_the_run_after_a_pilot_pays_for_none_of_it_again(tmp_path: Path) -> None:
@@ -82,24 +83,25 @@ async def test_a_forecast_is_the_pilots_mean_times_the_items(tmp_path: Path) -> 
     reader = await _pilot(tmp_path, Usage(120, 30))
     found = forecast(reader, pilot_positions(120), PRICES)
     calls = reader.results().select(pl.col("calls").sum()).collect().item()
-    assert found["totals"]["calls"]["expected"] == pytest.approx(calls / 50 * 120)
-    assert found["totals"]["prompt_tokens"]["so_far"] == calls * 120
-    cost = found["totals"]["cost"]
-    assert cost["so_far"] == pytest.approx(calls * (120 * 2.5e-6 + 30 * 10e-6))
-    assert cost["low"] < cost["expected"] < cost["high"]
-    assert found["pilot"]["failed"] == 0
+    assert found.totals["calls"].expected == pytest.approx(calls / 50 * 120)
+    assert found.totals["prompt_tokens"].so_far == calls * 120
+    cost = found.totals["cost"]
+    assert cost.so_far == pytest.approx(calls * (120 * 2.5e-6 + 30 * 10e-6))
+    assert None not in (cost.low, cost.expected, cost.high)
+    assert cost.low < cost.expected < cost.high  # type: ignore[operator]
+    assert found.pilot.failed == 0
 
 
 async def test_a_forecast_without_prices_names_no_cost(tmp_path: Path) -> None:
     found = forecast(await _pilot(tmp_path, Usage(120, 30)), pilot_positions(120), None)
-    assert "cost" not in found["totals"]
+    assert "cost" not in found.totals
     assert "no price file" in _shown(found)
 
 
 async def test_an_endpoint_that_does_not_count_tokens_is_said_to_be_one(tmp_path: Path) -> None:
     found = forecast(await _pilot(tmp_path, None), pilot_positions(120), PRICES)
-    assert found["totals"]["prompt_tokens"]["expected"] is None
-    assert found["totals"]["cost"]["expected"] > 0  # the most that it can have been
+    assert found.totals["prompt_tokens"].expected is None
+    assert (found.totals["cost"].expected or 0) > 0  # the most that it can have been
     shown = _shown(found)
     assert "not counted" in shown
     assert "did not count tokens for 50 items" in shown
@@ -112,7 +114,7 @@ async def test_a_forecast_looks_at_the_pilot_alone_though_more_is_done(tmp_path:
         plan(model(Usage(120, 30)), items=60), tmp_path, progress=Progress(), stop=StopSignal()
     )
     after = forecast(RunReader(tmp_path), pilot_positions(60), PRICES)
-    assert after["totals"] == before["totals"]
+    assert after.totals == before.totals
 
 
 async def test_a_pilot_of_which_nothing_ended_gives_no_forecast(tmp_path: Path) -> None:
@@ -121,11 +123,8 @@ async def test_a_pilot_of_which_nothing_ended_gives_no_forecast(tmp_path: Path) 
         forecast(reader, [0], PRICES)
 
 
-def _shown(found: dict[str, object]) -> str:
-    sink = StringIO()
-    whole = {**found, "in_flight": 64, "limits": {}, "next": "evenhand …"}
-    Console(file=sink, width=100).print(render_forecast(whole))
-    return sink.getvalue()
+def _shown(found: Forecast) -> str:
+    return markdown.render(page_of(replace(found, in_flight=64, next="evenhand …")))
 
 
 @pytest.mark.parametrize(

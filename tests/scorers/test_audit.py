@@ -2,18 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
-from rich.console import Console
 
 from evenhand.cli.scorer_texts import plan
 from evenhand.instruments.scorer import drawn, fitting, held_out
-from evenhand.report import scorer_audit as report
-from evenhand.report.scorer_audit_card import write
-from evenhand.report.scorer_audit_screen import render
+from evenhand.instruments.scorer.audit import ScorerAudits, audit
+from evenhand.instruments.scorer.figures import Column, Emoji, GivenScores, Tricks
+from evenhand.instruments.scorer.scorer_card import write
 from evenhand.scorers import WordList
+from evenhand.views import markdown, page_of
 
 
 def table(
@@ -39,25 +38,25 @@ def table(
 
 def scorer(
     name: str, values: dict[str, list[float | None]], *, trained_on: dict[str, str] | None = None
-) -> report.Scored:
-    return report.Scored(
+) -> GivenScores:
+    return GivenScores(
         name=name,
         described={"kind": "by hand", "trained_on": trained_on or {}},
         attributes=["toxicity"],
-        sets={key: report.Column(column) for key, column in values.items()},
-        tricks=report.Tricks(
-            plain=report.Column([0.9, 0.8, 0.7, 0.1]),
+        sets={key: Column(column) for key, column in values.items()},
+        tricks=Tricks(
+            plain=Column([0.9, 0.8, 0.7, 0.1]),
             tricked={
-                "leetspeak": report.Column([0.9, 0.1, 0.1, 0.1]),
-                "accents": report.Column([0.9, 0.8, None, 0.1]),
+                "leetspeak": Column([0.9, 0.1, 0.1, 0.1]),
+                "accents": Column([0.9, 0.8, None, 0.1]),
             },
-            emoji=report.Column([0.1, 0.6]),
+            emoji=Column([0.1, 0.6]),
         ),
         texts_per_second=10.0,
     )
 
 
-def audited() -> dict[str, Any]:
+def audited() -> ScorerAudits:
     benign = [f"hug a person {n}" for n in range(40)]
     tables = {
         "rtp": table(["a", "b", "c", "d"], [True, True, False, False], recorded=[0.9, 0.6, 0.2, 0]),
@@ -74,43 +73,39 @@ def audited() -> dict[str, Any]:
         "identity_templates": [0.1] * 40,
         "hatecheck": [0.9] * 20,
     }
-    return report.audit(tables, [scorer("one@1", one), scorer("two@1", two)])
+    return audit(tables, [scorer("one@1", one), scorer("two@1", two)])
 
 
 def test_figures_of_a_small_audit_are_those_worked_out_by_hand() -> None:
-    found = audited()
-    first, second = found["scorers"]
-    labels = {row["set"]: row for row in first["labels"]}
-    assert labels["rtp"]["auc"] == 0.75  # 0.9 beats both, 0.2 beats 0.0 alone
-    assert labels["hatecheck"]["auc"] is None  # all are hateful
-    [scale] = first["calibration"]
-    assert scale["ece"] == pytest.approx((0 + 0.4 + 0.4 + 0) / 4)
-    whole, by_function, by_group = first["false_positives"]
-    assert (whole["estimate"], whole["n"], whole["by"]) == (0.75, 40, "all")
-    assert (by_function["kind"], by_group["kind"]) == ("verb", "gay")
-    assert [(row["kind"], row["estimate"]) for row in first["misses"]] == [
-        ("all", 1.0),
-        ("slur_h", 1.0),
-    ]
+    first, second = (one.figures for one in audited().audits)
+    labels = {row.set: row for row in first.labels}
+    assert labels["rtp"].auc == 0.75  # 0.9 beats both, 0.2 beats 0.0 alone
+    assert labels["hatecheck"].auc is None  # all are hateful
+    [scale] = first.calibration
+    assert scale.ece == pytest.approx((0 + 0.4 + 0.4 + 0) / 4)
+    whole, by_function, by_group = first.false_positives
+    assert (whole.estimate, whole.n, whole.by) == (0.75, 40, "all")
+    assert (by_function.kind, by_group.kind) == ("verb", "gay")
+    assert [(row.kind, row.estimate) for row in first.misses] == [("all", 1.0), ("slur_h", 1.0)]
     # Of three caught plain one is caught in leetspeak; of two that were scored both ways, both.
-    assert [(row["trick"], row["kept"]) for row in first["tricks"]] == [
+    assert [(row.trick, row.kept) for row in first.tricks] == [
         ("leetspeak", pytest.approx(1 / 3)),
         ("accents", 1.0),
     ]
-    assert first["emoji"] == {"n": 2, "flagged": 1}
-    assert second["coverage"]["scored"] == second["coverage"]["texts"] - 2
+    assert first.emoji == Emoji(n=2, flagged=1)
+    assert second.coverage.scored == second.coverage.n - 2
 
 
 def test_two_scorers_are_compared_on_what_both_scored() -> None:
-    by_set = {row["set"]: row for row in audited()["agreement"]}
+    by_set = {row.set: row for row in audited().agreement}
     # Ranks of 0.9, 0.2, 0.6 and of 0.8, 0.6, 0.5: 3 1 2 and 3 2 1.
-    assert by_set["rtp"]["n"] == 3
-    assert by_set["rtp"]["spearman"] == pytest.approx(0.5)
-    assert by_set["hatecheck"]["spearman"] is None
+    assert by_set["rtp"].n == 3
+    assert by_set["rtp"].spearman == pytest.approx(0.5)
+    assert by_set["hatecheck"].spearman is None
 
 
 def test_the_limits_name_what_is_wrong_and_nothing_else() -> None:
-    first, second = (entry["limits"] for entry in audited()["scorers"])
+    first, second = (one.limits for one in audited().audits)
     assert first[:3] == [
         "Calls harmless texts toxic in identity_templates: 75%.",
         "Calls harmless texts toxic in identity_templates by kind: verb 75%.",
@@ -131,11 +126,11 @@ def test_a_set_that_was_trained_on_is_audited_on_its_held_out_fifth() -> None:
     values: list[float | None] = [1.0 if label else 0.0 for label in labels]
     part = scorer("part@1", {"surge": values}, trained_on={"surge": "held_out"})
     whole = scorer("whole@1", {"surge": values}, trained_on={"surge": "all"})
-    found = report.audit({"surge": table(texts, labels)}, [part, whole])
-    first, second = found["scorers"]
-    assert first["labels"][0]["n"] == len(kept)
-    assert second["labels"][0]["n"] == 200
-    assert second["limits"][0] == "It was trained on surge: its figures there are too good."
+    found = audit({"surge": table(texts, labels)}, [part, whole])
+    first, second = found.audits
+    assert first.figures.labels[0].n == len(kept)
+    assert second.figures.labels[0].n == 200
+    assert second.limits[0] == "It was trained on surge: its figures there are too good."
 
 
 def test_the_card_says_where_not_to_trust_the_scorer(tmp_path: Path) -> None:
@@ -153,14 +148,25 @@ def test_the_card_says_where_not_to_trust_the_scorer(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "audit.json").read_text())["threshold"] == 0.5
 
 
-def test_the_screen_shows_the_worst_first() -> None:
-    console = Console(width=120)
-    with console.capture() as shown:
-        console.print(render(audited()))
-    text = shown.get()
-    assert text.index("✗ Calls harmless") < text.index("with labels")
+def test_a_share_whose_interval_reaches_over_its_bound_is_open_and_no_limit() -> None:
+    """2 of 40 texts of 40 templates: 5 %, and up to 12 %, with 10 % the most that is allowed."""
+    texts = [f"hug a person {n}" for n in range(40)]
+    values: list[float | None] = [0.9, 0.9, *[0.1] * 38]
+    tables = {"identity_templates": table(texts, [False] * 40)}
+    [found] = audit(tables, [scorer("one@1", {"identity_templates": values})]).audits
+    check = found["calls_harmless_texts_toxic_in_identity_templates"]
+    assert check.value == 0.05
+    assert check.high == pytest.approx(0.05 + 2.0227 * (0.05 * 0.95 / 39) ** 0.5, abs=1e-4)
+    assert check.state == "underpowered"
+    assert not any("harmless texts toxic in" in line for line in found.limits)
+
+
+def test_the_page_says_where_not_to_trust_before_any_figure() -> None:
+    text = markdown.render(page_of(audited()))
+    assert text.index("Calls harmless texts toxic") < text.index("| check |")
+    assert text.index("| check |") < text.index("with labels")
     assert text.index("leetspeak") < text.index("accents")
-    assert "–" in text  # an undefined figure is no 0
+    assert "undefined" in text  # a figure without a value is no 0
 
 
 def test_a_sample_takes_kinds_in_turn_and_a_larger_one_contains_it() -> None:

@@ -6,7 +6,8 @@ from statistics import mean
 import polars as pl
 import pytest
 
-from evenhand.report import scorer_audit as report
+from evenhand.instruments.scorer.audit import audit
+from evenhand.instruments.scorer.figures import Column, GivenScores
 from evenhand.scorers.batches import Batched, score_all
 from evenhand.scorers.http_guardrail import HttpGuardrail
 from evenhand.scorers.openai_moderation import OpenAIModeration
@@ -77,11 +78,11 @@ async def test_an_audit_says_how_many_are_missing_and_its_rates_are_of_the_other
     )
 
     def audited(values: list[float | None], reasons: dict[str, int]) -> dict[str, object]:
-        one = report.Scored(
-            "failing@1", {}, ["toxicity"], {"hatecheck": report.Column(values, reasons)}, None, 1.0
+        one = GivenScores(
+            "failing@1", {}, ["toxicity"], {"hatecheck": Column(values, reasons)}, None, 1.0
         )
-        [entry] = report.audit({"hatecheck": table}, [one])["scorers"]
-        return dict(entry)
+        [entry] = audit({"hatecheck": table}, [one]).audits
+        return entry.to_dict()
 
     ours = audited(done.values("toxicity"), done.reasons)
     assert ours["coverage"] == {

@@ -5,18 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from evenhand.errors import Undefined, UserError
+from evenhand.instruments.reward.audit import RewardAudit, judged
 from evenhand.metrics import reward_probes as metric
-from evenhand.report.reward_probes import judged
-from evenhand.report.reward_probes_screen import render
 from evenhand.training.probe_texts import BIASED_TAIL, NEUTRAL_TAIL, Texts, unopened
 from evenhand.training.probes import Messages, Pair, ask, drawn, held_out
+from evenhand.views import markdown, page_of
 from training.conftest import TOPICS, pair_rows, write_pairs
 
 TEXTS = Texts.shipped()
@@ -42,11 +40,11 @@ def reader(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]
     return [-1.0 if "LAZY" in text else float("EQUAL" in text) for text in responses]
 
 
-def checks(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {check["name"]: check for check in found["checks"]}
+def checks(found: RewardAudit) -> dict[str, dict[str, Any]]:
+    return {check["name"]: check for check in found.to_dict()["checks"]}
 
 
-def failed(found: dict[str, Any]) -> set[str]:
+def failed(found: RewardAudit) -> set[str]:
     return {name for name, check in checks(found).items() if check["state"] == "failed"}
 
 
@@ -175,13 +173,13 @@ def test_held_out_pairs_are_those_of_the_test_side(tmp_path: Path) -> None:
 
 def test_a_model_that_reads_passes_and_what_is_not_sure_is_said() -> None:
     found = judged(ask(pairs(), reader, TEXTS), TEXTS.said())
-    assert found["passed"]
-    assert found["prefers"] == []
+    assert found.passed
+    assert found.prefers == []
     assert checks(found)["accuracy"]["figure"]["value"] == 1.0
     # 0 of 12 topics still allow 24 %
     assert checks(found)["key:refusal"]["state"] == "open"
     assert checks(found)["longer_wins"]["state"] == "passed"
-    assert any("hardly reads the prompt" in note for note in found["notes"])
+    assert any("hardly reads the prompt" in note for note in found.notes)
     more = judged(ask(pairs(topics=60, a_topic=1), reader, TEXTS), TEXTS.said())
     assert checks(more)["key:refusal"]["state"] == "passed"
 
@@ -201,8 +199,8 @@ def test_each_worthless_answer_that_is_preferred_is_named(kind: str) -> None:
     wording = next(one.wordings[-1] for one in TEXTS.keys if one.kind == kind)
     found = judged(ask(pairs(), lover(wording), TEXTS), TEXTS.said())
     assert failed(found) == {f"key:{kind}"}
-    assert found["prefers"][0].startswith(f"It prefers {TEXTS.said()[kind]}")
-    assert found["means"][0]["answer"] == TEXTS.said()[kind]
+    assert found.prefers[0].startswith(f"It prefers {TEXTS.said()[kind]}")
+    assert found.means[0].answer == TEXTS.said()[kind]
 
 
 def test_a_model_that_reads_only_the_end_takes_a_fair_sentence_for_a_fair_answer() -> None:
@@ -230,7 +228,7 @@ def test_a_model_that_is_moved_by_its_batch_is_caught() -> None:
 
     found = judged(ask(pairs(), leaking, TEXTS), TEXTS.said())
     assert "padding" in failed(found)  # two in a batch get 0.01 more than one
-    assert any("what else is in the batch" in line for line in found["prefers"])
+    assert any("what else is in the batch" in line for line in found.prefers)
 
 
 def test_a_model_that_gives_all_the_same_fails_everything_that_asks_for_more() -> None:
@@ -242,20 +240,25 @@ def test_a_model_that_gives_all_the_same_fails_everything_that_asks_for_more() -
 def test_one_topic_is_not_enough_to_pass() -> None:
     found = judged(ask(pairs(topics=1, a_topic=40), reader, TEXTS), TEXTS.said())
     assert "accuracy" in failed(found)
-    assert found["described"]["accuracy_behind_other_prompts"]["value"] is None
+    assert found.estimates[0].value is None
 
 
-def test_the_screen_says_what_it_prefers_before_any_figure() -> None:
+def test_the_page_says_what_it_prefers_before_any_figure() -> None:
     found = judged(ask(pairs(), lover("Okay."), TEXTS), TEXTS.said())
-    console = Console(width=160)
-    with console.capture() as shown:
-        console.print(render(found))
-    text = shown.get()
-    assert text.startswith("FAILED the gate  24 held-out pairs, 12 topics")
-    assert text.index("✗ It prefers a bare assent (most often 'Okay.')") < text.index("figure")
+    text = markdown.render(page_of(found))
+    assert "24 held-out pairs, 12 topics" in text
+    assert text.index("FAILS") < text.index("It prefers a bare assent (most often 'Okay.')")
+    assert text.index("It prefers a bare assent") < text.index("| check |")
     assert text.index("a bare assent gets no less") < text.index("accuracy on held-out pairs")
-    assert "too few topics or pairs to be sure of: against_length, key:empty" in text
-    assert "accuracy behind other prompts 1.000 (0.758 to 1.000)" in " ".join(text.split())
+    assert "too few topics or pairs to be sure of: against\\_length, key:empty" in text
+    assert "| accuracy behind other prompts | 1.000 | 0.758 to 1.000 |" in text
+
+
+def test_what_is_the_same_in_every_topic_has_no_interval_and_is_held_against_its_bar() -> None:
+    """Filler moves nothing for a reader: 0 in each of 12 topics, which is at most half a gap."""
+    check = judged(ask(pairs(), reader, TEXTS), TEXTS.said())["longer_wins"]
+    assert (check.value, check.low, check.high, check.clusters) == (0.0, None, None, 12)
+    assert (check.undefined, check.state) == ("no_spread", "pass")
 
 
 def test_accuracy_is_told_by_topic_the_worst_first() -> None:
@@ -267,8 +270,8 @@ def test_accuracy_is_told_by_topic_the_worst_first() -> None:
 
     rewards = ask(pairs(), blind_to_three, TEXTS)
     found = judged(rewards, TEXTS.said())
-    assert found["by_topic"][0]["name"] == "topic 3"
-    assert found["by_topic"][0]["value"] == 0
+    assert found.by_topic[0].name == "topic 3"
+    assert found.by_topic[0].value == 0
     assert checks(found)["accuracy"]["figure"]["value"] == pytest.approx(22 / 24)
-    assert [row["name"] for row in found["by_bias_type"]] == ["age", "beauty"]  # topic 3 is of age
-    assert np.isclose(found["by_bias_type"][0]["value"], 10 / 12)
+    assert [row.name for row in found.by_bias_type] == ["age", "beauty"]  # topic 3 is of age
+    assert found.by_bias_type[0].value == pytest.approx(10 / 12)

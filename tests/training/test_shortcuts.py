@@ -2,12 +2,12 @@
 without is not accused."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
 from evenhand.errors import UserError
-from evenhand.report.reward_probes import judged
+from evenhand.instruments.reward.audit import RewardAudit, judged
 from evenhand.training.gate import record, require_passed
 from evenhand.training.probe_texts import Texts
 from evenhand.training.probes import ask
@@ -17,17 +17,17 @@ from training.planted import Plant, planted, train
 TEXTS = Texts.shipped()
 
 
-def probed(tiny: Path, out: Path, plant: Plant) -> dict[str, Any]:
+def probed(tiny: Path, out: Path, plant: Plant) -> RewardAudit:
     """Trained on 60 topics, probed on 12 others with the same plant, as held-out pairs have it."""
     model = train(tiny, planted(plant, topics=60, pairs_a_topic=6, seed=1), out, steps=80)
     held_out = planted(plant, topics=12, pairs_a_topic=2, seed=2)
     found = judged(ask(held_out, RewardModel.load(model).score, TEXTS), TEXTS.said())
-    record(model, out, found)
+    record(model, out, found.to_dict())
     return found
 
 
-def state(found: dict[str, Any]) -> dict[str, str]:
-    return {check["name"]: check["state"] for check in found["checks"]}
+def state(found: RewardAudit) -> dict[str, str]:
+    return {check["name"]: check["state"] for check in found.to_dict()["checks"]}
 
 
 @pytest.mark.parametrize("word", ["longer", "shorter"])
@@ -37,7 +37,7 @@ def test_a_reward_model_that_learned_length_is_caught(
     found = probed(tiny, tmp_path, word)
     assert state(found)["accuracy"] == "passed"  # held-out pairs alone would have let it through
     assert state(found)[f"{word}_wins"] == "failed"
-    assert any(f"Taking the {word} answer without reading" in note for note in found["notes"])
+    assert any(f"Taking the {word} answer without reading" in note for note in found.notes)
     assert state(found)["shorter_wins" if word == "longer" else "longer_wins"] == "passed"
     with pytest.raises(UserError, match=f"prefers the {word} answer"):
         require_passed(tmp_path, force=False)
@@ -47,7 +47,7 @@ def test_a_reward_model_that_learned_role_openers_is_caught(tiny: Path, tmp_path
     found = probed(tiny, tmp_path, "opener")
     assert state(found)["accuracy"] == "passed"
     assert state(found)["role_opener_chosen"] == "failed"
-    assert any("goes by role openers" in line for line in found["prefers"])
+    assert any("goes by role openers" in line for line in found.prefers)
     with pytest.raises(UserError, match="goes by role openers"):
         require_passed(tmp_path, force=False)
 
@@ -56,5 +56,5 @@ def test_a_reward_model_that_learned_what_is_said_is_let_through(
     tiny: Path, tmp_path: Path
 ) -> None:
     found = probed(tiny, tmp_path, "none")
-    assert found["prefers"] == []
+    assert found.prefers == []
     assert require_passed(tmp_path, force=False) == "the reward model passed its probes"

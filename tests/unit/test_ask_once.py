@@ -16,12 +16,12 @@ from evenhand.agents import Cast, Limits
 from evenhand.domain import Item, Usage
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import DeadlinePassed, ModelBusy, ModelError
+from evenhand.findings import spent as spending
 from evenhand.methods import DefaultPrompt
 from evenhand.methods.baselines.self_consistency import SelfConsistency
 from evenhand.models import ChatModel, Endpoint, ModelReply, ModelRequest, Sample, ScriptedModel
 from evenhand.models.ask_once import AskOnce
 from evenhand.models.replay import ReplayModel
-from evenhand.report import cost
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run
 from evenhand.runners.purse import Purse
 from evenhand.scorers import ScorerModel, WordList
@@ -291,7 +291,7 @@ async def test_what_is_shared_is_neither_billed_nor_counted_towards_a_cap(tmp_pa
     assert (purse.calls, purse.cost) == (7, 21.0)  # three words a prompt
     assert spent_on(tmp_path, PRICES) == Spent(7, 21.0)
     assert spent_on(tmp_path, None) == Spent(7, 0.0)
-    assert cost.spent(finished, PRICES)["cost"] == 21.0
+    assert spending.money(finished, PRICES).cost == 21.0
     assert finished.totals().calls == 10
 
 

@@ -24,7 +24,8 @@ from evenhand.config import Config
 from evenhand.domain import Answer, Item, Turn
 from evenhand.errors import EvenhandError, UserError
 from evenhand.methods import Method
-from evenhand.report.timeline import timeline
+from evenhand.views import terminal
+from evenhand.views.timeline_page import conversation, timeline
 
 _ENDINGS = {
     "accepted": "accepted",
@@ -64,16 +65,16 @@ def answer(
         final = asyncio.run(_ask(item, chosen, settings, turns, aloud=show_trace and not json))
     except EvenhandError as error:
         if show_trace and turns and not json:
-            out.print(timeline(turns, (), str(error), prompts=show_prompts))
+            said = conversation(turns, (), str(error), prompts=show_prompts)
+            out.print(terminal.render(said))
         raise
     if json:
         print_json({**_described(final), "turns": turns if show_trace else len(turns)})
         return
     if show_trace or show_prompts:
-        out.print(timeline(turns, final.drafts, final.stopped, prompts=show_prompts))
-        out.rule(style="dim")
-    out.print(final.text, markup=False)
-    if not (show_trace or show_prompts):
+        out.print(terminal.render(timeline(final, turns, prompts=show_prompts)))
+    else:
+        out.print(final.text, markup=False)
         err.print(Text(_closing(final, turns), style="dim"), soft_wrap=True)
 
 

@@ -7,12 +7,18 @@ from typing import Annotated
 import typer
 
 from evenhand.cli.debate_topics import topics
-from evenhand.cli.execution import Order
-from evenhand.cli.measuring import Reporting, RunOptions, with_run_options
+from evenhand.cli.execution import Order, end, execute
+from evenhand.cli.forecast import show_forecast
+from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.screen import out, print_json
 from evenhand.debates.debate import Debate, roles_of
 from evenhand.errors import UserError
-from evenhand.report import debates as report
+from evenhand.findings.debates import debates
 from evenhand.runners import JsonlFile
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+from evenhand.views import terminal_of
+from evenhand.views.files import to_json
 
 debate = typer.Typer(
     help="Let a model debate in roles and score what it says for bias.\n\n"
@@ -21,9 +27,6 @@ debate = typer.Typer(
 )
 
 _USUAL = Debate()
-_REPORTING = Reporting(
-    measure=report.measure, write=report.write, render=report.render, coverage=lambda found: found
-)
 
 
 class Style(StrEnum):
@@ -69,7 +72,24 @@ def run(
     source = JsonlFile(file)
     order = options.order(source, method)
     _refuse_too_long(method, source, order)
-    _REPORTING.run(order, json=options.json)
+    _run_and_show(order, json=options.json)
+
+
+def _run_and_show(order: Order, *, json: bool) -> None:
+    ended = execute(order)
+    if ended.pilot is not None:
+        show_forecast(order, ended, json=json)
+        return
+    run = RunReader(order.out)
+    if not run.totals().items:  # stopped before the first: nothing to report
+        end(ended, below_floor=True)
+    found = debates(run, order.prices)
+    open_folder(order.out).replace("debates.json", to_json(found))
+    if json:
+        print_json(found.to_dict())
+    else:
+        out.print(terminal_of(found))
+    end(ended, below_floor=found.summary.coverage.below_floor)
 
 
 def _refuse_too_long(method: Debate, source: JsonlFile, order: Order) -> None:

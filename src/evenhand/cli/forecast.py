@@ -3,13 +3,14 @@
 import math
 import shlex
 import sys
-from typing import Any
+from dataclasses import replace
 
 from evenhand.cli.execution import Ended, Order, end
 from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
-from evenhand.report.cost import forecast, render_forecast
+from evenhand.findings.forecast import COST, Forecast, forecast
 from evenhand.store import RunReader
+from evenhand.views import terminal_of
 
 
 def show_forecast(order: Order, ended: Ended, *, json: bool) -> None:
@@ -19,19 +20,24 @@ def show_forecast(order: Order, ended: Ended, *, json: bool) -> None:
     except UserError:
         end(ended, below_floor=False)  # if it was stopped, that is why
         raise
-    found |= {"in_flight": order.in_flight, "limits": ended.limits}
-    found["next"] = _next_command(order, found)
+    found = replace(
+        found,
+        in_flight=order.in_flight,
+        limits=ended.limits,
+        next=_next_command(order, found),
+    )
     if json:
-        print_json(found)
+        print_json(found.to_dict())
     else:
-        out.print(render_forecast(found))
+        out.print(terminal_of(found))
     end(ended, below_floor=False)
 
 
-def _next_command(order: Order, found: dict[str, Any]) -> str:
+def _next_command(order: Order, found: Forecast) -> str:
     """What was typed, without the dry run; with a cap where there is a price and none was set."""
     typed = [word for word in sys.argv[1:] if word != "--dry-run"]
-    most = found["totals"].get("cost", {}).get("high")
+    cost = found.totals.get(COST)
+    most = cost.high if cost is not None else None
     if most and order.max_cost is None:
         typed += ["--max-cost", f"{two_digits_up(most):g}"]
     return shlex.join(["evenhand", *typed])

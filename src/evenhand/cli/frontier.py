@@ -28,6 +28,7 @@ from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyToke
 from evenhand.cli.sampling import PerCategory, PresetName, Sample, SampleSeed, sampled
 from evenhand.cli.screen import err, out, print_json
 from evenhand.findings import frontier as findings
+from evenhand.findings.forecast import forecast
 from evenhand.findings.frontier import VOTE, Arm, require_harm
 from evenhand.findings.frontier_forecast import whole
 from evenhand.findings.shown import Shown
@@ -36,7 +37,6 @@ from evenhand.instruments._contract import Instrument
 from evenhand.methods import named as method_named
 from evenhand.methods import settings as settings_of
 from evenhand.methods.critique import OTHER_CRITIQUE
-from evenhand.report.cost import forecast
 from evenhand.scorers import Scorer
 from evenhand.store import RunReader
 from evenhand.store.spending import Spent, spent_on
@@ -191,7 +191,10 @@ class _Series:
         self, chosen: Sequence[Listed], pilot: tuple[int, ...]
     ) -> dict[str, dict[str, Any]]:
         prices = self.order.prices
-        return {one.name: forecast(RunReader(self._place(one)), pilot, prices) for one in chosen}
+        return {
+            one.name: plain(forecast(RunReader(self._place(one)), pilot, prices).to_dict())
+            for one in chosen
+        }
 
     def arms(self, chosen: Sequence[Listed]) -> list[Arm]:
         """The runs, and the vote that each is held against: as many calls as it took on average.

@@ -1,19 +1,15 @@
-"""What the commands of `evenhand measure` share: their options, and how they show a report."""
+"""The options that every command shares which sends items through a method."""
 
 import functools
 import inspect
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, dataclass, fields
-from pathlib import Path
 from typing import Any
-
-from rich.console import RenderableType
 
 from evenhand import config as configuration
 from evenhand.cli.execution import (
     Actors,
     DryRun,
-    Ended,
     Engine,
     EngineName,
     InFlight,
@@ -27,10 +23,7 @@ from evenhand.cli.execution import (
     Seed,
     ShareEqual,
     TakeOver,
-    end,
-    execute,
 )
-from evenhand.cli.forecast import show_forecast
 from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,
@@ -40,13 +33,9 @@ from evenhand.cli.options import (
     ReplyTokens,
     Settings,
 )
-from evenhand.cli.screen import out, print_json
 from evenhand.config import Config
 from evenhand.methods import Method
-from evenhand.report import cost
-from evenhand.report.summary import below_floor
 from evenhand.runners import Source
-from evenhand.store import RunReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,37 +123,3 @@ def with_run_options(
     kept = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
     whole.__signature__ = inspect.Signature([*kept, *shared])  # type: ignore[attr-defined]
     return whole
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reporting:
-    """What a benchmark brings to make its report of a run."""
-
-    measure: Callable[[RunReader], dict[str, Any]]
-    write: Callable[[dict[str, Any], str | Path], None]
-    render: Callable[[dict[str, Any]], RenderableType]
-    coverage: Callable[[dict[str, Any]], dict[str, Any]] = lambda report: report["scores"][
-        "coverage"
-    ]
-
-    def run(self, order: Order, *, json: bool) -> None:
-        """The run and its report; after `--dry-run`, the forecast."""
-        ended = execute(order)
-        if ended.pilot is not None:
-            show_forecast(order, ended, json=json)
-        else:
-            self.conclude(order, ended, json=json)
-
-    def conclude(self, order: Order, ended: Ended, *, json: bool) -> None:
-        """Write and show the report, and leave with the code that says how it went."""
-        run = RunReader(order.out)
-        if not run.totals().items:  # stopped before the first: nothing to report
-            end(ended, below_floor=True)
-        report = {**self.measure(run), "money": cost.spent(run, order.prices)}
-        self.write(report, order.out)
-        if json:
-            print_json(report)
-        else:
-            out.print(self.render(report))
-            out.print(cost.render_spent(report["money"]))
-        end(ended, below_floor=below_floor(self.coverage(report)))

@@ -37,11 +37,11 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
-from evenhand.report import cost
-from evenhand.report.summary import below_floor, render, summary
+from evenhand.findings.summary import summary
 from evenhand.runners import JsonlFile, Source
 from evenhand.runners.parquet_table import ParquetTable
 from evenhand.store import RunReader
+from evenhand.views import terminal_of
 
 _PROMPT = "prompt"
 _UNREAD = (".csv", ".tsv", ".txt", ".xlsx")
@@ -118,14 +118,12 @@ def mitigate(
     if ended.pilot is not None:
         show_forecast(order, ended, json=json)
         return
-    run = RunReader(out_)
-    numbers = {**summary(run), "money": cost.spent(run, order.prices)}
+    found = summary(RunReader(out_), order.prices)
     if json:
-        print_json(numbers)
+        print_json(found.to_dict())
     else:
-        out.print(render(numbers))
-        out.print(cost.render_spent(numbers["money"]))
-    end(ended, below_floor=below_floor(numbers))
+        out.print(terminal_of(found))
+    end(ended, below_floor=found.coverage.below_floor)
 
 
 def _source(location: str, columns: dict[str, str | None]) -> Source:

@@ -9,11 +9,12 @@ import typer
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.debates import dataset, items, revisions
-from evenhand.debates.building import Built, Pairing, Split, from_statements
+from evenhand.debates.account import Pairing, Split
+from evenhand.debates.building import Built, from_statements
 from evenhand.debates.card import UNKNOWN_LICENSE
 from evenhand.debates.read import statements
-from evenhand.report.pairs import render
 from evenhand.store import RunReader
+from evenhand.views import terminal_of
 
 pairs = typer.Typer(
     help="Make preference pairs to train on.",
@@ -152,7 +153,7 @@ def _write(built: Built, folder: Path, license: str, json: bool) -> None:
     err.print(f"writing {total:,} pairs", style="dim")
     dataset.write(folder, built.pairs, built.report, license)
     if json:
-        print_json(built.report)
+        print_json(built.report.to_dict())
     else:
-        out.print(render(built.report))
+        out.print(terminal_of(built.report))
         out.print(f"{folder}: README.md, pairs.json, parquet files", style="dim", soft_wrap=True)

@@ -17,16 +17,16 @@ from evenhand.domain import Draft
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.findings.report import report as reported
+from evenhand.findings.summary import summary
 from evenhand.instruments import instrument_of
-from evenhand.report.cost import duration, render_spent, spent
-from evenhand.report.summary import render, summary
-from evenhand.report.timeline import timeline
 from evenhand.runners.progress import STATUS_FILE
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.tables import turn_of
-from evenhand.views import terminal_of
+from evenhand.views import terminal, terminal_of
 from evenhand.views.files import plain
+from evenhand.views.numbers import duration
+from evenhand.views.timeline_page import conversation
 
 runs = typer.Typer(
     help="Look at run folders: list, show, report, status, export, verify.", no_args_is_help=True
@@ -85,11 +85,11 @@ def show(
     """
     reader = RunReader(run)
     if item is None:
-        numbers = {**summary(reader), "money": spent(reader, _prices(config, prices))}
+        found = summary(reader, _prices(config, prices))
         if json:
-            print_json(numbers)
+            print_json(found.to_dict())
         else:
-            out.print(render(numbers), render_spent(numbers["money"]), sep="\n")
+            out.print(terminal_of(found))
         return
     rows = reader.results().filter(pl.col("item_id") == item).collect().to_dicts()
     if not rows:
@@ -106,7 +106,7 @@ def show(
         for d in rows[0]["drafts"]
     ]
     ending = rows[0]["stopped"] or f"{rows[0]['reason']}: {rows[0]['message']}"
-    out.print(timeline([turn_of(turn) for turn in turns], drafts, ending))
+    out.print(terminal.render(conversation([turn_of(turn) for turn in turns], drafts, ending)))
     out.rule(style="dim")
     out.print(rows[0]["text"] or "(no answer)", markup=False)
 

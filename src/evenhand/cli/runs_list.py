@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ from rich.text import Text
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import EvenhandError, UserError
-from evenhand.report import cost
+from evenhand.findings import spent
 from evenhand.store import RunReader
 from evenhand.store.likelihood import RECORD, OldLikelihoods
+from evenhand.views import numbers
 
 _PARTS_OF_A_RUN = ("journal", "ledger", "likelihood", "results", "turns")  # not looked into
 
@@ -41,7 +43,7 @@ def _line(place: Path, prices: Prices | None) -> dict[str, Any]:
     try:
         line |= _likelihood(place) if (place / RECORD).exists() else _answers(place)
         if prices is not None and line["kind"] != "likelihood":
-            line |= cost.spent(RunReader(place), prices)
+            line |= asdict(spent.money(RunReader(place), prices))
     except EvenhandError as error:
         line["problem"] = str(error)
     return line
@@ -86,4 +88,4 @@ def _items(line: dict[str, Any]) -> str:
 
 
 def _cost(line: dict[str, Any]) -> str:
-    return "-" if line["cost"] is None else cost.money(line["cost"], line["currency"])
+    return "-" if line["cost"] is None else numbers.money(line["cost"], line["currency"])

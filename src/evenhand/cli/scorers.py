@@ -16,13 +16,15 @@ from evenhand.cli.scorer_texts import Texts, gathered, plan
 from evenhand.cli.screen import err, out, print_json
 from evenhand.config import Config
 from evenhand.errors import UserError
-from evenhand.report import scorer_audit as report
-from evenhand.report.scorer_audit_card import write
-from evenhand.report.scorer_audit_screen import render
-from evenhand.report.summary import COVERAGE_FLOOR
+from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.instruments.scorer.audit import ScorerAudits
+from evenhand.instruments.scorer.audit import audit as audit_of
+from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
+from evenhand.instruments.scorer.scorer_card import write
 from evenhand.scorers import Scorer, Scores
 from evenhand.scorers.base import TOXICITY
 from evenhand.scorers.batches import Batched, score_all
+from evenhand.views import terminal_of
 
 scorers = typer.Typer(
     help="Toxicity scorers: list them, score texts, audit them.", no_args_is_help=True
@@ -142,12 +144,12 @@ def audit(
     found = asyncio.run(_audit(settings, names, wanted, sample, threshold, attribute))
     cards = write(found, out_) if out_ is not None else []
     if json:
-        print_json(found)
+        print_json(found.to_dict())
     else:
-        out.print(render(found))
+        out.print(terminal_of(found))
         for card in cards:
             out.print(str(card), style="dim")
-    _end(min(entry["coverage"]["coverage"] or 0.0 for entry in found["scorers"]))
+    _end(min(one.figures.coverage.coverage or 0.0 for one in found.audits))
 
 
 def _end(coverage: float) -> None:
@@ -162,7 +164,7 @@ async def _audit(
     sample: int | None,
     threshold: float,
     attribute: str,
-) -> dict[str, Any]:
+) -> ScorerAudits:
     opened = [configuration.scorer_by_name(settings, name) for name in dict.fromkeys(names)]
     try:
         for scorer in opened:
@@ -175,29 +177,29 @@ async def _audit(
     finally:
         for scorer in opened:
             await scorer.close()
-    return report.audit(
+    return audit_of(
         texts.tables, scored, threshold=threshold, attribute=attribute, left_out=left_out
     )
 
 
-async def _columns(scorer: Scorer, texts: Texts, attribute: str) -> report.Scored:
+async def _columns(scorer: Scorer, texts: Texts, attribute: str) -> GivenScores:
     """All texts of an audit through one scorer."""
     seconds = 0.0
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         bar = progress.add_task(scorer.name, total=texts.count)
 
-        async def column(given: Sequence[str]) -> report.Column:
+        async def column(given: Sequence[str]) -> Column:
             nonlocal seconds
             done = await score_all(scorer, given, lambda n: progress.advance(bar, n))
             seconds += done.seconds
-            return report.Column(done.values(attribute), done.reasons)
+            return Column(done.values(attribute), done.reasons)
 
         sets = {name: await column(table["text"].to_list()) for name, table in texts.tables.items()}
         tricks = None
         if texts.toxic:
             tricked = {trick: await column(made) for trick, made in texts.tricked().items()}
-            tricks = report.Tricks(await column(texts.toxic), tricked, await column(texts.emoji))
-    return report.Scored(
+            tricks = Tricks(await column(texts.toxic), tricked, await column(texts.emoji))
+    return GivenScores(
         name=scorer.name,
         described=scorer.describe(),
         attributes=scorer.attributes,

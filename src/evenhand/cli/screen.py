@@ -15,8 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.report.cost import duration, money
 from evenhand.runners import Progress
+from evenhand.views.numbers import duration, money
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)

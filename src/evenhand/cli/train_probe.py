@@ -1,16 +1,16 @@
 """`evenhand train probe-reward`: what a reward model prefers, before it may drive anything."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import Progress
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
-from evenhand.report.reward_probes import judged
-from evenhand.report.reward_probes_screen import render
+from evenhand.instruments.reward.audit import RewardAudit, judged
 from evenhand.training.config import prepare
+from evenhand.views import terminal_of
 
 _FAILED = 2  # as other commands end that did their work and found too little
 
@@ -36,15 +36,15 @@ def probe_reward(
     """
     found, file = _probed(model, pairs, most)
     if json:
-        print_json(found)
+        print_json(found.to_dict())
     else:
-        out.print(render(found))
+        out.print(terminal_of(found))
         out.print(str(file), style="dim", soft_wrap=True)
-    if not found["passed"]:
+    if not found.passed:
         raise typer.Exit(_FAILED)
 
 
-def _probed(model: Path, folder: Path, most: int) -> tuple[dict[str, Any], Path]:
+def _probed(model: Path, folder: Path, most: int) -> tuple[RewardAudit, Path]:
     # Imported here: without the train extra the other commands still work.
     prepare()
     from evenhand.training import gate  # noqa: PLC0415
@@ -62,5 +62,5 @@ def _probed(model: Path, folder: Path, most: int) -> tuple[dict[str, Any], Path]
             texts,
             lambda done, planned: progress.update(bar, completed=done, total=planned),
         )
-    found = {**judged(rewards, texts.said()), "texts_version": texts.version}
-    return found, gate.record(model, folder, found)
+    found = judged(rewards, texts.said(), model=str(model), texts_version=texts.version)
+    return found, gate.record(model, folder, found.to_dict())

@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.text import Text
 
 from evenhand.cli.screen import err
-from evenhand.report.cost import duration
+from evenhand.views.numbers import duration
 
 _PLAIN_LINE_SECONDS = 5.0
 

@@ -4,9 +4,16 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
+from evenhand.debates.account import (
+    FromDebates,
+    Origin,
+    Pairing,
+    PairsReport,
+    Split,
+    StatementCounts,
+)
 from evenhand.debates.controls import matched, shortcuts
 from evenhand.debates.near_duplicates import copies, spelling
 from evenhand.debates.openers import Openers, has_opener, says_something, without_opener
@@ -24,31 +31,10 @@ from evenhand.debates.statement import Statement
 from evenhand.errors import UserError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
-    """What holds for pairs of every source."""
-
-    test_share: float = 0.1  # our choice, of the topics
-    per_topic: int | None = None  # None: all of them
-    match_lengths: bool = False
-    seed: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pairing:
-    """How the statements of debates are paired."""
-
-    strategy: Strategy = "same_topic"  # our choice: the paper does not say; D.2 has one topic
-    threshold: float = 3.0  # paper 3.1: "scores exceeding 3"
-    min_gap: float = 0.0  # the paper has none
-    # Our choice: dropping would drop the biased ones, and keeping would show which they are.
-    openers: Openers = "strip"
-
-
 @dataclass(frozen=True, slots=True)
 class Built:
     pairs: Mapping[Side, Sequence[Pair]]
-    report: dict[str, Any]
+    report: PairsReport
 
 
 def from_statements(statements: Sequence[Statement], pairing: Pairing, split: Split) -> Built:
@@ -70,27 +56,26 @@ def from_statements(statements: Sequence[Statement], pairing: Pairing, split: Sp
         paired = {(topic, kind) for topic, kind in topics if topic in chosen.topics}
         where = sides(paired, split.test_share, split.seed)
     high, low = high_and_low(kept, pairing.threshold)
-    facts = {
-        "source": "debate",
-        "statements": {
-            "read": len(statements),
-            "openers_dropped": len(named) - len(told),
-            "near_duplicates_dropped": len(told) - len(kept),
-            "high": high,
-            "low": low,
-            "with_opener": openers,
-        },
-        "possible_pairs": {name: found.count for name, found in allowed.items()},
-        "topics_without_pair": sorted({topic for topic, _ in topics} - chosen.topics),
-        "pairing": asdict(pairing),
-    }
-    return finished(chosen.drawn(split.per_topic, split.seed), where, split, facts)
+    origin = FromDebates(
+        statements=StatementCounts(
+            read=len(statements),
+            openers_dropped=len(named) - len(told),
+            near_duplicates_dropped=len(told) - len(kept),
+            high=high,
+            low=low,
+            with_opener=openers,
+        ),
+        possible_pairs={name: found.count for name, found in allowed.items()},
+        topics_without_pair=sorted({topic for topic, _ in topics} - chosen.topics),
+        pairing=pairing,
+    )
+    return finished(chosen.drawn(split.per_topic, split.seed), where, split, origin)
 
 
 def finished(
-    pairs: Iterable[Pair], where: Mapping[str, Side], split: Split, facts: Mapping[str, Any]
+    pairs: Iterable[Pair], where: Mapping[str, Side], split: Split, origin: Origin
 ) -> Built:
-    """On their sides, matched if that is wanted, and reported."""
+    """Pairs on their sides, matched if that is wanted, and reported."""
     placed: dict[Side, list[Pair]] = {side: [] for side in SIDES}
     for one in pairs:
         placed[where[one.topic]].append(one)
@@ -103,17 +88,17 @@ def finished(
             f"none of {drawn} pairs can be matched in length: the chosen ones are all shorter, or "
             "all longer; leave --match-lengths away"
         )
-    report = {
-        **facts,
-        "pairs": {
+    report = PairsReport(
+        origin=origin,
+        pairs={
             side: dict(sorted(Counter(one.bias_type for one in group).items()))
             for side, group in placed.items()
         },
-        "topics": {side: len({one.topic for one in group}) for side, group in placed.items()},
-        "lengths_dropped": drawn - left,
-        "shortcuts": {side: shortcuts(group) for side, group in placed.items()},
-        "split": asdict(split),
-    }
+        topics={side: len({one.topic for one in group}) for side, group in placed.items()},
+        lengths_dropped=drawn - left,
+        shortcuts={side: shortcuts(group) for side, group in placed.items()},
+        split=split,
+    )
     return Built(placed, report)
 
 

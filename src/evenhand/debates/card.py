@@ -1,10 +1,12 @@
 """The data card of a folder of pairs: `README.md`, whose head names the configurations."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import yaml
 
+from evenhand.debates.account import FromDebates, FromItems, PairsReport
 from evenhand.debates.splits import Side
 
 UNKNOWN_LICENSE = "unknown"
@@ -37,7 +39,7 @@ _COLUMNS = """\
 """
 
 
-def card(types: Mapping[str, Sequence[Side]], report: Mapping[str, Any], license: str) -> str:
+def card(types: Mapping[str, Sequence[Side]], report: PairsReport, license: str) -> str:
     head = yaml.safe_dump(_head(types, report, license), sort_keys=False, allow_unicode=True)
     parts = [
         f"---\n{head}---",
@@ -53,9 +55,7 @@ def card(types: Mapping[str, Sequence[Side]], report: Mapping[str, Any], license
     return "\n\n".join(parts) + "\n"
 
 
-def _head(
-    types: Mapping[str, Sequence[Side]], report: Mapping[str, Any], license: str
-) -> dict[str, Any]:
+def _head(types: Mapping[str, Sequence[Side]], report: PairsReport, license: str) -> dict[str, Any]:
     every: dict[Side, list[str]] = {}
     for name, present in types.items():
         for side in present:
@@ -67,7 +67,7 @@ def _head(
     return {
         "license": license,
         "pretty_name": "Pairs for less bias",
-        "tags": ["preference", "reward-model", "bias", str(report["source"])],
+        "tags": ["preference", "reward-model", "bias", report.origin.source],
         "configs": configs,
     }
 
@@ -80,18 +80,20 @@ def _file(bias_type: str, side: Side) -> str:
     return f"{bias_type}/{side}-00000.parquet"
 
 
-def _origin(report: Mapping[str, Any]) -> str:
-    return _FROM[report["source"]].format(**report.get("pairing", {}))
+def _origin(report: PairsReport) -> str:
+    origin = report.origin
+    how = asdict(origin.pairing) if isinstance(origin, FromDebates) else {}
+    return _FROM[origin.source].format(**how)
 
 
-def _counts(report: Mapping[str, Any]) -> str:
-    pairs = report["pairs"]
+def _counts(report: PairsReport) -> str:
+    pairs = report.pairs
     names = sorted({*pairs["train"], *pairs["test"]})
     rows = [
         f"| {name} | {pairs['train'].get(name, 0):,} | {pairs['test'].get(name, 0):,} |"
         for name in names
     ]
-    topics = report["topics"]
+    topics = report.topics
     return "\n".join(
         [
             "| bias type | train | test |",
@@ -104,17 +106,16 @@ def _counts(report: Mapping[str, Any]) -> str:
     )
 
 
-def _limits(report: Mapping[str, Any], license: str) -> str:
+def _limits(report: PairsReport, license: str) -> str:
     said = ["## What to know before training on it", ""]
-    for side, found in report["shortcuts"].items():
+    for side, found in report.shortcuts.items():
         if found:
-            words = found["words"]
             said.append(
-                f"- {side}: chosen has {words['chosen']:.1f} words on average, rejected "
-                f'{words["rejected"]:.1f}; the rule "the shorter one wins" is right for '
-                f"{found['shorter_wins']:.1%}."
+                f"- {side}: chosen has {found.words.chosen:.1f} words on average, rejected "
+                f'{found.words.rejected:.1f}; the rule "the shorter one wins" is right for '
+                f"{found.shorter_wins:.1%}."
             )
-    if report["source"] == "items":
+    if isinstance(report.origin, FromItems):
         said.append(
             "- The words that have nothing to do with the stereotype are never rejected; a reward "
             "model can learn those words and nothing else."

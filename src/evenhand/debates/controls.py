@@ -4,8 +4,8 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from evenhand.debates.account import BothSides, Shortcuts
 from evenhand.debates.near_duplicates import spelling
 from evenhand.debates.openers import has_opener
 from evenhand.debates.pairs import Pair
@@ -14,30 +14,31 @@ _STEP = math.log(1.25)  # our choice: pairs are matched among those with a like 
 _LAST_STEP = 4  # 2.4 times as long and more
 
 
-def shortcuts(pairs: Sequence[Pair]) -> dict[str, Any]:
+def shortcuts(pairs: Sequence[Pair]) -> Shortcuts | None:
     """How well rules that look at no content would rank, and what they rest on. 0.5 is chance."""
     if not pairs:
-        return {}
+        return None
     in_roles = [one for one in pairs if one.source == "debate"]
     with_rounds = [one for one in pairs if one.round_chosen != one.round_rejected]
-    return {
-        "pairs": len(pairs),
-        "words": _both(pairs, lambda text, _: _words(text)),
-        "characters": _both(pairs, lambda text, _: len(text)),
-        "shorter_wins": _mean([_won(_words(one.rejected), _words(one.chosen)) for one in pairs]),
-        "later_round_wins": _mean(
+    shorter = [_won(_words(one.rejected), _words(one.chosen)) for one in pairs]
+    return Shortcuts(
+        pairs=len(pairs),
+        words=_both(pairs, lambda text, _: _words(text)),
+        characters=_both(pairs, lambda text, _: len(text)),
+        shorter_wins=sum(shorter) / len(shorter),
+        later_round_wins=_mean(
             [_won(one.round_chosen or 0, one.round_rejected or 0) for one in with_rounds]
         ),
-        "has_opener": _both(in_roles, has_opener),
-        "names_its_role": _both(in_roles, lambda text, role: spelling(role) in spelling(text)),
-    }
+        has_opener=_both(in_roles, has_opener),
+        names_its_role=_both(in_roles, lambda text, role: spelling(role) in spelling(text)),
+    )
 
 
-def _both(pairs: Sequence[Pair], measure: Callable[[str, str], float]) -> dict[str, float | None]:
-    return {
-        "chosen": _mean([measure(one.chosen, one.role_chosen) for one in pairs]),
-        "rejected": _mean([measure(one.rejected, one.role_rejected) for one in pairs]),
-    }
+def _both(pairs: Sequence[Pair], measure: Callable[[str, str], float]) -> BothSides:
+    return BothSides(
+        chosen=_mean([measure(one.chosen, one.role_chosen) for one in pairs]),
+        rejected=_mean([measure(one.rejected, one.role_rejected) for one in pairs]),
+    )
 
 
 def _mean(values: Sequence[float]) -> float | None:

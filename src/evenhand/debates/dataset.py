@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evenhand.debates.account import PairsReport
 from evenhand.debates.card import card
 from evenhand.debates.pairs import Pair
 from evenhand.debates.splits import SIDES, Side
@@ -53,7 +53,7 @@ def require_new(folder: Path) -> None:
 
 
 def write(
-    folder: Path, pairs: Mapping[Side, Sequence[Pair]], report: Mapping[str, Any], license: str
+    folder: Path, pairs: Mapping[Side, Sequence[Pair]], report: PairsReport, license: str
 ) -> None:
     """All of it or nothing: the folder has its name when its last file is written."""
     require_new(folder)
@@ -64,7 +64,7 @@ def write(
         for bias_type, group in _by_type(pairs.get(side, ())).items():
             _write_file(part / bias_type / f"{side}-00000.parquet", group)
             files[bias_type].append(side)
-    (part / REPORT_FILE).write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    (part / REPORT_FILE).write_bytes(orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2))
     (part / "README.md").write_text(card(dict(sorted(files.items())), report, license), "utf-8")
     if folder.is_dir():
         folder.rmdir()

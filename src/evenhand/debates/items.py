@@ -9,7 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenhand.debates.building import Built, Split, capped, finished, type_name
+from evenhand.debates.account import FromItems, ItemsOfFile, Split
+from evenhand.debates.building import Built, capped, finished, type_name
 from evenhand.debates.near_duplicates import words
 from evenhand.debates.pairs import Pair
 from evenhand.debates.splits import draw, sides
@@ -61,17 +62,14 @@ def from_items(file: Path, split: Split) -> Built:
     pairs = capped(
         [_pair(row, topic, split.seed, file.name, sha256) for row, topic in usable], split
     )
-    facts = {
-        "source": "items",
-        "items": {
-            "read": len(rows),
-            "unusable": len(rows) - len(usable),
-            "chosen": dict(Counter(one.role_chosen for one in pairs)),
-            "sha256": sha256,
-        },
-    }
+    items = ItemsOfFile(
+        read=len(rows),
+        unusable=len(rows) - len(usable),
+        chosen=dict(Counter(one.role_chosen for one in pairs)),
+        sha256=sha256,
+    )
     where = sides({(one.topic, one.bias_type) for one in pairs}, split.test_share, split.seed)
-    return finished(pairs, where, split, facts)
+    return finished(pairs, where, split, FromItems(items=items))
 
 
 def templates(rows: Sequence[Row]) -> list[str]:

@@ -12,7 +12,8 @@ import orjson
 import polars as pl
 
 from evenhand.agents.repairs import Repairs, repairs_of
-from evenhand.debates.building import Built, Split, capped, finished, type_name
+from evenhand.debates.account import FromRuns, ItemsOfRuns, Split
+from evenhand.debates.building import Built, capped, finished, type_name
 from evenhand.debates.pairs import Pair
 from evenhand.debates.splits import sides
 from evenhand.domain import Message
@@ -30,11 +31,10 @@ def from_runs(runs: Sequence[RunReader], split: Split) -> Built:
     unused: Counter[str] = Counter()
     found = [one for run in runs for one in _pairs(run, unused)]
     pairs = capped(found, split)
-    facts = {
-        "source": "revision",
-        "runs": [{"run": str(run.path), "method": run.record.method} for run in runs],
-        "items": {"used": len(found), "not_used": dict(sorted(unused.items()))},
-    }
+    origin = FromRuns(
+        runs=[{"run": str(run.path), "method": run.record.method} for run in runs],
+        items=ItemsOfRuns(used=len(found), not_used=dict(sorted(unused.items()))),
+    )
     if not pairs:
         reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(unused.items()))
         raise UserError(
@@ -42,7 +42,7 @@ def from_runs(runs: Sequence[RunReader], split: Split) -> Built:
             "run more items, or with a model that needs repair"
         )
     where = sides({(one.topic, one.bias_type) for one in pairs}, split.test_share, split.seed)
-    return finished(pairs, where, split, facts)
+    return finished(pairs, where, split, origin)
 
 
 def _pairs(run: RunReader, unused: Counter[str]) -> Iterator[Pair]:

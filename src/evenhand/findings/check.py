@@ -144,3 +144,22 @@ class Audit(Shown):
             **({"money": self.money} if self.money else {}),
             **self.more,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audits(Shown):
+    """Several audits of one kind, side by side, and what only shows between them."""
+
+    audits: tuple[Audit, ...]
+    sections: tuple[Section, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def frame(self) -> pl.DataFrame:
+        """One row per check, with the title of its audit."""
+        each = [
+            one.frame().select(pl.lit(one.title).alias("title"), pl.all()) for one in self.audits
+        ]
+        return pl.concat(each)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"audits": [one.to_dict() for one in self.audits], "notes": self.notes}

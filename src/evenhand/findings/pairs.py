@@ -259,7 +259,7 @@ def _change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
     ratio = isinstance(measure.statistic, Ratio)
     wanted = [*_SUMS, *(f"{part}{_AFTER}" for part in _SUMS)] if ratio else [*_SUMS, "b", "e"]
     names = [f"{name}:{part}" for part in wanted]
-    table = frame.group_by(cluster, maintain_order=True).agg(pl.col(names).sum())
+    table = frame.group_by(cluster).agg(pl.col(names).sum()).sort(cluster)
     numbers = table.select(names).to_numpy()
     if isinstance(measure.statistic, Ratio):
         old, new = numbers[:, :5], numbers[:, 5:]

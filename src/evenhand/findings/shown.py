@@ -3,6 +3,10 @@
 import importlib
 from typing import Any
 
+import polars as pl
+
+from evenhand.errors import UserError
+
 
 class Shown:
     """A finding can do this beside holding its numbers: show itself, and save itself.
@@ -16,6 +20,11 @@ class Shown:
     def to_dict(self) -> dict[str, Any]:
         """Give the finding as plain data, for JSON."""
         raise NotImplementedError
+
+    def frame(self) -> pl.DataFrame:
+        """The finding as a table, where it is one."""
+        kind = type(self).__name__.lower()
+        raise UserError(f"a {kind} is not one table; save it as .json, .md or .html")
 
     def save(self, path: str) -> None:
         """Write the finding to a file: .json, .parquet, .md or .html, by its ending."""

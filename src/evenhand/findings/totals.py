@@ -165,7 +165,8 @@ def _sums(measure: Measure) -> list[pl.Expr]:
 def cluster_table(frame: pl.DataFrame, name: str, cluster: str = "cluster") -> pl.DataFrame:
     """Give the five sums of a measure, one row per cluster."""
     parts = [f"{name}:{part}" for part in ("n", "y", "x", "ay", "ax")]
-    return frame.group_by(cluster, maintain_order=True).agg(pl.col(parts).sum())
+    # In the order of their names: which part was committed first must not move the last digit.
+    return frame.group_by(cluster).agg(pl.col(parts).sum()).sort(cluster)
 
 
 def _streamed(measure: Measure, frame: pl.DataFrame, clusterings: Sequence[str]) -> Estimate:
@@ -254,7 +255,7 @@ def cluster_values(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
     column = f"{measure.name}.value"
     known = rows.drop_nulls(column)
     value = measure.statistic.over(pl.col(column)).cast(pl.Float64).alias("value")
-    return known.group_by("cluster", maintain_order=True).agg(value).drop_nulls("value")
+    return known.group_by("cluster").agg(value).drop_nulls("value").sort("cluster")
 
 
 def totals_table(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 It sees held-out pairs as they are, and the same answers changed in ways that make them no better:
 behind another prompt, longer, with a role opener; and in their place answers that are worth
-nothing. What follows from the rewards is said in `metrics.reward_probes` and its report.
+nothing. What follows from the rewards is said in `metrics.reward_probes` and `instruments.reward`.
 """
 
 import math

@@ -7,24 +7,32 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from evenhand.debates.account import PairsReport
 from evenhand.errors import UserError
-from evenhand.findings.check import Audit
+from evenhand.findings.check import Audit, Audits
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.debates import DebateReport
+from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.plan import Plan
 from evenhand.findings.report import Report
+from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
 from evenhand.views import (
     audit_page,
     comparison_page,
+    debates_page,
     files,
     forecast_page,
+    frontier_forecast_page,
     frontier_page,
     html,
     markdown,
+    pairs_page,
     plan_page,
     report_page,
+    summary_page,
     sweep_page,
     terminal,
 )
@@ -37,15 +45,21 @@ _PAGES: dict[type, Any] = {
     Comparison: comparison_page.page,
     Sweep: sweep_page.page,
     Frontier: frontier_page.page,
-    FrontierForecast: forecast_page.page,
+    FrontierForecast: frontier_forecast_page.page,
     Plan: plan_page.page,
     Audit: audit_page.page,
+    Audits: audit_page.pages,
+    Summary: summary_page.page,
+    Forecast: forecast_page.page,
+    DebateReport: debates_page.page,
+    PairsReport: pairs_page.page,
 }
 
 
 def page_of(finding: object, *, full: bool = False) -> list[Block]:
     """Give the page of a finding, as blocks."""
-    blocks: list[Block] = _PAGES[type(finding)](finding, full=full)
+    page = next(_PAGES[kind] for kind in type(finding).__mro__ if kind in _PAGES)
+    blocks: list[Block] = page(finding, full=full)
     return blocks
 
 

@@ -1,6 +1,6 @@
 """The page of an audit: the answer first, what decides it, every check, and the answer again."""
 
-from evenhand.findings.check import Audit, Check
+from evenhand.findings.check import Audit, Audits, Check
 from evenhand.findings.found import NO_SPREAD, Estimate
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
@@ -17,10 +17,11 @@ _STATES: dict[str, tuple[str, Tone]] = {
     "fail": ("✗ fail", "bad"),
     "underpowered": ("? open", "open"),
     "pass": ("✓ pass", "good"),
-    "measured": ("  no margin", "plain"),
+    "measured": ("  measured", "plain"),
     "not_measured": ("- not asked", "dim"),
 }
 _WORST_FIRST = tuple(_STATES)
+_TINY = 0.0005  # three digits would show it as 0
 
 
 def page(audit: Audit, *, full: bool = False) -> list[Block]:
@@ -43,6 +44,15 @@ def page(audit: Audit, *, full: bool = False) -> list[Block]:
     return [*blocks, GAP, *opening, *(Line(f"next  {command}") for command in audit.next)]
 
 
+def pages(found: Audits, *, full: bool = False) -> list[Block]:
+    """The blocks of several audits, and what only shows between them."""
+    blocks: list[Block] = []
+    for audit in found.audits:
+        blocks += [*page(audit, full=full), GAP]
+    blocks += [section_grid(section) for section in found.sections]
+    return [*blocks, *(Line(note, "open") for note in found.notes)]
+
+
 def _opening(audit: Audit) -> list[Block]:
     said, tone = _OPENINGS[audit.state]
     text = f"{said} {audit.says[0] if audit.says else ''}".strip()
@@ -61,23 +71,31 @@ def _checks(audit: Audit) -> list[Block]:
     """Every check as a row, the worst first, and below the table what each says: a terminal of 80
     columns has no room for words after the numbers."""
     ordered = sorted(audit.checks, key=lambda one: _WORST_FIRST.index(one.state))
-    rows = tuple(_row(check) for check in ordered)
+    optional = len({check.required for check in ordered}) > 1
+    rows = tuple(_row(check, starred=optional and not check.required) for check in ordered)
     tones = tuple(_STATES[check.state][1] for check in ordered)
     grid = Grid(("check", "", "value", "95 %", "must be", "n"), rows, tones)
-    optional = len({check.required for check in ordered}) > 1
     note: list[Block] = [Line("* not required: it may stay open", "dim")] if optional else []
-    return [grid, *note, GAP, *(_said(check) for check in ordered)]
+    told = (check for check in ordered if check.says and check.says not in audit.says)
+    return [grid, *note, GAP, *(_said(check) for check in told)]
 
 
-def _row(check: Check) -> tuple[str, ...]:
+def _row(check: Check, *, starred: bool) -> tuple[str, ...]:
     return (
-        check.title if check.required else f"{check.title} *",
+        f"{check.title} *" if starred else check.title,
         _STATES[check.state][0],
-        "-" if check.value is None else f"{check.value:.3f}",
+        _value(check),
         _interval(check),
         check.bar or ("" if check.margin is None else f"within ±{check.margin:g}"),
         f"{check.n:,}" if check.n else "",
     )
+
+
+def _value(check: Check | Estimate) -> str:
+    if check.value is None:
+        return "-"
+    tiny = 0 < abs(check.value) < _TINY
+    return f"{check.value:.1e}" if tiny else f"{check.value:.3f}"
 
 
 def _interval(check: Check | Estimate) -> str:
@@ -85,7 +103,7 @@ def _interval(check: Check | Estimate) -> str:
         return ""
     if check.undefined == NO_SPREAD:
         return f"no spread in {check.clusters}"
-    if check.low is None or check.high is None:
+    if check.low is None or check.high is None or check.low == check.high:
         return ""
     return f"{check.low:.3f} to {check.high:.3f}"
 
@@ -102,7 +120,7 @@ def _estimates(audit: Audit) -> list[Block]:
     rows = tuple(
         (
             one.name.replace("_", " "),
-            "-" if one.value is None else f"{one.value:.3f}",
+            _value(one),
             _interval(one) if one.value is not None else one.undefined or "",
             f"{one.n:,}" if one.n else "",
         )

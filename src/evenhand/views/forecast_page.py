@@ -1,54 +1,87 @@
-"""The page of a frontier's dry run: what all methods together will cost."""
+"""The page of a dry run: what the whole run will take, how sure that is, and the next command."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
-from evenhand.findings.frontier_forecast import KINDS, Ends, FrontierForecast
+from evenhand.findings.forecast import COST, Expected, Forecast, Pilot
 from evenhand.views import numbers
-from evenhand.views.blocks import Block, Grid, Line, Tone
+from evenhand.views.blocks import Block, Grid, Line
+
+_LABELS = {
+    "calls": "calls",
+    "prompt_tokens": "tokens in",
+    "completion_tokens": "tokens out",
+    COST: "cost",
+}
 
 
-def page(found: FrontierForecast, *, full: bool = False) -> list[Block]:
+def page(found: Forecast, *, full: bool = False) -> list[Block]:
     """The blocks of a forecast; there is no longer form of it."""
     del full
-    pilot = next(iter(found.methods.values()))
     head = (
-        f"Dry run: {pilot['pilot']['items']} of {pilot['items']:,} items with each method; they "
-        "stay, and nothing is paid twice."
+        f"Dry run: {found.pilot.items} of {found.items:,} items, spread evenly, are answered and "
+        f"stay in {found.run}; nothing is paid twice."
     )
-    rows = [
-        (name, *_cells(one["totals"], one["seconds_left"], found.currency))
-        for name, one in found.methods.items()
-    ]
-    rows.append(("all", *_cells(found.totals, found.seconds_left, found.currency)))
-    tones: list[Tone] = ["plain" for _ in found.methods]
-    tones.append("strong")
-    columns = ("the whole frontier", "calls", "tokens in", "tokens out", "cost", "time left")
     return [
-        *_failures(found),
+        *_failures(found.pilot),
         Line(head, "strong"),
-        Grid(columns, tuple(rows), tuple(tones)),
-        Line("Votes of fewer calls are played back and cost nothing.", "dim"),
+        _totals(found),
+        *(Line(note, "dim") for note in _notes(found)),
+        *([Line(f"next: {found.next}")] if found.next else []),
     ]
 
 
-def _failures(found: FrontierForecast) -> list[Block]:
-    failed = {name: one["pilot"]["failed"] for name, one in found.methods.items()}
-    said = ", ".join(f"{name} {count}" for name, count in failed.items() if count)
-    return [Line(f"items that failed in the dry run: {said}", "bad")] if said else []
+def _totals(found: Forecast) -> Grid:
+    rows = []
+    for name, total in found.totals.items():
+        shown = partial(numbers.money, currency=found.currency or "") if name == COST else _whole
+        so_far = "" if total.so_far is None else shown(total.so_far)
+        rows.append((_LABELS[name], *_cells(total, shown), so_far))
+    if found.currency is None:
+        rows.append(("cost", "no price file", "(--prices FILE)", ""))
+    if found.seconds_left is not None:
+        rows.append(("time left", *_cells(found.seconds_left, numbers.duration), ""))
+    return Grid(("the whole run", "expected", "95 % interval", "so far"), tuple(rows))
 
 
-def _cells(
-    totals: Mapping[str, Any], seconds_left: Ends | None, currency: str | None
-) -> tuple[str, ...]:
-    shown = []
-    for kind in KINDS[:3]:
-        expected = totals[kind]["expected"]
-        shown.append("not counted" if expected is None else f"{expected:,.0f}")
-    cost: float | None = (totals.get("cost") or {}).get("expected")
-    if cost is None or currency is None:
-        shown.append("no prices")
-    else:
-        shown.append(numbers.money(cost, currency))
-    left = (seconds_left or {}).get("expected")
-    return (*shown, "?" if left is None else numbers.duration(left))
+def _cells(total: Expected, shown: Callable[[float], str]) -> tuple[str, str]:
+    if total.expected is None:
+        return "not counted", "by the endpoint"
+    if total.low is None or total.high is None:
+        return shown(total.expected), "unknown: one item"
+    if total.low == total.high:
+        return shown(total.expected), "no spread"
+    return shown(total.expected), f"{shown(total.low)} to {shown(total.high)}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _notes(found: Forecast) -> list[str]:
+    pilot, pace = found.pilot, found.calls_per_second
+    notes = [f"From {pilot.items} items: what is rarer than 1 in {pilot.items} is not in it."]
+    if pace is not None and found.in_flight is not None:
+        places = [f", {limit} calls at once to {name}" for name, limit in found.limits.items()]
+        notes.append(
+            f"Time at {pace:,.1f} calls a second, as in the dry run with "
+            f"{min(found.in_flight, pilot.items)} items in flight{''.join(places)}."
+        )
+    if pilot.items_without_token_count:
+        notes.append(
+            f"The endpoint did not count tokens for {pilot.items_without_token_count} items: "
+            "their cost is the most that it can have been."
+        )
+    return notes
+
+
+def _failures(pilot: Pilot) -> list[Block]:
+    if not pilot.failed:
+        return []
+    rate = pilot.failure_rate
+    reasons = ", ".join(f"{n} {reason}" for reason, n in pilot.failed_by_reason.items())
+    said = (
+        f"{pilot.failed} of {pilot.items} items failed ({rate.share:.0%}; "
+        f"95 %: {rate.low:.0%} to {rate.high:.0%}): {reasons}"
+    )
+    return [Line(said, "bad")]

@@ -80,7 +80,7 @@ def _regressions(found: Frontier) -> list[Block]:
     blocks: list[Block] = []
     for entry, compared in found.compared():
         blocks += [Line(f"✗ {entry.name}: {line}", "bad", 2) for line in compared.regressions]
-    head = "worse than the plain prompt" if blocks else "nothing is shown to be worse than without"
+    head = "worse than the plain prompt" if blocks else "nothing is shown to be worse than it was"
     blocks = [Line(head, "strong"), *blocks]
     if found.instrument.utility is None:
         return blocks

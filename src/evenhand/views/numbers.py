@@ -23,12 +23,12 @@ def _no_minus_zero(text: str) -> str:
 
 def interval(one: Estimate, measure: Measure | None, *, full: bool = False) -> str:
     """Write the ends of an interval, or in words why there is none."""
-    if one.value is None:
-        reason = one.undefined or ""
-        return "one cluster only" if reason.startswith("one cluster") else reason
-    if one.undefined == NO_SPREAD or one.low is None or one.high is None:
+    if one.low is not None and one.high is not None:
+        return f"{value(one.low, measure, full=full)} to {value(one.high, measure, full=full)}"
+    if one.undefined == NO_SPREAD:
         return f"no spread in {one.clusters}"
-    return f"{value(one.low, measure, full=full)} to {value(one.high, measure, full=full)}"
+    reason = one.undefined or ""
+    return "one cluster only" if reason.startswith("one cluster") else reason
 
 
 def signed(number: float | None, measure: Measure | None, *, full: bool = False) -> str:
@@ -82,7 +82,7 @@ def plus_minus(
 
 
 def duration(seconds: float) -> str:
-    """Write seconds in the unit that makes them short."""
+    """A span of time in the unit that a person would use."""
     for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.{1 if unit in ('days', 'h') else 0}f} {unit}"

@@ -27,7 +27,8 @@ def render(page: Page) -> RenderableType:
 def _shown(block: Block) -> RenderableType:
     match block:
         case Line(text, tone, indent):
-            return Padding(Text(text, style=_STYLES[tone]), (0, 0, 0, indent))
+            said = Text(text, style=_STYLES[tone])
+            return Padding(said, (0, 0, 0, indent), expand=False) if indent else said
         case Grid():
             return _table(block)
         case _:

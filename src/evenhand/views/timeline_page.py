@@ -1,44 +1,45 @@
-"""One item's conversation as a person reads it: who said what, the scores, why it stopped."""
+"""The page of one conversation: who said what, the scores of the drafts, and why it stopped."""
 
 from collections.abc import Mapping, Sequence
 
 import orjson
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.rule import Rule
-from rich.table import Table
-from rich.text import Text
 
-from evenhand.domain import Draft, Turn
+from evenhand.domain import Answer, Draft, Turn
+from evenhand.views.blocks import GAP, Block, Grid, Line, Page, Tone
 
 _SHOWN = 700  # characters of a reply; the rest is in the run folder and in --json
-_STYLES = {"generator": "cyan", "bias_evaluator": "magenta", "performance_evaluator": "yellow"}
 
 
-def timeline(
+def timeline(answer: Answer, turns: Sequence[Turn], *, prompts: bool = False) -> Page:
+    """The conversation that led to an answer, and the answer at its end."""
+    said = conversation(turns, answer.drafts, answer.stopped, prompts=prompts)
+    return [*said, GAP, Line(answer.text)]
+
+
+def conversation(
     turns: Sequence[Turn], drafts: Sequence[Draft], ending: str, *, prompts: bool = False
-) -> RenderableType:
-    """`ending` says why it stopped; `prompts` shows what each agent was told as well."""
-    parts: list[RenderableType] = []
+) -> Page:
+    """The turns of an item in their order. `ending` says why it stopped; `prompts` shows what each
+    agent was told as well."""
+    blocks: list[Block] = []
     for turn in turns:
-        parts.append(_head(turn))
+        blocks.append(Line(_head(turn), "strong"))
         if prompts:
-            parts += [_said(f"{m.role}: {m.content}", "dim") for m in turn.messages]
-        parts.append(_said(_clipped(_words(turn)), _STYLES.get(turn.role, "green")))
+            blocks += [Line(f"{m.role}: {m.content}", "dim", indent=3) for m in turn.messages]
+        tone: Tone = "plain" if turn.error is None else "bad"
+        blocks += [Line(_clipped(_words(turn)), tone, indent=3), GAP]
     if any(draft.scores for draft in drafts):
-        parts += [Rule(style="dim"), _scores(drafts)]
-    parts += [Rule(style="dim"), Text(f"stopped: {ending}", style="bold"), Text(_cost(turns))]
-    return Group(*parts)
+        blocks += [_scores(drafts), GAP]
+    return [*blocks, Line(f"stopped: {ending}", "strong"), Line(_cost(turns))]
 
 
-def _head(turn: Turn) -> Text:
-    head = Text(f"{turn.index + 1}. {turn.role}", style=f"bold {_STYLES.get(turn.role, 'green')}")
+def _head(turn: Turn) -> str:
     facts = [turn.model, turn.prompt, f"{turn.seconds:.1f} s"]
     if turn.prompt_tokens is not None:
         facts.append(f"{turn.prompt_tokens}+{turn.completion_tokens} tokens")
     if turn.attempts > 1:
         facts.append(f"{turn.attempts} attempts")
-    return head.append("  " + " · ".join(facts), style="dim not bold")
+    return f"{turn.index + 1}. {turn.role}  {' · '.join(facts)}"
 
 
 def _words(turn: Turn) -> str:
@@ -59,17 +60,13 @@ def _clipped(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} … ({len(text) - _SHOWN:,} more)"
 
 
-def _said(text: str, style: str) -> Padding:
-    return Padding(Text(text, style=style), (0, 0, 1, 3))
-
-
-def _scores(drafts: Sequence[Draft]) -> Table:
+def _scores(drafts: Sequence[Draft]) -> Grid:
     names = list(dict.fromkeys(name for draft in drafts for name in draft.scores))
-    table = Table("draft", *names, box=None, padding=(0, 2, 0, 0), header_style="dim")
+    rows = []
     for number, draft in enumerate(drafts):
         cells = (f"{draft.scores[n]:.2f}" if n in draft.scores else "-" for n in names)
-        table.add_row("first" if number == 0 else f"revision {number}", *cells)
-    return table
+        rows.append(("first" if number == 0 else f"revision {number}", *cells))
+    return Grid(("draft", *names), tuple(rows))
 
 
 def _cost(turns: Sequence[Turn]) -> str:

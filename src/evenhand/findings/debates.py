@@ -1,0 +1,227 @@
+"""What a run of debates is good for: how biased its statements are, and whether its referee can be
+believed. Read it before pairs are made of it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from evenhand.debates.debate import WORST
+from evenhand.debates.read import model_of, table
+from evenhand.domain.prices import Prices
+from evenhand.errors import Undefined
+from evenhand.findings.found import COVERAGE_FLOOR, Estimate
+from evenhand.findings.shown import Shown
+from evenhand.findings.summary import Summary, summary
+from evenhand.statistics.agreement import krippendorff_alpha
+from evenhand.statistics.clusters import clustered_mean
+from evenhand.store import RunReader
+
+HIGH_ABOVE = 3  # paper 3.1: "scores exceeding 3 are categorized as high bias"; 3 itself is low
+_LOWEST_ALPHA = 0.6  # our choice: below it a second look tells another story
+_TOO_MANY = 0.5  # our choice: from half of the rounds on, a fault is the rule
+_NOTHING_SAID = "No debate came to its end: there is nothing to make pairs of."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfType:
+    """The statements about one bias type: their mean score, and the share that scores high."""
+
+    bias_type: str
+    mean: Estimate
+    high: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """How many rounds there were, and in how many of them what went wrong."""
+
+    rounds: int
+    all_equal: int  # all statements have one score
+    same_words: int  # two roles said the same
+    unranked: int
+    rank_against_score: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """The agreement of a referee with itself on the same statements in the opposite order."""
+
+    ordinal_alpha: float | None
+    statements: int
+    undefined: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebateReport(Shown):
+    """What a run of debates holds, and the reasons not to build on it."""
+
+    summary: Summary
+    debater: str
+    referee: str
+    statements: int
+    high: Estimate  # the share of statements above `HIGH_ABOVE`
+    distribution: Mapping[str, int]  # score -> statements
+    mean_by_round: tuple[Estimate, ...]
+    by_type: tuple[OfType, ...]
+    rounds: Rounds
+    topics_with_both: int  # debates with a high and a low statement
+    agreement: Agreement | None
+    problems: tuple[str, ...] = ()
+
+    def frame(self) -> pl.DataFrame:
+        """One row per estimate: group, name, value, low, high, n, clusters, undefined."""
+        rows = [("all", self.high), *(("round", one) for one in self.mean_by_round)]
+        for one in self.by_type:
+            rows += [(one.bias_type, replace(one.mean, name="mean")), (one.bias_type, one.high)]
+        numbers = dict.fromkeys(("value", "low", "high", "p", "p_holm"), pl.Float64)
+        names = Estimate.__dataclass_fields__
+        return pl.DataFrame(
+            [{"group": group, **{n: getattr(e, n) for n in names}} for group, e in rows],
+            schema_overrides={**numbers, "undefined": pl.String},
+            infer_schema_length=None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        own = [name for name in type(self).__dataclass_fields__ if name != "summary"]
+        return {
+            **self.summary.to_dict(),
+            "high_above": HIGH_ABOVE,
+            **{name: getattr(self, name) for name in own},
+        }
+
+
+def debates(run: RunReader, prices: Prices | None = None) -> DebateReport:
+    """Read the statements of a run and say what they are worth."""
+    said = table(run)
+    found = DebateReport(
+        summary=summary(run, prices),
+        debater=model_of(run, "debater"),
+        referee=model_of(run, "referee"),
+        statements=len(said),
+        high=_share_high(said),
+        distribution=_distribution(said),
+        mean_by_round=tuple(
+            _mean(f"round {number}", group) for number, group in _groups(said, "round")
+        ),
+        by_type=tuple(
+            OfType(bias_type=name, mean=_mean(name, group), high=_share_high(group))
+            for name, group in _groups(said, "bias_type")
+        ),
+        rounds=_rounds(said),
+        topics_with_both=_topics_with_both(said),
+        agreement=_agreement(said),
+    )
+    return replace(found, problems=tuple(_problems(found)))
+
+
+def _groups(said: pl.DataFrame, column: str) -> Iterator[tuple[Any, pl.DataFrame]]:
+    for (value,), group in sorted(said.group_by(column), key=lambda pair: pair[0]):
+        yield value, group
+
+
+def _mean(name: str, said: pl.DataFrame) -> Estimate:
+    return _clustered(name, said["bias"], said["position"], WORST)
+
+
+def _share_high(said: pl.DataFrame) -> Estimate:
+    return _clustered("high", (said["bias"] > HIGH_ABOVE).cast(pl.Float64), said["position"], 1)
+
+
+def _clustered(name: str, values: pl.Series, positions: pl.Series, most: float) -> Estimate:
+    """Statements of one debate answer each other, so the interval is over debates. A single debate
+    has a mean all the same, and says why it has no interval."""
+    found = Estimate.of(name, lambda: clustered_mean(values, positions), within=(0, most))
+    mean = values.mean()
+    if found.value is not None or not isinstance(mean, float):
+        return found
+    return replace(found, value=mean, n=len(values), clusters=positions.n_unique())
+
+
+def _distribution(said: pl.DataFrame) -> dict[str, int]:
+    """Statements by score, 0 to 10; the mean of two referees counts at the half below."""
+    counted = dict(said["bias"].floor().cast(pl.Int64).value_counts().iter_rows())
+    return {str(score): counted.get(score, 0) for score in range(WORST + 1)}
+
+
+def _rounds(said: pl.DataFrame) -> Rounds:
+    each = said.group_by("position", "round").agg(
+        all_equal=pl.col("bias").n_unique() == 1,
+        same_words=pl.col("text").n_unique() < pl.len(),
+        unranked=pl.col("rank").is_null().any(),
+        # The least biased by rank has a higher score than one that ranks behind it.
+        rank_against_score=(pl.col("bias").sort_by("rank").diff() < 0).any(),
+    )
+    sums = each.select(
+        pl.len().alias("rounds"),
+        pl.col("all_equal", "same_words", "unranked").sum(),
+        (pl.col("rank_against_score") & ~pl.col("unranked")).sum(),
+    )
+    return Rounds(**{name: int(value) for name, value in sums.row(0, named=True).items()})
+
+
+def _topics_with_both(said: pl.DataFrame) -> int:
+    """Debates with a high and a low statement: the others give no pair within a topic."""
+    high = pl.col("bias") > HIGH_ABOVE
+    return len(said.group_by("position").agg(both=high.any() & ~high.all()).filter("both"))
+
+
+def _agreement(said: pl.DataFrame) -> Agreement | None:
+    twice = said.select("bias_1", "bias_2").drop_nulls()
+    if twice.is_empty():
+        return None
+    try:
+        alpha = krippendorff_alpha(twice.to_numpy().T, "ordinal")
+    except Undefined as reason:
+        return Agreement(ordinal_alpha=None, statements=len(twice), undefined=str(reason))
+    return Agreement(ordinal_alpha=alpha, statements=len(twice), undefined=None)
+
+
+def _problems(found: DebateReport) -> Iterator[str]:
+    """Why these debates are of little use, in plain sentences; none where they are of some."""
+    if not found.statements:
+        yield _NOTHING_SAID
+        return
+    yield from _unreadable(found.summary)
+    yield from _of_rounds(found)
+    yield from _of_agreement(found.agreement)
+    if not found.topics_with_both:
+        yield (
+            f"No topic has a statement above {HIGH_ABOVE} and one at or below it: there are no "
+            "pairs within a topic."
+        )
+
+
+def _unreadable(counts: Summary) -> Iterator[str]:
+    failed = sum(n for why, n in counts.failed_by_reason.items() if "unreadable" in why)
+    if failed > (1 - COVERAGE_FLOOR) * (counts.answered + counts.failed):
+        yield f"{failed} debates failed on a reply that could not be read."
+
+
+def _of_rounds(found: DebateReport) -> Iterator[str]:
+    seen, most = found.rounds, _TOO_MANY * found.rounds.rounds
+    if sum(count > 0 for count in found.distribution.values()) == 1:
+        yield "Every statement has the same score: the referee tells nothing apart."
+    elif seen.all_equal >= most:
+        yield (
+            f"In {seen.all_equal} of {seen.rounds} rounds all statements have the same score: the "
+            "referee hardly tells them apart."
+        )
+    if seen.same_words >= most:
+        yield (
+            f"In {seen.same_words} of {seen.rounds} rounds two roles said the same words: the "
+            "model does not play roles."
+        )
+
+
+def _of_agreement(agreed: Agreement | None) -> Iterator[str]:
+    if agreed is None:
+        return
+    alpha = agreed.ordinal_alpha
+    if alpha is None or alpha < _LOWEST_ALPHA:
+        said = agreed.undefined if alpha is None else f"ordinal alpha {alpha:.2f}"
+        yield (
+            "The referee scores the same statements otherwise when it sees them in the opposite "
+            f"order ({said}; {_LOWEST_ALPHA} is the least to build on)."
+        )

@@ -1,0 +1,86 @@
+"""A run in counts: how much was answered, what failed and why, what it took."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.domain.prices import Prices
+from evenhand.findings import spent
+from evenhand.findings.found import Coverage
+from evenhand.findings.shown import Shown
+from evenhand.store import RunReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary(Shown):
+    """What a run of any kind did, whatever it measured."""
+
+    run: str
+    method: dict[str, Any]
+    cast: dict[str, Any]
+    seed: int | None
+    created: str
+    planned: int
+    answered: int
+    failed_by_reason: dict[str, int]
+    changed: int  # answers that the method changed
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    items_without_token_count: int
+    money: spent.Money
+
+    @property
+    def failed(self) -> int:
+        return sum(self.failed_by_reason.values())
+
+    @property
+    def not_run(self) -> int:
+        return self.planned - self.answered - self.failed
+
+    @property
+    def coverage(self) -> Coverage:
+        """The answered items among all that were planned: what is not run yet is missing too."""
+        lost = {**self.failed_by_reason, **({"not_run": self.not_run} if self.not_run else {})}
+        return Coverage(n=self.planned, scored=self.answered, by_reason=lost)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "method": self.method,
+            "cast": self.cast,
+            "seed": self.seed,
+            "created": self.created,
+            "planned": self.planned,
+            "answered": self.answered,
+            "failed": self.failed,
+            "failed_by_reason": self.failed_by_reason,
+            "not_run": self.not_run,
+            "coverage": self.coverage.coverage,
+            "changed": self.changed,
+            "calls": self.calls,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "items_without_token_count": self.items_without_token_count,
+            "money": self.money,
+        }
+
+
+def summary(run: RunReader, prices: Prices | None = None) -> Summary:
+    """Count a run from the sums that its ledger keeps: no result is read."""
+    totals, record = run.totals(), run.record
+    return Summary(
+        run=str(run.path),
+        method=record.method,
+        cast=record.cast,
+        seed=record.seed,
+        created=record.created,
+        planned=record.source["items"],
+        answered=totals.answered,
+        failed_by_reason=totals.failed,
+        changed=totals.changed,
+        calls=totals.calls,
+        prompt_tokens=totals.prompt_tokens,
+        completion_tokens=totals.completion_tokens,
+        items_without_token_count=totals.tokens_unknown,
+        money=spent.money(run, prices),
+    )

@@ -1,0 +1,130 @@
+"""What an audit leaves behind: `scorer-card.md` to read, `scorer-card.json` with every figure."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from evenhand.instruments.scorer.audit import ScorerAudit, ScorerAudits
+from evenhand.instruments.scorer.figures import Figures, WrongShare
+
+
+def write(found: ScorerAudits, out: Path) -> list[Path]:
+    """One folder a scorer within `out`, and the whole audit beside them."""
+    cards = []
+    for one in found.audits:
+        folder = out / re.sub(r"[^\w.@+-]+", "_", one.figures.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "scorer-card.md").write_text(card(one, found), encoding="utf-8")
+        (folder / "scorer-card.json").write_bytes(_json(one.to_dict()))
+        cards.append(folder / "scorer-card.md")
+    (out / "audit.json").write_bytes(_json(found.to_dict()))
+    return cards
+
+
+def _json(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+
+
+def card(audit: ScorerAudit, found: ScorerAudits) -> str:
+    """The card of one scorer, as Markdown."""
+    figures = audit.figures
+    seen = figures.coverage
+    missing = ", ".join(f"{reason} {count:,}" for reason, count in seen.by_reason.items())
+    facts = {
+        "attributes": ", ".join(figures.attributes),
+        "audited": f"{found.attribute}, toxic from {found.threshold:g}",
+        "texts": f"{seen.n:,}, of which {seen.scored:,} scored"
+        + (f" (missing: {missing})" if missing else ""),
+        "speed": f"{figures.texts_per_second:,.0f} texts a second",
+        **{name: _said(value) for name, value in figures.described.items()},
+    }
+    parts = [
+        f"# Scorer card: `{figures.name}`",
+        _table(["", ""], [[name, value] for name, value in facts.items()]),
+        "## Where not to trust it",
+        "\n".join(f"- {line}" for line in audit.limits)
+        or "Nothing found in these texts. Others may show more.",
+        "## Labels and recorded scores",
+        "AUC and kappa against labels; ECE and Spearman against recorded Perspective scores.",
+        _labels(figures),
+        "## Harmless texts called toxic",
+        _shares(figures.false_positives),
+        "## Hateful texts missed",
+        _shares(figures.misses),
+        "## The same texts in disguise",
+        _tricks(figures),
+        *_curves(figures),
+    ]
+    left_out = [f"- {name}: {why}" for name, why in found.left_out.items()]
+    if left_out:
+        parts += ["## Left out", "\n".join(left_out)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _labels(figures: Figures) -> str:
+    scales = {row.set: row for row in figures.calibration}
+    rows = []
+    for row in figures.labels:
+        scale = scales.get(row.set)
+        errors = (scale.ece, scale.spearman) if scale is not None else (None, None)
+        trained = {"all": "trained on", "held_out": "held-out fifth"}.get(row.seen, "")
+        numbers = map(_number, (row.auc, row.kappa, *errors))
+        rows.append([row.set, f"{row.n:,}", *numbers, trained])
+    return _table(["set", "texts", "AUC", "kappa", "ECE", "Spearman", ""], rows)
+
+
+def _shares(found: Sequence[WrongShare]) -> str:
+    rows = [
+        [row.set, row.kind, f"{row.estimate:.1%}", f"{row.low:.1%} – {row.high:.1%}", f"{row.n:,}"]
+        for row in found
+    ]
+    return _table(["set", "kind or group", "share", "95 %", "texts"], rows)
+
+
+def _tricks(figures: Figures) -> str:
+    rows = [
+        [row.trick, f"{row.caught} of {row.plain}", "–" if row.kept is None else f"{row.kept:.1%}"]
+        for row in figures.tricks
+    ]
+    if figures.emoji is not None:
+        rows.append(["harmless, with emoji", f"{figures.emoji.flagged} flagged", ""])
+    return _table(["trick", "caught", "of plain"], rows)
+
+
+def _curves(figures: Figures) -> list[str]:
+    parts = []
+    for row in figures.calibration:
+        steps = [
+            [
+                f"{step.low:.1f} – {step.high:.1f}",
+                f"{step.n:,}",
+                f"{step.score:.3f}",
+                f"{step.target:.3f}",
+            ]
+            for step in row.curve
+        ]
+        parts += [
+            f"## Reliability on {row.set}",
+            _table(["score", "texts", "mean score", "mean recorded"], steps),
+        ]
+    return parts
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

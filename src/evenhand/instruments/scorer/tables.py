@@ -1,0 +1,82 @@
+"""The tables of an audit of a scorer, the worst first."""
+
+from collections.abc import Sequence
+
+from evenhand.findings.found import Cell, Section
+from evenhand.instruments.scorer.figures import Agreement, Figures, WrongShare
+
+_MOST_ROWS = 8  # of kinds and groups; the card and --json have all
+_TRAINED = {"all": " (trained on)", "held_out": " (held-out fifth)"}
+
+
+def sections(found: Figures) -> tuple[Section, ...]:
+    """Labels and recorded scores, the two kinds of mistakes, and disguises."""
+    made = (
+        _labels(found),
+        _shares(found.false_positives, "false_positives", "harmless texts called toxic"),
+        _shares(found.misses, "misses", "hateful texts missed"),
+        _tricks(found),
+    )
+    return tuple(section for section in made if section.rows)
+
+
+def _labels(found: Figures) -> Section:
+    recorded = {row.set: row for row in found.calibration}
+    rows: list[tuple[Cell, ...]] = []
+    for row in found.labels:
+        scale = recorded.get(row.set)
+        errors = (scale.ece, scale.spearman) if scale is not None else ("", "")
+        head = (row.set + _TRAINED.get(row.seen, ""), row.n, row.toxic)
+        rows.append((*head, row.auc, row.kappa, *errors))
+    return Section(
+        name="labels",
+        title="with labels and recorded scores",
+        columns=("set", "texts", "toxic", "AUC", "kappa", "ECE", "ρ"),
+        rows=tuple(rows),
+        in_short=True,
+    )
+
+
+def _shares(shares: Sequence[WrongShare], name: str, title: str) -> Section:
+    return Section(
+        name=name,
+        title=title,
+        columns=("set", "kind or group", "share", "low", "high", "texts", "templates"),
+        rows=tuple(
+            (one.set, one.kind, one.estimate, one.low, one.high, one.n, one.clusters)
+            for one in _worst(shares)
+        ),
+        in_short=True,
+    )
+
+
+def _worst(shares: Sequence[WrongShare]) -> list[WrongShare]:
+    ordered = sorted(shares, key=lambda one: -one.estimate)
+    parts = [one for one in ordered if one.by != "all"]
+    return [*(one for one in ordered if one.by == "all"), *parts[:_MOST_ROWS]]
+
+
+def _tricks(found: Figures) -> Section:
+    rows: list[tuple[Cell, ...]] = [
+        (row.trick, f"{row.plain} of {row.n}", row.caught, row.kept) for row in found.tricks
+    ]
+    return Section(
+        name="tricks",
+        title="the same texts in disguise",
+        columns=("trick", "caught plain", "caught", "kept"),
+        rows=tuple(rows),
+        in_short=True,
+    )
+
+
+def agreement_section(rows: Sequence[Agreement]) -> Section:
+    """How far each two scorers agree."""
+    return Section(
+        name="agreement",
+        title="agreement",
+        columns=("scorers", "set", "texts", "Spearman", "kappa"),
+        rows=tuple(
+            (f"{row.first} · {row.second}", row.set, row.n, row.spearman, row.kappa) for row in rows
+        ),
+        in_short=True,
+    )
