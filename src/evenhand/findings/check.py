@@ -148,14 +148,14 @@ class Audit(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audits(Shown):
-    """Several audits of one kind, side by side, and what only shows between them."""
+    """Audits of one kind stand side by side here, with what only shows between them."""
 
     audits: tuple[Audit, ...]
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
 
     def frame(self) -> pl.DataFrame:
-        """One row per check, with the title of its audit."""
+        """Give one row per check, with the title of its audit."""
         each = [
             one.frame().select(pl.lit(one.title).alias("title"), pl.all()) for one in self.audits
         ]

@@ -11,7 +11,7 @@ from evenhand.errors import UserError
 from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
 from evenhand.prompts import load
 
-# Ours: stakes, not groups. The paper has roles made up for each question, which can bring in the
+# Our own: stakes, not groups. The paper has roles made up for each question, which can bring in the
 # very stereotypes that are to be kept out.
 PERSONAS = (
     "one of the people whom this is about",
