@@ -13,12 +13,6 @@ from typing import Any
 import numpy as np
 import orjson
 import polars as pl
-
-from evenhand.domain.prices import Price, Prices
-from evenhand.findings.comparison import compare
-from evenhand.findings.report import report
-from evenhand.instruments import instrument_of
-from evenhand.metrics.reward_probes import Rewards
 from evenhand.report import (
     bbq_plan,
     frontier,
@@ -35,6 +29,12 @@ from evenhand.report import (
 )
 from evenhand.report.cost import forecast, spent
 from evenhand.report.summary import summary
+
+from evenhand.domain.prices import Price, Prices
+from evenhand.findings.comparison import compare
+from evenhand.findings.report import report
+from evenhand.instruments import instrument_of
+from evenhand.metrics.reward_probes import Rewards
 from evenhand.store import RunReader
 from evenhand.store.likelihood import LikelihoodRun
 from same_numbers import as_before

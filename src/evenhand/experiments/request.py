@@ -25,6 +25,7 @@ class Request:
     method: Method
     open_cast: OpenCast
     out: str
+    owns_models: bool = True  # False: whoever made the models closes them, and may share them
     limits: Limits = field(default_factory=Limits)
     seed: int | None = None
     in_flight: int = 64
@@ -42,6 +43,11 @@ class Request:
     require_certified: bool = False
     is_audit: bool = False  # of a judge, who cannot be certified yet
 
+    async def close(self, cast: Cast) -> None:
+        """Close the models of a cast, unless they belong to whoever asked."""
+        if self.owns_models:
+            await cast.close()
+
     @property
     def asks_nobody(self) -> bool:
         """The request needs no model: it is a replay, a dummy, or stored answers."""
@@ -56,13 +62,3 @@ def with_player(request: Request, role: str, player: Callable[[], ChatModel]) ->
         return Cast(cast.default, {**cast.roles, role: player()})
 
     return replace(request, open_cast=opened)
-
-
-def fixed(cast: Cast) -> OpenCast:
-    """Make an opener for models that exist already, as Python code has them."""
-
-    async def opened(method: Method) -> Cast:
-        del method
-        return cast
-
-    return opened

@@ -4,19 +4,19 @@ from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, together
 from evenhand.instruments import instrument_named
-from evenhand.instruments._contract import Instrument
+from evenhand.instruments._options import OptionSet
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.likelihood import OldLikelihoods
 
-SETS: dict[str, Instrument] = {
+SETS: dict[str, OptionSet] = {
     one.name: one
     for one in map(instrument_named, registry.names("instruments"))
-    if one.asks == "likelihoods"
+    if isinstance(one, OptionSet)
 }
 
 
-def set_named(name: str) -> Instrument:
+def set_named(name: str) -> OptionSet:
     """The set of this name; `UserError` with those there are."""
     if name not in SETS:
         raise UserError(f"there is no set {name!r}; there are: {', '.join(SETS)}")
