@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-others test-real test-store test-training examples docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges compat-vllm
+.PHONY: check lint types contracts test test-cluster test-others test-real test-store test-training examples docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges compat-vllm bench-findings
 
 check: lint types contracts test docs
 
@@ -68,6 +68,10 @@ bench-calls:
 # A few minutes, no endpoint: what the judge audit finds in judges whose bias is known.
 bench-judges:
 	POLARS_MAX_THREADS=1 $(PY) bench/malibu_power.py
+
+# Some ten minutes and 300 MB of disk, no endpoint: a report and a comparison over ten million rows.
+bench-findings:
+	$(PY) bench/findings_rows.py
 
 # Twenty kills of actors, nodes and drivers under 30 % faults, and twenty without faults.
 bench-kills:

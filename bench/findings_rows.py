@@ -1,8 +1,8 @@
 """A report and a comparison over ten million rows: how much memory and time do they take?
 
 Two made-up BBQ runs are written as ordinary run folders (results, turns, ledger), then reported and
-compared in a process of their own, whose largest resident memory is read. On a sample of the same
-rows the streamed findings are held against those from rows that are all in memory.
+compared in a process of their own, whose largest resident memory is read. That the numbers equal
+those from rows that are all in memory is held by tests/findings/test_streaming.py.
 
     python bench/findings_rows.py --rows 10000000
 """
@@ -16,10 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -32,16 +33,21 @@ from evenhand.store.run_record import RunRecord, now, versions
 
 PART = 4_096  # rows, as the kernel writes them
 TEMPLATES, CATEGORIES = 343, 11
+PERIOD = 4 * TEMPLATES  # items, after which their tags are the same again
 
 
-def write_run(folder: Path, rows: int, *, seed: int, biased: float) -> None:
-    """A run whose answers are drawn at random, the stereotyped one with this probability."""
+def write_run(
+    folder: Path, rows: int, *, seed: int, biased: float, part: int = PART, shuffled: bool = False
+) -> None:
+    """A run whose answers are drawn at random, the stereotyped one with this probability. Parts of
+    a run that is shuffled were committed in a random order, as those of a cluster are."""
     place = open_folder(folder)
     place.create("run.json", _record(rows).to_bytes())
     log = ledger.LedgerWriter(place, 0, "bench")
     rng = np.random.default_rng(seed)
-    for number, start in enumerate(range(0, rows, PART)):
-        size = min(PART, rows - start)
+    starts = np.arange(0, rows, part)
+    for number, start in enumerate((rng.permutation(starts) if shuffled else starts).tolist()):
+        size = min(part, rows - start)
         table = _rows(start, size, rng, biased)
         files = []
         for kind, made in (("results", table), ("turns", _turns(start, size))):
@@ -85,55 +91,61 @@ def _record(rows: int) -> RunRecord:
 
 def _rows(start: int, size: int, rng: np.random.Generator, biased: float) -> pa.Table:
     position = np.arange(start, start + size)
-    template = position // 4 % TEMPLATES
-    ambiguous = position % 2 == 0
-    gold = np.where(
-        ambiguous, 0, 1 + position // 2 % 2
-    )  # option 0 is the unknown one, 1 the biased
     other = (1 - biased) / 2
     choice = rng.choice(3, size=size, p=[other, biased, other])
     failed = rng.random(size) < 0.01
-    words = {
-        "category": pl.Series([f"category {t % CATEGORIES}" for t in template]),
-        "template": pl.Series([f"template {t}" for t in template]),
-        "condition": pl.Series(np.where(ambiguous, "ambig", "disambig")),
-        "names": pl.Series(["0"] * size),
-        "masked": pl.Series(["0"] * size),
-        "gold": pl.Series(gold).cast(pl.String),
-        "unknown": pl.Series(["0"] * size),
-        "biased": pl.Series(["1"] * size),
+    known = {
+        "position": position,
+        "item_id": pa.array(position).cast(pa.string()),
+        "status": np.where(failed, "failed", "answered"),
+        "reason": pa.array(np.full(size, "model_busy"), mask=~failed),
+        "choice": pa.array(choice, mask=failed),
+        "calls": np.ones(size, int),
+        "prompt_tokens": np.full(size, 100),
+        "completion_tokens": np.ones(size, int),
+        "tags": _tags().take(pa.array(position % PERIOD)),
     }
-    tags = pl.concat_list(pl.struct(name=pl.lit(name), value=pl.col(name)) for name in words).alias(
-        "tags"
-    )
-    frame = pl.DataFrame(words).with_columns(
-        tags,
-        position=position,
-        item_id=pl.Series(position).cast(pl.String),
-        status=pl.Series(np.where(failed, "failed", "answered")),
-        reason=pl.Series(failed).replace_strict({True: "model_busy", False: None}),
-        choice=pl.when(pl.Series(~failed)).then(pl.Series(choice)),
-        calls=pl.lit(1, pl.Int64),
-        prompt_tokens=pl.lit(100, pl.Int64),
-        completion_tokens=pl.lit(1, pl.Int64),
-    )  # fmt: skip
-    there = frame.to_arrow()
+    return _table(known, size, tables.RESULTS)
+
+
+@cache
+def _tags() -> pa.Array:
+    """The tags of the first items; those of later ones are the same again."""
+    kind = tables.RESULTS.field("tags").type
+    made = [_tags_of(position) for position in range(PERIOD)]
+    return pa.array([[{"name": n, "value": v} for n, v in tags.items()] for tags in made], kind)
+
+
+def _tags_of(position: int) -> dict[str, str]:
+    """Option 0 is the unknown one and option 1 the stereotyped one."""
+    template, unclear = position // 4, position % 2 == 0
+    return {
+        "category": f"category {template % CATEGORIES}",
+        "template": f"template {template}",
+        "condition": "ambig" if unclear else "disambig",
+        "names": "0",
+        "masked": "0",
+        "gold": "0" if unclear else str(1 + position // 2 % 2),
+        "unknown": "0",
+        "biased": "1",
+    }
+
+
+def _table(known: dict[str, Any], size: int, schema: pa.Schema) -> pa.Table:
+    """The columns that are known, and nulls in all others."""
     columns = [
-        there.column(field.name).cast(field.type)
-        if field.name in there.column_names
+        pa.array(known[field.name]).cast(field.type)
+        if field.name in known
         else pa.nulls(size, field.type)
-        for field in tables.RESULTS
+        for field in schema
     ]
-    return pa.table(columns, schema=tables.RESULTS)
+    return pa.table(columns, schema=schema)
 
 
 def _turns(start: int, size: int) -> pa.Table:
-    known = {
-        "position": pa.array(np.arange(start, start + size), pa.int64()),
-        "seconds": pa.array(np.full(size, 0.5)),
-    }
-    columns = [known.get(field.name, pa.nulls(size, field.type)) for field in tables.TURNS]
-    return pa.table(columns, schema=tables.TURNS)
+    seconds = 0.3 + 0.001 * (np.arange(start, start + size) % 997)
+    known = {"position": np.arange(start, start + size), "seconds": seconds}
+    return _table(known, size, tables.TURNS)
 
 
 def found_in(folder: Path) -> dict[str, float]:

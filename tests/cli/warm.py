@@ -16,9 +16,9 @@ from typing import Any
 class Warm:
     """The handle of the process that forks."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], python: str = sys.executable) -> None:
         self._child = subprocess.Popen(
-            [sys.executable, __file__],
+            [python, __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -304,7 +304,7 @@ async def test_a_folder_of_another_plan_is_refused(tmp_path: Path) -> None:
     items, totals = _planted([(f"w{n}", "age", {S: -1.0, A: -2.0}) for n in range(4)])
     model = Planted(totals)
     await run_likelihood(model, _set("crows_pairs", items), tmp_path, progress=Progress())
-    with pytest.raises(UserError, match="was made with items 4; this command has 2"):
+    with pytest.raises(UserError, match=r"was made with items 4, .*; this command has items 2, "):
         fewer = _set("crows_pairs", items[:2])
         await run_likelihood(model, fewer, tmp_path, progress=Progress())
 

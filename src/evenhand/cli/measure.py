@@ -22,6 +22,7 @@ from evenhand.cli.options import Full
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.services import ConfigServices
 from evenhand.cli.watching import Terminal
+from evenhand.errors import UserError
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.measuring import measure as measured
 from evenhand.instruments import instrument_named
@@ -55,8 +56,10 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
 
 def _parameter(one: "Field[Any]", kind: Any) -> Parameter:
     said = one.metadata
-    flags = [said["flag"]] if said["flag"] else [f"--{one.name.replace('_', '-')}"]
-    option = typer.Option(*flags, help=said["help"], min=said["least"])
+    flag = said["flag"] or f"--{one.name.replace('_', '-')}"
+    if kind is bool and one.default:  # what is on must have a way to be switched off
+        flag += f"/--no-{flag.removeprefix('--')}"
+    option = typer.Option(flag, help=said["help"], min=said["least"])
     default = Parameter.empty if one.default is MISSING else one.default
     return Parameter(
         one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
@@ -113,8 +116,28 @@ def of_one_set(instrument: Instrument) -> Callable[..., None]:
     return command
 
 
-for name in registry.names("instruments"):
-    made = instrument_named(name)
+def refusal(problem: UserError) -> Callable[..., None]:
+    """The command of an instrument that cannot be loaded: it says why, and the others are there."""
+
+    def command() -> None:
+        raise problem
+
+    command.__doc__ = str(problem)
+    return command
+
+
+def add(name: str) -> None:
+    """Make an instrument a command."""
+    try:
+        made = instrument_named(name)
+    except UserError as problem:
+        any_ = {"allow_extra_args": True, "ignore_unknown_options": True}
+        measure.command(name, context_settings=any_)(refusal(problem))
+        return
     built = command_for(made) if made.asks == "answers" else of_one_set(made)
     measure.command(name, no_args_is_help=True)(built)
+
+
+for name in registry.names("instruments"):
+    add(name)
 measure.command("likelihood", no_args_is_help=True)(likelihood)

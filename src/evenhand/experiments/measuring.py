@@ -4,7 +4,6 @@ reports."""
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evenhand.agents import Cast
 from evenhand.errors import UserError
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import Ended, execute, is_finished
@@ -80,15 +79,22 @@ async def check(measurement: Measurement, request: Request) -> None:
             f"{instrument.name} asks the same prompt several times on purpose: "
             "leave out --share-equal"
         )
-    players: dict[str, str] = {}
-    if not request.asks_nobody and type(instrument).check is not Instrument.check:
-        cast: Cast = await request.open_cast(request.method)
-        try:
-            roles = [agent.role for agent in request.method.agents()]
-            players = {role: cast.model_for(role).name for role in roles}
-        finally:
-            await request.close(cast)
+    overridden = type(instrument).check is not Instrument.check
+    players = {} if request.asks_nobody or not overridden else await _players(request)
     instrument.check(measurement.options, request.method, players, measurement.services)
+
+
+async def _players(request: Request) -> dict[str, str]:
+    """Who plays each role that the method asks: by the record, where the run is finished."""
+    roles = [agent.role for agent in request.method.agents()]
+    if is_finished(request):
+        recorded = RunReader(request.out).record.cast
+        return {role: str(recorded.get(role, recorded["default"])["model"]) for role in roles}
+    cast = await request.open_cast(request.method)
+    try:
+        return {role: cast.model_for(role).name for role in roles}
+    finally:
+        await request.close(cast)
 
 
 async def _further(further: FurtherRun, request: Request, watch: Watch) -> Ended:

@@ -1,6 +1,6 @@
 """A request says what is asked of a run, whoever asks: a command, Python code, a gateway."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -27,6 +27,7 @@ class Request:
     out: str
     owns_models: bool = True  # False: whoever made the models closes them, and may share them
     limits: Limits = field(default_factory=Limits)
+    named: Mapping[str, str] = field(default_factory=dict)  # role -> model, where one was named
     seed: int | None = None
     in_flight: int = 64
     take_over: bool = False

@@ -94,6 +94,11 @@ def is_finished(request: Request) -> bool:
         "limits": asdict(request.limits),
         "seed": request.seed,
     }
+    cast = found.record.cast
+    if any(
+        role in cast and cast[role].get("model") != name for role, name in request.named.items()
+    ):
+        return False  # of another model: the run itself refuses it, and says what differs
     there = {name: getattr(found.record, name) for name in planned}
     same = orjson.loads(orjson.dumps(planned)) == there
     return same and found.totals().items == len(request.source)

@@ -1,14 +1,20 @@
 """This module says what an answer cost: calls, tokens and seconds of the model's time."""
 
-from collections.abc import Iterable
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from evenhand.domain.prices import Prices
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.spending import spent_on
+
+_P95 = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +68,50 @@ def further(run: RunReader, folders: Iterable[str], prices: Prices | None) -> di
 
 
 def cost(run: RunReader) -> Cost:
-    """Compute what a run took. It is read once, and of each item only its numbers are held."""
-    columns = ("calls", "prompt_tokens", "completion_tokens")
-    rows = pl.concat([pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64)),
-                      *run.result_batches(columns)])  # fmt: skip
-    seconds = pl.concat(
-        [pl.DataFrame(schema={"position": pl.Int64, "seconds": pl.Float64}), *run.seconds_by_item()]
-    )
-    if seconds["position"].n_unique() < len(seconds):  # an item whose turns lie in two parts
-        seconds = seconds.group_by("position").agg(pl.col("seconds").sum())
-    tokens = rows["prompt_tokens"] + rows["completion_tokens"]
+    """Compute what a run took. It is read once; calls and tokens are counted by value, and of the
+    seconds one number per item is held, so that a run of ten million items takes some hundred
+    megabytes."""
+    calls: Counter[int] = Counter()
+    tokens: Counter[int | None] = Counter()
+    for rows in run.result_batches(("calls", "prompt_tokens", "completion_tokens")):
+        calls.update(_by_value(rows["calls"]))
+        tokens.update(_by_value(rows["prompt_tokens"] + rows["completion_tokens"]))
+    unknown = tokens.pop(None, 0)
     return Cost(
-        calls=spread(rows["calls"]),
-        tokens=spread(tokens.drop_nulls()),
-        seconds=spread(seconds["seconds"]),
-        items_without_token_count=tokens.null_count(),
+        calls=spread_of_counts(calls),
+        tokens=spread_of_counts(tokens),  # type: ignore[arg-type]
+        seconds=spread(_seconds(run)),
+        items_without_token_count=unknown,
     )
+
+
+def _by_value(column: pl.Series) -> dict[Any, int]:
+    return dict(column.value_counts().iter_rows())
+
+
+def _seconds(run: RunReader) -> pl.Series:
+    """The model's time of each item that asked somebody. The turns of an item may lie in two parts
+    of the run, so times are added up by the item's position."""
+    times = np.empty(0)
+    for batch in run.seconds_by_item():
+        places, seconds = batch["position"].to_numpy(), batch["seconds"].to_numpy()
+        longer = places.max() + 1 - len(times) if len(places) else 0
+        if longer > 0:
+            times = np.append(times, np.full(max(longer, len(times)), np.nan))
+        times[places] = np.nan_to_num(times[places]) + seconds
+    return pl.Series(times[~np.isnan(times)])
+
+
+def spread_of_counts(counts: Mapping[int, int]) -> Spread:
+    """The spread of whole numbers of which only is known how often each was seen."""
+    if not counts:
+        return Spread()
+    values = np.array(sorted(counts))
+    up_to = np.cumsum([counts[value] for value in values.tolist()])
+    total, n = sum(value * seen for value, seen in counts.items()), int(up_to[-1])
+    place = math.ceil(_P95 * (n - 1))  # as `quantile(…, "higher")` has it
+    p95 = float(values[np.searchsorted(up_to, place, side="right")])
+    return Spread(mean=total / n, p95=p95, total=float(total))
 
 
 def spread(column: pl.Series) -> Spread:
@@ -85,7 +119,7 @@ def spread(column: pl.Series) -> Spread:
         return Spread()
     return Spread(
         mean=float(column.cast(pl.Float64).mean() or 0.0),  # type: ignore[arg-type]
-        p95=column.cast(pl.Float64).quantile(0.95, "higher"),
+        p95=column.cast(pl.Float64).quantile(_P95, "higher"),
         total=float(column.sum()),
     )
 

@@ -1,6 +1,9 @@
 """One folder is one thing that can be measured, whole: card, data, sample, items, outcomes and
 measures."""
 
+from collections.abc import Iterator
+from contextlib import suppress
+
 from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.instruments._contract import (
@@ -40,8 +43,21 @@ __all__ = [
 
 def instrument_named(name: str) -> Instrument:
     """The instrument of this name, ours or of another package."""
-    made: Instrument = registry.load("instruments", name)()
-    return made
+    found = registry.load("instruments", name)
+    if not (isinstance(found, type) and issubclass(found, Instrument)):
+        raise UserError(
+            f"the instrument {name!r} is not made as one: it must be a subclass of "
+            "evenhand.instruments._contract.Instrument; update the package that brings it"
+        )
+    return found()
+
+
+def loadable() -> Iterator[Instrument]:
+    """Every instrument that can be loaded. One that cannot is refused when it is named; it must not
+    take the others with it."""
+    for name in registry.names("instruments"):
+        with suppress(UserError):
+            yield instrument_named(name)
 
 
 def instrument_of(run: RunReader) -> Instrument:

@@ -1,19 +1,14 @@
 """The instruments that ask for log-probabilities, by name, and the runs of them in a folder."""
 
-from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, together
-from evenhand.instruments import instrument_named
+from evenhand.instruments import loadable
 from evenhand.instruments._options import OptionSet
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.likelihood import OldLikelihoods
 
-SETS: dict[str, OptionSet] = {
-    one.name: one
-    for one in map(instrument_named, registry.names("instruments"))
-    if isinstance(one, OptionSet)
-}
+SETS: dict[str, OptionSet] = {one.name: one for one in loadable() if isinstance(one, OptionSet)}
 
 
 def set_named(name: str) -> OptionSet:

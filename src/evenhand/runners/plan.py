@@ -1,6 +1,6 @@
 """A plan is a run before it starts: everything that decides its result, and the record of it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -34,20 +34,31 @@ class Plan:
     def record(self) -> RunRecord:
         agents = self.method.agents()
         prompts = {agent.prompt.label: agent.prompt.sha256 for agent in agents}
-        cast = self.cast.describe(agents)
+        cast, source = self.cast.describe(agents), self.source.fingerprint()
+        parts: list[tuple[registry.Group, str]] = [
+            ("methods", self.method.name),
+            *_players(cast.values()),
+            *_instrument(source),
+        ]
         return RunRecord(
             method={"name": self.method.name, "settings": settings(self.method)},
             prompts=dict(sorted(prompts.items())),
             cast=cast,
-            source=self.source.fingerprint(),
+            source=source,
             limits=asdict(self.limits),
             seed=self.seed,
             created=now(),
-            versions=versions([("methods", self.method.name), *_parts(cast.values())]),
+            versions=versions(parts),
         )
 
 
-def _parts(players: Iterable[dict[str, Any]]) -> Iterator[tuple[registry.Group, str]]:
+def _instrument(source: Mapping[str, Any]) -> Iterator[tuple[registry.Group, str]]:
+    """Name the instrument that the items are of, where one made them."""
+    if "benchmark" in source:
+        yield "instruments", str(source["benchmark"])
+
+
+def _players(players: Iterable[dict[str, Any]]) -> Iterator[tuple[registry.Group, str]]:
     """Name the registered parts among those who play the roles."""
     for described in players:
         if described["kind"] == "scorer":

@@ -1,0 +1,147 @@
+"""Findings are computed while a run is read: they equal those from rows that are all in memory, and
+memory does not grow with the run."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bench.findings_rows import write_run
+from evenhand.findings import spent
+from evenhand.findings.comparison import Comparison, compare
+from evenhand.findings.measures import Mean, Measure, Ratio
+from evenhand.findings.report import report
+from evenhand.findings.scored import outcomes_of
+from evenhand.instruments import instrument_named
+from evenhand.statistics.clusters import Interval, clustered_mean, clustered_ratio
+from evenhand.store import RunReader, reader
+
+BBQ = instrument_named("bbq")
+ROWS = 20_000
+MEANS = [measure for measure in BBQ.measures if isinstance(measure.statistic, Mean)]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunReader, RunReader]:
+    """Two runs over the same items, in parts of other sizes that were committed in other orders."""
+    folder = tmp_path_factory.mktemp("runs")
+    write_run(folder / "before", ROWS, seed=1, biased=0.5, part=701)
+    write_run(folder / "after", ROWS, seed=2, biased=0.4, part=450, shuffled=True)
+    return RunReader(folder / "before"), RunReader(folder / "after")
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else all rows of such small runs are one batch."""
+    monkeypatch.setattr(reader, "_BATCH", 1_000)
+
+
+def values(outcomes: pl.DataFrame, measure: Measure) -> pl.DataFrame:
+    """Item, cluster and the numbers of a measure, of all rows at once."""
+    return outcomes.select("item_id", "cluster", **measure.columns())
+
+
+def plain_estimate(outcomes: pl.DataFrame, measure: Measure) -> Interval:
+    rows = values(outcomes, measure).drop_nulls()
+    clusters = rows["cluster"].to_list()
+    if isinstance(measure.statistic, Ratio):
+        y, x = (rows[f"{measure.name}.{part}"].to_numpy() for part in ("y", "x"))
+        found = clustered_ratio(y, x, clusters)
+        return found.rescaled(measure.statistic.scale, measure.statistic.shift)
+    return clustered_mean(rows[f"{measure.name}.value"].to_numpy(), clusters)
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_streamed_report_equals_the_one_from_all_rows_at_once(
+    runs: tuple[RunReader, RunReader],
+) -> None:
+    for run in runs:
+        streamed, outcomes = report(BBQ, run), outcomes_of(BBQ, run)
+        for measure in BBQ.measures:
+            found, plain = streamed[measure.name], plain_estimate(outcomes, measure)
+            assert found.value == pytest.approx(plain.estimate, rel=1e-12)
+            assert (found.low, found.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
+            assert (found.n, found.clusters) == (plain.n, plain.clusters)
+        assert streamed.coverage.scored == outcomes["answer"].count()
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_streamed_comparison_equals_the_one_from_joined_rows(
+    runs: tuple[RunReader, RunReader],
+) -> None:
+    """Whichever of the two is read in another order."""
+    for before, after in (runs, runs[::-1]):
+        found = compare(BBQ, before, after)
+        old, new = (outcomes_of(BBQ, run) for run in (before, after))
+        for measure in MEANS:
+            _same_change(found, measure, old, new)
+        assert found.items == ROWS
+
+
+def _same_change(found: Comparison, measure: Measure, old: pl.DataFrame, new: pl.DataFrame) -> None:
+    name = f"{measure.name}.value"
+    both = values(old, measure).join(values(new, measure), on="item_id", suffix="_after")
+    known = both.drop_nulls([name, f"{name}_after"])
+    change = (known[f"{name}_after"] - known[name]).to_numpy()
+    plain, streamed = clustered_mean(change, known["cluster"].to_list()), found[measure.name]
+    assert streamed.difference == pytest.approx(plain.estimate, rel=1e-12)
+    assert (streamed.low, streamed.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
+    assert (streamed.n, streamed.clusters) == (plain.n, plain.clusters)
+
+
+def test_the_cost_from_counts_equals_the_one_from_all_rows(
+    runs: tuple[RunReader, RunReader],
+) -> None:
+    for run in runs:
+        found = spent.cost(run)
+        rows, turns = run.results().collect(), run.turns().collect()
+        tokens = rows["prompt_tokens"] + rows["completion_tokens"]
+        assert found.calls == spent.spread(rows["calls"])
+        assert found.tokens == spent.spread(tokens)
+        seconds = turns.group_by("position").agg(pl.col("seconds").sum())["seconds"]
+        assert found.seconds.p95 == spent.spread(seconds).p95
+        assert found.seconds.total == pytest.approx(spent.spread(seconds).total)
+
+
+@pytest.mark.parametrize("numbers", [[7], [1, 2], [3, 1, 1, 2, 2, 9, 2], list(range(100, 0, -1))])
+def test_a_spread_of_counts_is_that_of_the_numbers_themselves(numbers: list[int]) -> None:
+    seen = {value: numbers.count(value) for value in numbers}
+    assert spent.spread_of_counts(seen) == spent.spread(pl.Series(numbers))
+    assert spent.spread_of_counts({}) == spent.spread(pl.Series([], dtype=pl.Int64))
+
+
+# The most memory that a process ever had, after each pair of runs: the first loads what is loaded
+# once, and if nothing of a run is kept, a run four times as long needs no more than the one before.
+MEASURING = """
+import json, resource, sys
+from evenhand.findings.comparison import compare
+from evenhand.findings.report import report
+from evenhand.instruments import instrument_named
+from evenhand.store import RunReader, reader
+reader._BATCH = 4_096
+bbq, most = instrument_named("bbq"), []
+for folder in sys.argv[1:]:
+    before, after = (RunReader(f"{folder}/{name}") for name in ("before", "after"))
+    report(bbq, before)
+    compare(bbq, before, after)
+    most.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(json.dumps(most))
+"""
+
+
+def test_memory_does_not_grow_with_the_rows_of_a_run(tmp_path: Path) -> None:
+    sizes = (10_000, 50_000, 200_000)
+    for rows in sizes:
+        for seed, name in enumerate(("before", "after")):
+            write_run(tmp_path / str(rows) / name, rows, seed=seed, biased=0.5)
+    folders = [str(tmp_path / str(rows)) for rows in sizes]
+    command = [sys.executable, "-c", MEASURING, *folders]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    _, shorter, longer = json.loads(told.stdout)
+    # Holding the numbers of 150,000 more pairs takes 60 MB and more; 8 bytes a row are allowed for
+    # the seconds of each item, and the rest is what an allocator keeps.
+    assert longer - shorter < 25, np.round((shorter, longer))

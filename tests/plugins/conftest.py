@@ -1,0 +1,77 @@
+"""A package of somebody else, installed into an environment of its own beside this evenhand."""
+
+import shutil
+import site
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import evenhand as package
+from cli.conftest import Run, clean_environment
+from cli.warm import Warm
+from loopback.process import RemoteServer, in_own_process
+
+from .answering import Titled
+
+PACKAGE = Path(__file__).parent / "evenhand_titles"
+
+
+def installed(folder: Path) -> Path:
+    """The Python of a new environment with the package in it; no network is needed.
+
+    What evenhand itself depends on is taken from the environment that runs the tests.
+    """
+    venv.create(folder / "venv", with_pip=False, symlinks=True)
+    python = folder / "venv/bin/python"
+    ours = [str(Path(package.__file__).parents[1])]
+    theirs = [f"import site; site.addsitedir({place!r})" for place in site.getsitepackages()]
+    [place] = (folder / "venv/lib").glob("python*/site-packages")
+    (place / "beside.pth").write_text("\n".join([*ours, *theirs]) + "\n")
+    shutil.copytree(PACKAGE, folder / "package")  # a build writes into the folder it is given
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
+    flags = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    told = subprocess.run(
+        [*pip, "install", *flags, str(folder / "package")],
+        capture_output=True, text=True, env=_environment(), check=False,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr
+    return python
+
+
+def _environment() -> dict[str, str]:
+    """Without the places where the tests themselves look for packages."""
+    return {k: v for k, v in clean_environment().items() if k != "PYTHONPATH"}
+
+
+@pytest.fixture(scope="session")
+def their_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("theirs"))
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[RemoteServer]:
+    with in_own_process(Titled()) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all commands are run: later ones read what earlier ones wrote."""
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="session")
+def theirs(their_python: Path, server: RemoteServer, folder: Path) -> Iterator[Run]:
+    """Run `evenhand …` in the environment that has the package."""
+    environment = {**_environment(), "EVENHAND_BASE_URL": server.url}
+    warm = Warm(environment, str(their_python))
+
+    def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return warm.run(arguments, folder, {**environment, **more})
+
+    yield run
+    warm.close()
