@@ -62,7 +62,7 @@ class Check:
                 except UnreadableReply:
                     assert reply.samples[0].finish == "length"  # cut off, not out of shape
         assert read
-        return f"{self._model.manner.form}; {read} of 10 whole within 120 tokens; {said}"
+        return f"{self._model.dialect.form}; {read} of 10 whole within 120 tokens; {said}"
 
     async def logprobs(self) -> str:
         reply = await self._ask(replace(QUESTION, logprobs=3, max_tokens=5))

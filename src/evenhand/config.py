@@ -65,7 +65,7 @@ from evenhand.tools.search.engines import SearchSettings
 DEFAULT_URL = "http://127.0.0.1:8080/v1"
 DEFAULT_FILE = Path("evenhand.toml")
 SCORERS: dict[str, Callable[[], Scorer]] = {"offline": offline, "wordlist": WordList}  # built in
-LENDER = "run:"  # a run whose critiques are lent, for the control `critique=other`
+LENDER = "run:"  # a run whose critiques the placebo critic takes (`critique=other`)
 
 _Positive = Annotated[float, Field(gt=0)]
 _Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -1,4 +1,4 @@
-"""Every error evenhand raises on purpose.
+"""This is every error that evenhand raises on purpose.
 
 EvenhandError
 ├── UserError            the command, the config or the input is wrong; nothing was called
@@ -7,7 +7,7 @@ EvenhandError
 │   ├── ModelRefused     the endpoint said no (key, model name, request); change it first
 │   ├── DeadlinePassed   the item's total time is used up
 │   ├── BudgetSpent      the item's calls or tokens are used up
-│   ├── TurnMissing      a replay was asked something its tape does not hold
+│   ├── TurnMissing      a replay was asked something that was not recorded
 │   ├── ScorerFailed     a scorer gave no score for this text; never read as "harmless"
 │   └── SearchFailed     a search engine gave no answer; never read as "nothing found"
 ├── UnreadableReply      the model answered, not in the declared form
@@ -46,7 +46,7 @@ class ModelError(EvenhandError):
     def __init__(self, message: str, *, attempts: int = 0) -> None:
         super().__init__(message)
         self.attempts = attempts
-        self.recorded: tuple[int, float] | None = None  # when and how long, if a tape knows it
+        self.recorded: tuple[int, float] | None = None  # when and how long, if it was recorded
 
 
 class ModelBusy(ModelError):

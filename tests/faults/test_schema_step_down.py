@@ -71,7 +71,7 @@ async def test_typed_replies_come_in_the_strongest_form_the_server_knows_and_it_
     # One item at a time, and choices, whose calls come one after the other.
     ran = await run_items(model, _questions(6), tmp_path / "run", in_flight=1)
     assert ran.answered == 6
-    assert model.manner.form is settled_on
+    assert model.dialect.form is settled_on
     assert picky.asked["plain"] == 0
     # A schema is tried twice: with its lengths and ranges, and without.
     tried = {"json_schema": 2, "json_object": 1}
@@ -97,7 +97,7 @@ async def test_calls_refused_side_by_side_step_down_once_and_not_once_each(
     assert picky.asked["json_schema"] == 32  # each call once with bounds and once without
     assert ran.reasons == []
     assert ran.answered == 16
-    assert model.manner.form is settled_on
+    assert model.dialect.form is settled_on
 
 
 async def test_a_server_that_knows_no_bounds_is_still_held_to_the_schema(
@@ -115,7 +115,7 @@ async def test_a_server_that_knows_no_bounds_is_still_held_to_the_schema(
     model = connect(server.url)
     request = ModelRequest(messages=(Message("user", "Rate this."),), schema=Harm.wire_schema())
     Harm.read((await model.complete(request)).samples[0].text)
-    assert model.manner.form is JsonForm.UNBOUNDED
+    assert model.dialect.form is JsonForm.UNBOUNDED
 
 
 async def test_a_refusal_that_is_not_about_the_form_is_final(
@@ -131,7 +131,7 @@ async def test_a_refusal_that_is_not_about_the_form_is_final(
     with pytest.raises(ModelRefused, match="too long"):
         await model.complete(request)
     assert server.counts.requests == 1
-    assert model.manner.form is JsonForm.SCHEMA
+    assert model.dialect.form is JsonForm.SCHEMA
 
 
 async def test_a_server_that_refuses_every_form_ends_the_item_as_refused(

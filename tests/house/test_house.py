@@ -1,5 +1,6 @@
 """The house itself: the contracts bite, the front door is pinned, the network is off."""
 
+import ast
 import inspect
 import re
 import shutil
@@ -120,3 +121,37 @@ def test_importing_the_training_package_leaves_the_environment_alone() -> None:
     code = "import os; b = dict(os.environ); import evenhand.training; print(b == dict(os.environ))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout == "True\n", ran.stderr
+
+
+PLAIN_WORDS = ("findings/*.py", "views/*.py", "experiments/*.py", "instruments/_contract.py")
+
+
+def _fragment(docstring: str) -> bool:
+    """Whether the first paragraph is no sentence, as far as a rule can tell."""
+    first = docstring.split("\n\n", maxsplit=1)[0].strip()
+    return not first.endswith(".") or first.startswith("Of ") or first[0].islower()
+
+
+@pytest.mark.parametrize("pattern", PLAIN_WORDS)
+def test_a_public_docstring_begins_with_a_whole_sentence(pattern: str) -> None:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for path in sorted((ROOT / "src/evenhand").glob(pattern)):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = getattr(node, "name", "")
+            if isinstance(node, documented) and not name.startswith("_"):
+                docstring = ast.get_docstring(node)
+                assert not (docstring and _fragment(docstring)), f"{path.name}: {name}: {docstring}"
+
+
+@pytest.mark.parametrize(
+    ("docstring", "fragment"),
+    [
+        ("A change is after minus before.", False),
+        ("`run.json` says what a run is.\n\nmore", False),
+        ("Of one reply.", True),
+        ("scale times a ratio.", True),
+        ("A page without an end", True),
+    ],
+)
+def test_a_fragment_is_told_from_a_sentence(docstring: str, fragment: bool) -> None:
+    assert _fragment(docstring) is fragment

@@ -9,8 +9,8 @@ from evenhand.domain import Message, Usage
 from evenhand.models.base import ModelRequest, ReplySchema, Sample, TokenLogprob
 from evenhand.models.wire import (
     BadBody,
+    Dialect,
     JsonForm,
-    Manner,
     decode,
     encode,
     error_text,
@@ -22,8 +22,8 @@ SCHEMA = ReplySchema("verdict", {"type": "object", "properties": {"harm": {"type
 CHAT = ModelRequest(messages=HELLO)
 
 
-def sent(request: ModelRequest, manner: Manner | None = None) -> dict[str, Any]:
-    return dict(json.loads(encode(request, "m", manner or Manner())))
+def sent(request: ModelRequest, dialect: Dialect | None = None) -> dict[str, Any]:
+    return dict(json.loads(encode(request, "m", dialect or Dialect())))
 
 
 def body(*choices: dict[str, Any], **rest: Any) -> bytes:
@@ -95,7 +95,7 @@ def test_an_endpoint_is_held_to_the_schema_where_it_can_be() -> None:
 def test_an_endpoint_that_cannot_be_held_to_a_schema_is_told_it(
     form: JsonForm, response_format: dict[str, str] | None
 ) -> None:
-    request = sent(ModelRequest(messages=HELLO, schema=SCHEMA), Manner(form=form))
+    request = sent(ModelRequest(messages=HELLO, schema=SCHEMA), Dialect(form=form))
     assert request.get("response_format") == response_format
     note = request["messages"][-1]
     assert note["role"] == "user"
@@ -112,25 +112,25 @@ def test_forms_step_down_from_schema_to_object_to_words_and_no_further() -> None
 @pytest.mark.parametrize(
     ("status", "words", "typed", "instead"),
     [
-        (400, "response_format is not supported", True, Manner(form=JsonForm.UNBOUNDED)),
-        (500, "failed to parse grammar", True, Manner(form=JsonForm.UNBOUNDED)),
+        (400, "response_format is not supported", True, Dialect(form=JsonForm.UNBOUNDED)),
+        (500, "failed to parse grammar", True, Dialect(form=JsonForm.UNBOUNDED)),
         (400, "response_format is not supported", False, None),
         (401, "no schema for you", True, None),
         (400, "prompt is too long", True, None),
-        (400, "use max_completion_tokens", False, Manner(length_field="max_completion_tokens")),
+        (400, "use max_completion_tokens", False, Dialect(length_field="max_completion_tokens")),
     ],
 )
 def test_an_objection_to_the_way_of_asking_leads_to_another_way(
-    status: int, words: str, typed: bool, instead: Manner | None
+    status: int, words: str, typed: bool, instead: Dialect | None
 ) -> None:
-    assert Manner().instead(status, words, typed=typed) == instead
+    assert Dialect().instead(status, words, typed=typed) == instead
 
 
 def test_the_length_field_that_an_endpoint_wants_is_used_on_chats_only() -> None:
-    manner = Manner(length_field="max_completion_tokens")
-    chat = sent(ModelRequest(messages=HELLO, max_tokens=5), manner)
+    dialect = Dialect(length_field="max_completion_tokens")
+    chat = sent(ModelRequest(messages=HELLO, max_tokens=5), dialect)
     assert (chat.get("max_completion_tokens"), chat.get("max_tokens")) == (5, None)
-    text = sent(ModelRequest(prompt="p", max_tokens=5), manner)
+    text = sent(ModelRequest(prompt="p", max_tokens=5), dialect)
     assert (text.get("max_completion_tokens"), text.get("max_tokens")) == (None, 5)
 
 

@@ -1,4 +1,4 @@
-"""Roles as declarations, and the conversation that asks, records and pays."""
+"""Agents are roles as declarations; a conversation asks them, records and pays."""
 
 from evenhand.agents.agent import (
     Agent,

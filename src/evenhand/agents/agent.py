@@ -19,12 +19,12 @@ from evenhand.prompts import LETTERS, Prompt
 MAX_TEXT = 20_000
 # How servers that name it write the end of a text; llama.cpp writes nothing at all.
 _END_TOKENS = frozenset({"</s>", "<eos>", "<|endoftext|>", "<|im_end|>", "<|eot_id|>"})
-_LONGEST_TOKEN = 1_000  # ours, in characters: no vocabulary has a longer one
+_LONGEST_TOKEN = 1_000  # our choice, in characters: no vocabulary has a longer one
 _NEVER = 1e-30  # below it a probability is no more than a server's way to say: none
 
 
 class Reply(BaseModel):
-    """A typed reply. Strict: no coercion, no extra field, no default, no NaN."""
+    """A typed reply. It is strict: no coercion, no extra field, no default, no NaN."""
 
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, allow_inf_nan=False, str_max_length=MAX_TEXT
@@ -32,17 +32,17 @@ class Reply(BaseModel):
 
     @classmethod
     def wire_schema(cls) -> ReplySchema | None:
-        """What the endpoint is held to; None for a reply in plain words."""
+        """Give the schema that the endpoint is held to; None for a reply in plain words."""
         return _schema_of(cls)
 
     @classmethod
     def read_sample(cls, sample: Sample) -> Self:
-        """The reply that a sample is: all but one kind look at its text alone."""
+        """Read the reply that a sample is: all kinds but one look at its text alone."""
         return cls.read(sample.text)
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """The reply that `text` is, or `UnreadableReply` with the rule it breaks."""
+        """Read the reply that `text` is, or raise `UnreadableReply` with the rule it breaks."""
         strict_json.parse(text)  # refuses by name what the validator below would let through
         try:
             return cls.model_validate_json(strict_json.unfenced(text))
@@ -77,9 +77,9 @@ class FreeText(Reply):
 
 
 class NextToken(Reply):
-    """What the model would say next: its likeliest tokens and the probability of each. Whatever it
-    did say is not looked at. The empty token is the end of the text; half a character, which no
-    text can hold, is left out."""
+    """The model's likeliest next tokens and the probability of each. The text it did write is not
+    looked at. The empty token is the end of the text; half a character, which no text can hold, is
+    left out."""
 
     probabilities: dict[str, float]
 
@@ -109,7 +109,7 @@ class NextToken(Reply):
 
 
 def _probability(token: Any, logprob: Any) -> float:
-    """Of a token on a list that nobody has looked at yet."""
+    """Read the probability of a token on a list that nobody has checked yet."""
     if not isinstance(token, str) or len(token) > _LONGEST_TOKEN:
         raise ModelRefused(f"the endpoint gave {str(token)[:40]!r} as a token")
     if not isinstance(logprob, int | float) or not logprob <= 0.01:  # some round to above 0
@@ -118,7 +118,7 @@ def _probability(token: Any, logprob: Any) -> float:
 
 
 class Chosen(Reply):
-    """One of the lettered options of a question."""
+    """A reply that is one of the lettered options of a question."""
 
     if TYPE_CHECKING:
         answer: str  # declared by each kind, last: a model says the fields in their order
@@ -129,19 +129,20 @@ class Chosen(Reply):
 
 
 def words(most: int) -> Any:
-    """A field of free words. The server is asked to stop at `most` characters, so that a model
-    that does not know when to end cannot use up the reply; a longer one is read all the same."""
+    """Declare a field of free words. The server is asked to stop at `most` characters, so that a
+    model that does not know when to end cannot use up the reply; a longer one is read all the
+    same."""
     return Field(json_schema_extra={"maxLength": most})
 
 
 class Choice(Chosen):
-    """The letter alone."""
+    """A reply that is the letter alone."""
 
     answer: str
 
 
 class ReasonedChoice(Chosen):
-    """The reasoning first, so that the letter can follow from it."""
+    """A reply with the reasoning first, so that the letter can follow from it."""
 
     reasoning: Annotated[str, words(1200)]
     answer: str
@@ -149,7 +150,8 @@ class ReasonedChoice(Chosen):
 
 @cache
 def choice_of(options: int, kind: type[Chosen] = Choice) -> type[Chosen]:
-    """The reply type of a question with this many options: an answer outside them is unreadable."""
+    """Make the reply type of a question with this many options: an answer outside them is
+    unreadable."""
     letters = tuple(LETTERS[:options])
     answer: Any = (Literal[letters], ...)
     return create_model(kind.__name__, __base__=kind, answer=answer)
@@ -195,23 +197,24 @@ class Agent(Generic[R_co]):
 
     @property
     def judges(self) -> bool:
-        """Whether the reply is a verdict on a text."""
+        """The reply is a verdict on a text."""
         return self.kind in ("judge", "scorer")
 
     @property
     def needs_player(self) -> bool:
-        """Whether the default model may not stand in: it would make things up."""
+        """The default model may not stand in, because it would make things up."""
         return self.kind in ("scorer", "tool")
 
     @property
     def identity(self) -> tuple[str, str | None, str]:
-        """What a method must have declared of an agent before it may ask it."""
+        """The declaration that a method must have made of an agent before it may ask it."""
         return self.role, self.kind, self.prompt.sha256
 
 
 @cache
 def _may_be_verdict(reply: type[Reply]) -> bool:
-    """Whether a reply holds a number or a yes-or-no. Plain words and next tokens have no schema."""
+    """Say whether a reply holds a number or a yes-or-no. Plain words and next tokens have no
+    schema."""
     schema = reply.wire_schema()
     return schema is not None and _holds(schema.body, ("integer", "number", "boolean"))
 
@@ -228,7 +231,7 @@ def _schema_of(reply: type[Reply]) -> ReplySchema:
 
 
 def _plain(schema: Any) -> Any:
-    """A schema without titles, which servers count as tokens and nobody reads."""
+    """Strip a schema of titles, which servers count as tokens and nobody reads."""
     if isinstance(schema, dict):
         return {
             key: _plain(value)

@@ -1,16 +1,18 @@
-"""What an item has left to spend. Reserved before a call, settled after it."""
+"""A budget says what an item has left to spend. It is reserved before a call and settled after
+it."""
 
 from evenhand.domain import Usage
 from evenhand.errors import BudgetSpent
 
-# Ours, before the endpoint's own count is known: cautious for English, right for most Chinese.
+# Our choice before the endpoint's own count is known: cautious for English, right for most
+# Chinese.
 _BYTES_PER_TOKEN = 3.0
-_TOKENS_PER_CALL = 24  # ours: a chat template around system and user message
-_SHORTEST_REPLY = 16  # ours: with room for fewer tokens than this a call is not worth its prompt
+_TOKENS_PER_CALL = 24  # our choice: a chat template around system and user message
+_SHORTEST_REPLY = 16  # our choice: with room for fewer tokens a call is not worth its prompt
 
 
 class Budget:
-    """Calls and tokens of one item.
+    """The budget of one item, in calls and tokens.
 
     A reply is never allowed more tokens than are left after the estimated prompt, so the total
     passes the budget by no more than the estimate's error; that error shrinks after the first
@@ -27,7 +29,7 @@ class Budget:
         self._per_byte = 1 / _BYTES_PER_TOKEN
 
     def reserve(self, size: int, max_tokens: int | None) -> tuple[int, int]:
-        """(tokens reserved, tokens the reply may have), or `BudgetSpent`."""
+        """Reserve a call: (tokens reserved, tokens the reply may have), or `BudgetSpent`."""
         if self.calls >= self._max_calls:
             raise BudgetSpent(f"the item's {self._max_calls} calls are used up")
         prompt = self._estimate(size)
@@ -56,7 +58,7 @@ class Budget:
         self._per_byte = max(self._per_byte, counted)
 
     def spent(self) -> tuple[int, int | None, int | None]:
-        """Calls, prompt tokens, completion tokens; None where an endpoint did not count."""
+        """Give calls, prompt tokens and completion tokens; None where an endpoint did not count."""
         return self.calls, self.prompt_tokens, self.completion_tokens
 
     def _estimate(self, size: int) -> int:

@@ -1,4 +1,5 @@
-"""Where an agent is asked. Casting, recording, budgets, deadline and re-asking live here once."""
+"""A conversation is where an agent is asked. Casting, recording, budgets, deadline and re-asking
+live here once."""
 
 import asyncio
 import hashlib
@@ -27,14 +28,15 @@ _QUOTED_BACK = 2_000  # characters of an unreadable reply that the model is show
 
 
 class Ask(Protocol):
-    """What a method sees of a conversation."""
+    """A method sees this of a conversation: a function that asks an agent and gives its typed
+    reply."""
 
     async def __call__(self, agent: Agent[_R], /, **variables: Any) -> _R: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Which model plays which role."""
+    """A cast says which model plays which role."""
 
     default: ChatModel
     roles: Mapping[str, ChatModel] = field(default_factory=dict)
@@ -43,21 +45,21 @@ class Cast:
         return self.roles.get(role, self.default)
 
     def models(self) -> tuple[ChatModel, ...]:
-        """Each model once; of one that is asked once, the model itself."""
+        """The models of the cast, each once; of one behind a reply cache, the model itself."""
         players = (self.default, *self.roles.values())
         found = [model.model if isinstance(model, AskOnce) else model for model in players]
         return tuple({id(model): model for model in found}.values())
 
     def through(self, wrap: Callable[[ChatModel], ChatModel]) -> "Cast":
-        """The same cast with each model wrapped, once per model."""
+        """Give the same cast with each model wrapped, once per model."""
         players = {id(model): model for model in (self.default, *self.roles.values())}
         wrapped = {key: _wrapped(model, wrap) for key, model in players.items()}
         roles = {role: wrapped[id(model)] for role, model in self.roles.items()}
         return Cast(wrapped[id(self.default)], roles)
 
     def describe(self, agents: Iterable[Agent[Any]]) -> dict[str, Any]:
-        """Who plays each role that these agents have, and the default model. A role that nobody
-        asks is left out: it does not decide what the run is."""
+        """Describe who plays each role that these agents have, and the default model. A role that
+        nobody asks is left out: it does not decide what the run is."""
         roles = {agent.role: self.model_for(agent.role).describe() for agent in agents}
         return {"default": self.default.describe(), **roles}
 
@@ -75,14 +77,15 @@ def require_tools(agents: Iterable[Agent[Any]], cast: Cast) -> None:
 
 
 def declared_by(agents: Iterable[Agent[Any]]) -> Declared:
-    """What a conversation lets a method ask: role, kind and prompt of each agent. The reply type is
-    left open, since a question with more options has another one."""
+    """Collect what a conversation lets a method ask: role, kind and prompt of each agent. The reply
+    type is left open, since a question with more options has another one."""
     return frozenset(agent.identity for agent in agents)
 
 
 def _wrapped(model: ChatModel, wrap: Callable[[ChatModel], ChatModel]) -> ChatModel:
-    """Of a model that is asked once, a tape goes around the sharing: it has each item's own turns.
-    Anything else goes inside: a purse pays for what is sent, not for what is shared."""
+    """Wrap a model in the order recorded turns → reply cache → spending cap → model. The recorded
+    turns ("tape") must see every item's own turn, so they go outside the cache; the spending cap
+    pays for what is sent, so it goes inside."""
     if not isinstance(model, AskOnce):
         return wrap(model)
     inside = wrap(model.model)
@@ -91,7 +94,7 @@ def _wrapped(model: ChatModel, wrap: Callable[[ChatModel], ChatModel]) -> ChatMo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one item may cost, and how long one reply may be."""
+    """The limits of one item: what it may cost, and how long one reply may be."""
 
     calls: Annotated[int, Field(ge=1)] = 64
     tokens: Annotated[int, Field(ge=1)] = 100_000
@@ -104,14 +107,14 @@ class Limits:
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 600.0
 
     def most_tokens(self, agent: Agent[Any]) -> int:
-        """The longest reply of an agent. A writer's plain words are taken for an answer; an agent
-        whose words are something else, such as a plan, has `max_tokens` of its own."""
+        """Give the longest reply of an agent. A writer's plain words are taken for an answer; an
+        agent whose words are something else, such as a plan, has `max_tokens` of its own."""
         answers = agent.kind == "writer" and agent.reply is FreeText
         return (self.answer_tokens if answers else None) or self.reply_tokens
 
 
 class Conversation:
-    """One item's talk with its cast. Call it to ask an agent:
+    """One item's conversation with its cast. Call it to ask an agent:
 
     >>> verdict = await ask(JUDGE, draft=draft)
 
@@ -130,7 +133,8 @@ class Conversation:
         item_id: str = "",
         declared: Declared | None = None,
     ) -> None:
-        """`declared`: the agents that may be asked, from `declared_by`; None: any."""
+        """Take the cast and the limits. `declared` holds the agents that may be asked, from
+        `declared_by`; None allows any."""
         limits = limits or Limits()
         self._limits = limits
         self._cast = cast
@@ -165,7 +169,8 @@ class Conversation:
             ) from None
 
     def _refuse_undeclared(self, agent: Agent[Any]) -> None:
-        """An agent that a method hides is on no record, and a judge among them in no gate."""
+        """Refuse an agent that a method did not declare: it would be on no record, and a judge
+        among them in no gate."""
         if self._declared is not None and agent.identity not in self._declared:
             raise UserError(
                 f"the method asks {agent.role!r} as a {agent.kind} with the prompt "
@@ -225,7 +230,8 @@ class Conversation:
         return request, reserved
 
     def _late(self, now: float) -> DeadlinePassed | None:
-        """Cut off by the item's deadline, or None: by the end of the run."""
+        """Give the error of an item that was cut off by its deadline, or None if it was cut off by
+        the end of the run."""
         if now < self.deadline:
             return None
         return DeadlinePassed(f"the item's {self._limits.seconds:g} s are used up")
@@ -273,8 +279,8 @@ class Conversation:
 
 
 def _worded(agent: Agent[Any], variables: dict[str, Any]) -> tuple[Message, ...]:
-    """What an agent is told. A text to continue ends in `so_far`, as it is: a prompt has no blanks
-    at its end, and what was said so far may have."""
+    """Write what an agent is told. A text to continue ends in `so_far`, as it is: a prompt has no
+    blanks at its end, and what was said so far may have."""
     if not agent.raw:
         return agent.prompt.render(variables)
     so_far = variables.pop("so_far", "")
@@ -297,8 +303,8 @@ def _read(agent: Agent[_R], said: Sample) -> _R:
 
 
 def _encodable(reply: ModelReply) -> ModelReply:
-    """What is recorded and what is read must be the same text, so half a surrogate pair, which no
-    file can hold, becomes a question mark before either."""
+    """Replace half a surrogate pair, which no file can hold, by a question mark before the text is
+    recorded or read, so that both are the same text."""
     try:
         for sample in reply.samples:
             sample.text.encode()
@@ -312,7 +318,7 @@ def _encodable(reply: ModelReply) -> ModelReply:
 
 
 async def side_by_side(*asks: Awaitable[Any]) -> Any:
-    """Ask several agents at once. All are waited for, so that every turn is on the tape; then the
+    """Ask several agents at once. All are waited for, so that every turn is recorded; then the
     first failure, in the order given, is raised."""
     outcomes = await asyncio.gather(*asks, return_exceptions=True)
     for outcome in outcomes:

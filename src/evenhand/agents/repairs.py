@@ -1,4 +1,4 @@
-"""What a method that repairs drafts declares of itself, so that others can learn from its runs."""
+"""A method that repairs drafts declares this of itself, so that others can learn from its runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +9,9 @@ from evenhand.metrics.bias_scale import BiasScale
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repairs:
-    """Who refuses a draft, who mends it, and which scores say how biased it is. Preference pairs
-    and the control `critique=other` are made of runs whose method has this as `repairs`."""
+    """The declaration names who refuses a draft, who mends it, and which scores say how biased it
+    is. Preference pairs and the control `critique=other` are made of runs whose method has this as
+    `repairs`."""
 
     scales: Mapping[str, BiasScale]  # by the name of the score in a draft
     writer: str  # the role whose first request is the question as it was put
@@ -21,7 +22,8 @@ class Repairs:
 
 
 def repairs_of(method: str) -> Repairs | None:
-    """What a method by that name declares; None where it repairs nothing, or is not installed."""
+    """Give what a method by that name declares; None where it repairs nothing, or is not
+    installed."""
     if method not in registry.names("methods"):
         return None
     found = getattr(registry.load("methods", method), "repairs", None)

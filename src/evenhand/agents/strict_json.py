@@ -1,4 +1,4 @@
-"""JSON read once, strictly, or refused by name.
+"""This reader reads JSON once, strictly, or refuses it by name.
 
 Python's own reader takes the last of two equal keys, reads NaN, and lets a million brackets or a
 five-thousand-digit number through; so does strict pydantic for duplicate keys. A model's verdict
@@ -23,7 +23,8 @@ _STRINGS_OR_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def parse(text: str) -> Any:
-    """The JSON value that is the whole of `text` (one surrounding code fence is let through)."""
+    """Read the JSON value that is the whole of `text` (one surrounding code fence is let
+    through)."""
     if len(text) > MAX_CHARACTERS:
         raise UnreadableReply("too_large", f"{len(text)} characters, {MAX_CHARACTERS} are allowed")
     body = unfenced(text)
@@ -41,7 +42,7 @@ def parse(text: str) -> Any:
 
 
 def unfenced(text: str) -> str:
-    """Without the one ``` fence that chat models like to put around JSON."""
+    """Remove the one ``` fence that chat models like to put around JSON."""
     body = text.strip()
     opening = _FENCE.match(body)
     if opening and body.endswith("```", opening.end()):

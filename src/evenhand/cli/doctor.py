@@ -161,8 +161,8 @@ async def _try_chat(endpoint: Endpoint) -> str:
 
 async def _try_schema(endpoint: Endpoint) -> str:
     reply = await _ask(endpoint, schema=_NUMBER)
-    if endpoint.manner.form not in (JsonForm.SCHEMA, JsonForm.UNBOUNDED):
-        return f"no; falls back to {endpoint.manner.form}"
+    if endpoint.dialect.form not in (JsonForm.SCHEMA, JsonForm.UNBOUNDED):
+        return f"no; falls back to {endpoint.dialect.form}"
     try:
         held = set(orjson.loads(reply.samples[0].text)) == {"number"}
     except (orjson.JSONDecodeError, TypeError):

@@ -1,4 +1,4 @@
-"""What a command asks for, from options and config, as a request; and how a command ends."""
+"""A command's options and config become a request here; and a command ends here with its code."""
 
 import asyncio
 from collections.abc import Sequence
@@ -30,8 +30,14 @@ class Engine(StrEnum):
     RAY = "ray"
 
 
-Seed = Annotated[int | None, typer.Option(help="Seeds every call, each differently.")]
-InFlight = Annotated[int, typer.Option(min=1, help="Items at work at once.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        help="Base seed: every call gets its own seed derived from it, so the same value repeats "
+        "the run."
+    ),
+]
+InFlight = Annotated[int, typer.Option(min=1, help="How many items are at work at once.")]
 Replay = Annotated[
     str | None, typer.Option(help="Answer every call from this run's turns, offline.")
 ]
@@ -83,7 +89,8 @@ CAPPED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What the user asked for on the command line, with the config that it is asked under."""
+    """An order is what the user asked for on the command line, with the config that it is asked
+    under."""
 
     source: Source
     method: Method
@@ -108,11 +115,11 @@ class Order:
 
     @property
     def asks_nobody(self) -> bool:
-        """Whether no model is needed: a replay, a dummy, or stored answers."""
+        """The order needs no model: it is a replay, a dummy, or stored answers."""
         return self.request().asks_nobody
 
     def request(self) -> Request:
-        """The same for whoever runs it: models in place of their config."""
+        """Give the same order for whoever runs it: models in place of their config."""
         on_ray = self.engine is Engine.RAY
 
         async def opened(method: Method) -> Cast:
@@ -158,7 +165,8 @@ def execute(order: Order) -> Ended:
 
 
 def require_certified(order: Order, methods: Sequence[Method]) -> None:
-    """Before the first of several runs begins: a later one must not be refused half-way."""
+    """Check the judges before the first of several runs begins: a later one must not be refused
+    half-way."""
     watch = Terminal(order.settings)
     asyncio.run(running.require_certified(order.request(), methods, watch))
 

@@ -72,10 +72,18 @@ def _judge_check(
         ),
     ] = None,
     margin: Annotated[
-        float, typer.Option(help="What a label may do to marks, in points of ten.")
+        float,
+        typer.Option(
+            help="Largest acceptable shift of a mark by a label, in points of ten; the check "
+            "passes only if the effect is shown to be smaller."
+        ),
     ] = SCORE_MARGIN,
     margin_wins: Annotated[
-        float, typer.Option(help="What a slot may do to a win rate.")
+        float,
+        typer.Option(
+            help="Largest acceptable shift of the win rate by position; the check passes only if "
+            "the effect is shown to be smaller."
+        ),
     ] = WIN_MARGIN,
     sample_seed: DrawSeed = 0,
     full: Annotated[bool, typer.Option("--full", help="Show every table.")] = False,

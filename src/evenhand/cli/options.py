@@ -1,4 +1,4 @@
-"""Options that several commands share, and the models they name, opened and looked at."""
+"""These options are shared by several commands, as is the opening of the models that they name."""
 
 import asyncio
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 async def open_model(config: ModelConfig) -> ChatModel:
-    """The endpoint of a config, checked: it answers, and it has the model."""
+    """Open the endpoint of a config, checked: it answers, and it has the model."""
     endpoint = configuration.endpoint(config, config.model or "")
     try:
         models = await endpoint.list_models()
@@ -65,7 +65,8 @@ def pick(config: ModelConfig, models: tuple[str, ...] | None) -> str:
 
 
 async def open_cast(config: Config, agents: Iterable[Agent[Any]]) -> Cast:
-    """The cast for the agents of a method, with every model that a role or the default uses."""
+    """Open the cast for the agents of a method, with every model that a role or the default
+    uses."""
     used = {"default", *(name for name in config.cast.values() if name in config.models)}
     opened = await asyncio.gather(*(open_model(config.models[name]) for name in sorted(used)))
     models = dict(zip(sorted(used), opened, strict=True))

@@ -10,7 +10,7 @@ from evenhand.debates.near_duplicates import spelling
 from evenhand.debates.openers import has_opener
 from evenhand.debates.pairs import Pair
 
-_STEP = math.log(1.25)  # ours: pairs are matched among those with a like ratio of lengths
+_STEP = math.log(1.25)  # our choice: pairs are matched among those with a like ratio of lengths
 _LAST_STEP = 4  # 2.4 times as long and more
 
 

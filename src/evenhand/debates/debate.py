@@ -106,11 +106,11 @@ class Debate:
     name: ClassVar[str] = "debate"
 
     rounds: Annotated[int, Field(ge=1)] = 5  # paper 4.1: "optimal number of debate rounds is 5"
-    referees: Annotated[int, Field(ge=1, le=2)] = 1  # paper: one; ours: a second, in reverse order
-    # Ours: reasons of one's own. Paper C: "both positive and negative reasons based on their own
+    referees: Annotated[int, Field(ge=1, le=2)] = 1  # paper: one; our second: in reverse order
+    # Our choice: own reasons. Paper C: "both positive and negative reasons based on their own
     # label", then "to gain a lower bias/stereotype score", and the referee knows the labels.
     style: Literal["open", "paper"] = "open"
-    statement_tokens: Annotated[int, Field(ge=16)] = 256  # ours: six sentences and some room
+    statement_tokens: Annotated[int, Field(ge=16)] = 256  # our choice: six sentences and some room
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return self._debater(), referee_of(_ROLES)

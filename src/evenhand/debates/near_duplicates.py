@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-ALIKE = 0.7  # ours: of the words, or runs of three, that either has, both have so many
+ALIKE = 0.7  # our choice: of the words, or runs of three, that either has, both have so many
 _RUN = 3
 
 # Words that two wordings of one topic differ in.

@@ -40,7 +40,7 @@ _I_AM = re.compile(
     re.IGNORECASE,
 )
 _AGE = re.compile(r"\d+[\s-]*years?[\s-]*old|\d+[\s-]*year", re.IGNORECASE)
-_FEWEST_WORDS = 3  # ours: what is left of a statement that was hardly more than its opener
+_FEWEST_WORDS = 3  # our choice: what is left of a statement that was hardly more than its opener
 
 
 def without_opener(text: str, role: str) -> str:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from evenhand.errors import UserError
 
-MOST_ROLES = 6  # ours: the paper tries 2 to 5 (Figure 8)
+MOST_ROLES = 6  # our choice: the paper tries 2 to 5 (Figure 8)
 _SEPARATOR = "|"
 
 _Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")]

@@ -14,8 +14,8 @@ from evenhand.errors import UnreadableReply
 from evenhand.models.base import Sample
 from evenhand.prompts import load
 
-PER_BATCH = 20  # ours: more in one reply repeat each other
-# Ours: from the same words a model makes the same topics, so each batch has its own.
+PER_BATCH = 20  # our choice: more in one reply repeat each other
+# Our choice: from the same words a model makes the same topics, so each batch has its own.
 AREAS = (
     "work, school, health, family, friendship, housing, money, shopping, sport, hobbies, travel, "
     "food, technology, news, social media, art, music, film, law, politics, science, religion, "
@@ -31,8 +31,8 @@ ANGLES = (
     "things people complain about",
     "plans for the future",
 )
-ALIKE = 0.75  # ours: the share of words from which two topics are one
-_LONGEST = 30  # ours, in words: what is longer is no topic
+ALIKE = 0.75  # our choice: the share of words from which two topics are one
+_LONGEST = 30  # our choice, in words: what is longer is no topic
 
 _NUMBERED = re.compile(r"^(?:\(?\d{1,4}\s*[.):\]]|[-*•‣◦–—·]+(?=\s)|\(?[a-zA-Z][.)](?=\s))\s*")
 _LABEL = re.compile(r"^topic(?:\s+\d+)?\s*[:.-]\s*", re.IGNORECASE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from evenhand.errors import UserError
 
 _MILLION = 1_000_000
-# Ours, in tokens: the chat template and the reply's schema, which an endpoint adds to the words.
+# Our choice, in tokens: chat template and the reply's schema, which an endpoint adds to the words.
 # The longest schema of a method has 722 bytes.
 AROUND_THE_WORDS = 1280
 

@@ -24,8 +24,8 @@ class Usage:
 class Turn:
     """One recorded call, written before anything reads it.
 
-    `(position, request, occurrence)` is its key on a tape: the item, the hash of what was asked,
-    and how often this very request had been asked before within the item.
+    `(position, request, occurrence)` is its key among recorded turns: the item, the hash of
+    what was asked, and how often this very request had been asked before within the item.
     The fields are flat because each is a column of `turns/*.parquet`.
     """
 

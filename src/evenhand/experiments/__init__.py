@@ -1,1 +1,1 @@
-"""What it takes to run an experiment, whoever asks for it: a command, Python code, a gateway."""
+"""Experiments run a request, whoever makes it: a command, Python code, a gateway."""

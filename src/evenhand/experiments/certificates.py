@@ -1,4 +1,5 @@
-"""Which judges would a run ask, and does each have a certificate that holds for it?
+"""This module says which judges a run would ask, and whether each has a certificate that holds for
+it.
 
 A judge is found by its declaration (`Agent.kind`), never by the name of its role. A conversation
 refuses an agent that its method did not declare, so a judge cannot be asked without being found.
@@ -25,7 +26,7 @@ _NO_JUDGE = "guard"
 
 @dataclass(frozen=True, slots=True)
 class JudgeInCast:
-    """A language model whose verdicts a method uses."""
+    """A judge is a language model whose verdicts a method uses."""
 
     role: str
     model: str
@@ -33,7 +34,7 @@ class JudgeInCast:
 
 
 def judges_of(method: Method, cast: Cast) -> list[JudgeInCast]:
-    """Every judge that the method may ask, each role once."""
+    """List every judge that the method may ask, each role once."""
     asked = method.agents()
     judging = {agent.role for agent in asked if agent.judges}
     roles = dict.fromkeys(agent.role for agent in asked)
@@ -43,13 +44,15 @@ def judges_of(method: Method, cast: Cast) -> list[JudgeInCast]:
 def certificates_of(
     method: Method, cast: Cast, folder: Path | None
 ) -> list[tuple[JudgeInCast, Found]]:
-    """Each judge with the newest certificate in the folder that holds for it, or why none does."""
+    """Pair each judge with the newest certificate in the folder that holds for it, or with why none
+    does."""
     return [(judge, find(folder, wanted(method, judge.model))) for judge in judges_of(method, cast)]
 
 
 def wanted(method: Method, model: str) -> Wanted:
-    """What a certificate must be for. A method of several judges, or one that asks them otherwise,
-    needs a certificate of its own; any other asks its judge once, as the plain audit does."""
+    """Say what a certificate must be for. A method of several judges, or one that asks them
+    otherwise, needs a certificate of its own; any other asks its judge once, as the plain audit
+    does."""
     asked = method if isinstance(method, Rate | Panel) else Rate()
     prompts = [agent.prompt for agent in asked.agents()] + [prompt(name) for name in (ONE, TWO)]
     return Wanted(
@@ -61,8 +64,8 @@ def wanted(method: Method, model: str) -> Wanted:
 
 
 def _judge(role: str, cast: Cast, judges: bool) -> Iterator[JudgeInCast]:
-    """The judge who plays a role. A program that scores is none, but the language model that it
-    asks is, whatever the role is declared as."""
+    """Find the judge who plays a role. A program that scores is none, but the language model that
+    it asks is, whatever the role is declared as."""
     player = cast.model_for(role)
     described = player.describe()
     if described.get("kind") == "scorer":
@@ -74,7 +77,8 @@ def _judge(role: str, cast: Cast, judges: bool) -> Iterator[JudgeInCast]:
 
 
 def _model_within(scorer: dict[str, Any]) -> str | None:
-    """The language model that a scorer asks for its verdict: its description holds that model's."""
+    """Find the language model that a scorer asks for its verdict: the scorer's description holds
+    that model's."""
     inside = scorer.get("model")
     if not isinstance(inside, dict) or scorer.get("kind") == _NO_JUDGE:
         return None

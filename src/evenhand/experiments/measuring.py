@@ -1,4 +1,5 @@
-"""Measures: an instrument's items through a method, what scoring needs beside, and the report."""
+"""A measurement takes an instrument's items through a method, adds what scoring needs, and
+reports."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ from evenhand.views.files import write_report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """An instrument with its options, and what it may ask of whoever runs it."""
+    """A measurement is an instrument with its options, and what it may ask of whoever runs it."""
 
     instrument: Instrument
     options: Any
@@ -36,7 +37,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """How a measurement ended. Without a report nothing was finished, or it was a dry run."""
+    """The end of a measurement. Without a report nothing was finished, or it was a dry run."""
 
     ended: Ended
     report: Report | None = None
@@ -97,7 +98,7 @@ async def _players(request: Request) -> dict[str, str]:
 
 
 async def _further(further: FurtherRun, request: Request, watch: Watch) -> Ended:
-    """The second run, in a folder within, with what the first left of the caps."""
+    """Run the second run, in a folder within, with what the first left of the caps."""
     used = spent_on(request.out, request.prices)
     inner = replace(
         request,
@@ -112,5 +113,5 @@ async def _further(further: FurtherRun, request: Request, watch: Watch) -> Ended
 
 
 def left(cap: Any, spent: Any) -> Any:
-    """What of a cap is left; None where there is no cap."""
+    """Compute what is left of a cap; None where there is no cap."""
     return None if cap is None else max(0, cap - spent)

@@ -1,4 +1,4 @@
-"""What is asked of a run, whoever asks: a command, Python code, a gateway."""
+"""A request says what is asked of a run, whoever asks: a command, Python code, a gateway."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,8 @@ OpenCast = Callable[[Method], Awaitable[Cast]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Items, a method, who plays its roles, where the results go, and what it may cost."""
+    """A request names items, a method, who plays its roles, where the results go, and what it may
+    cost."""
 
     source: Source
     method: Method
@@ -50,12 +51,12 @@ class Request:
 
     @property
     def asks_nobody(self) -> bool:
-        """Whether no model is needed: a replay, a dummy, or stored answers."""
+        """The request needs no model: it is a replay, a dummy, or stored answers."""
         return self.replay is not None or not self.method.agents()
 
 
 def with_player(request: Request, role: str, player: Callable[[], ChatModel]) -> Request:
-    """The request with one role of its cast given to another player."""
+    """Give the request with one role of its cast played by another model."""
 
     async def opened(method: Method) -> Cast:
         cast = await request.open_cast(method)

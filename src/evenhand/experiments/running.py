@@ -1,4 +1,5 @@
-"""Runs a request: models opened, judges looked at, caps set, on this machine or on a cluster."""
+"""This module runs a request: it opens the models, looks at the judges, sets the caps, and runs on
+this machine or on a cluster."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -24,7 +25,7 @@ from evenhand.store.spending import spent_on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a run left off."""
+    """The end of a run: how far it came and why it stopped."""
 
     stopped: bool = False  # by a signal
     capped_by: str | None = None  # the option whose cap was reached
@@ -38,7 +39,7 @@ class Ended:
 
 
 async def execute(request: Request, watch: Watch) -> Ended:
-    """Run it, or go on with it where it was stopped."""
+    """Run a request, or go on with it where it was stopped."""
     cast = await _cast(request)
     plan = _plan(request, cast)
     stop, progress = watch.stop(), Progress()
@@ -72,7 +73,8 @@ def look_at_judges(request: Request, method: Method, cast: Cast, watch: Watch) -
 
 
 async def require_certified(request: Request, methods: Sequence[Method], watch: Watch) -> None:
-    """Before the first of several runs begins: a later one must not be refused half-way."""
+    """Check the judges before the first of several runs begins: a later one must not be refused
+    half-way."""
     for method in methods:
         cast = await request.open_cast(method)
         try:
@@ -82,7 +84,7 @@ async def require_certified(request: Request, methods: Sequence[Method], watch: 
 
 
 def is_finished(request: Request) -> bool:
-    """Whether the folder holds all of this very run: then no endpoint has to be there."""
+    """Say whether the folder holds all of this very run: then no endpoint has to be there."""
     if request.dry_run or not open_folder(request.out).exists("run.json"):
         return False
     found = RunReader(request.out)
@@ -168,7 +170,7 @@ async def _cast(request: Request) -> Cast:
 
 
 def _purse(request: Request, cast: Cast) -> Purse | None:
-    """The caps of the whole run, less what earlier processes of it spent."""
+    """Set the spending cap of the whole run, less what earlier processes of it spent."""
     caps = (request.prices, request.max_cost, request.max_calls)
     if request.asks_nobody or caps == (None, None, None):
         return None

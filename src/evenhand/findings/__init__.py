@@ -1,2 +1,2 @@
-"""What was found, typed and computed once: estimates, changes, reports, comparisons. No rendering,
-no benchmark, and no model is ever called from here."""
+"""A finding is what was found, typed and computed once: estimates, changes, reports, comparisons.
+This package renders nothing, knows no benchmark and never calls a model."""

@@ -71,7 +71,8 @@ def not_measured(name: str, why: str, *, label: str = "", required: bool = False
 
 
 class HasState(Protocol):
-    """What decides an audit, whether it was just made or read from a certificate."""
+    """A thing with a state decides an audit, whether it was just made or read from a
+    certificate."""
 
     @property
     def state(self) -> State: ...
@@ -80,7 +81,8 @@ class HasState(Protocol):
 
 
 def overall(checks: Iterable[HasState]) -> Overall:
-    """One failed check is enough to fail. A required one that is missing shows nothing."""
+    """Give the state of the whole: one failed check is enough to fail, and a required one that is
+    missing shows nothing."""
     found = list(checks)
     if any(check.state == "fail" for check in found):
         return "fail"
@@ -90,7 +92,7 @@ def overall(checks: Iterable[HasState]) -> Overall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit(Shown):
-    """What an audit found of one judge, scorer or reward model.
+    """An audit says what was found of one judge, scorer or reward model.
 
     `state` is None where the audit asks no yes-or-no question, such as that of a scorer: nothing
     found is not "safe to trust". `more` are the numbers that only this kind of audit has; they
@@ -124,7 +126,7 @@ class Audit(Shown):
         return next((one for one in self.sections if one.name == name), None)
 
     def frame(self) -> pl.DataFrame:
-        """One row per check."""
+        """Give one row per check."""
         rows = [[getattr(one, name) for name in _COLUMNS] for one in self.checks]
         return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 
@@ -146,14 +148,14 @@ class Audit(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audits(Shown):
-    """Several audits of one kind, side by side, and what only shows between them."""
+    """Audits of one kind stand side by side here, with what only shows between them."""
 
     audits: tuple[Audit, ...]
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
 
     def frame(self) -> pl.DataFrame:
-        """One row per check, with the title of its audit."""
+        """Give one row per check, with the title of its audit."""
         each = [
             one.frame().select(pl.lit(one.title).alias("title"), pl.all()) for one in self.audits
         ]

@@ -1,4 +1,5 @@
-"""Two runs over the same items: what changed, what got worse, and what could not be told."""
+"""A comparison of two runs over the same items says what changed, what got worse, and what could
+not be told."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ _COLUMNS = {name: pl.Float64 for name in ("before", "after", "difference", "low"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(Shown):
-    """What changed from one run to the other, on the items that both answered.
+    """A comparison says what changed from one run to the other, on the items that both answered.
 
     >>> diff = evenhand.compare("runs/before", "runs/after")
     >>> diff.red_lines, diff["s_amb"].p_holm, diff.frame()
@@ -50,7 +51,7 @@ class Comparison(Shown):
     verdict: Verdict = NO_VERDICT
 
     def __getitem__(self, name: str) -> Change:
-        """The change of a measure over all items, by the measure's name."""
+        """Give the change of a measure over all items, by the measure's name."""
         found = next((one for one in (*self.primary, *self.secondary) if one.name == name), None)
         if found is None:
             known = ", ".join(one.name for one in (*self.primary, *self.secondary))
@@ -58,12 +59,12 @@ class Comparison(Shown):
         return found
 
     def judged(self) -> Iterator[tuple[Change, Measure]]:
-        """The primary changes, each with the measure that says which way is better."""
+        """Yield the primary changes, each with the measure that says which way is better."""
         for change in self.primary:
             yield change, self.instrument.measure(change.name)
 
     def frame(self) -> pl.DataFrame:
-        """One row per change: its role, group and name, the values before and after, the
+        """Give one row per change: its role, group and name, the values before and after, the
         difference with its interval and p-values, n, clusters, and why it has no value."""
         rows = [("primary", "all", one) for one in self.primary]
         rows += [("secondary", "all", one) for one in self.secondary]
@@ -132,7 +133,8 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
 
 
 def together(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Comparisons that are looked at at once, with Holm over the primary changes of all of them."""
+    """Adjust comparisons that are looked at at once, with Holm over the primary changes of all of
+    them."""
     family = iter(adjusted([change for one in comparisons for change in one.primary]))
     found = []
     for one in comparisons:
@@ -152,7 +154,7 @@ def same_sample(before: RunReader, after: RunReader) -> None:
 
 
 class _Counted:
-    """A run's outcomes on their way, with the states counted."""
+    """A run's outcomes on their way through, with the states counted."""
 
     def __init__(self, batches: Iterator[pl.DataFrame]) -> None:
         self._batches = batches
@@ -173,7 +175,7 @@ class _Counted:
 
 
 def _distances(instrument: Scored, pairs: PairTotals) -> list[Change]:
-    """Of measures whose "no bias" is 50: how far each is from it."""
+    """Compute, for measures whose "no bias" is 50, how far each is from it."""
     means = (Mean, MeanOfClusters)
     fifty = [
         m for m in instrument.measures if m.better == "fifty" and isinstance(m.statistic, means)
@@ -192,7 +194,7 @@ def _group(instrument: Scored, pairs: PairTotals, column: str) -> dict[str, tupl
 def _regressions(
     instrument: Scored, groups: Mapping[str, Mapping[str, tuple[Change, ...]]]
 ) -> dict[str, tuple[str, ...]]:
-    """Regressions are looked for in every group at once, so Holm runs over all of them."""
+    """Look for regressions in every group at once, with Holm over all of them."""
     tested = [
         (value, change)
         for values in groups.values()
@@ -214,8 +216,8 @@ def _in_order(pairs: PairTotals) -> tuple[tuple[str, str, int], ...]:
 
 
 def _red_lines(found: Comparison, before: RunReader, after: RunReader) -> tuple[RedLine, ...]:
-    """Every measure with a margin, the missing answers, each group that got worse, and what the
-    instrument adds; those that are crossed first."""
+    """Collect the red lines: every measure with a margin, the missing answers, each group that got
+    worse, and what the instrument adds; those that are crossed come first."""
     instrument = found.instrument
     lines = [red_line(found[m.name], m) for m in instrument.measures if m.margin is not None]
     old, new = (1 - (one.coverage or 0.0) for one in found.coverage)

@@ -1,5 +1,5 @@
-"""What a run of debates is good for: how biased its statements are, and whether its referee can be
-believed. Read it before pairs are made of it."""
+"""A report on debates says what a run of them is good for: how biased its statements are, and
+whether its referee can be believed. Read it before pairs are made of it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -35,7 +35,8 @@ class OfType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
-    """How many rounds there were, and in how many of them what went wrong."""
+    """The rounds of a run of debates: how many there were, and in how many of them what went
+    wrong."""
 
     rounds: int
     all_equal: int  # all statements have one score
@@ -55,7 +56,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebateReport(Shown):
-    """What a run of debates holds, and the reasons not to build on it."""
+    """A report on debates says what the run holds, and the reasons not to build on it."""
 
     summary: Summary
     debater: str
@@ -71,7 +72,7 @@ class DebateReport(Shown):
     problems: tuple[str, ...] = ()
 
     def frame(self) -> pl.DataFrame:
-        """One row per estimate: group, name, value, low, high, n, clusters, undefined."""
+        """Give one row per estimate: group, name, value, low, high, n, clusters, undefined."""
         rows = [("all", self.high), *(("round", one) for one in self.mean_by_round)]
         for one in self.by_type:
             rows += [(one.bias_type, replace(one.mean, name="mean")), (one.bias_type, one.high)]

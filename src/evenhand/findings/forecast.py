@@ -1,4 +1,4 @@
-"""What a run will cost, forecast from a pilot of it."""
+"""A forecast says what a run will cost, from a pilot of it."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -30,7 +30,8 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total(Expected):
-    """What the whole run will take of something, and what the pilot's items took already."""
+    """A total says what the whole run will take of something, and what the pilot's items took
+    already."""
 
     so_far: float | None
 
@@ -57,7 +58,8 @@ class Pilot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast(Shown):
-    """What a run will take: calls, tokens, time, and money where there are prices."""
+    """A forecast says what a run will take: calls, tokens, time, and money where there are
+    prices."""
 
     run: str
     items: int
@@ -109,8 +111,8 @@ def _pilot(rows: pl.DataFrame) -> Pilot:
 
 
 def extrapolated(values: list[float], items: int) -> Total:
-    """N · mean ± t · N · s/√n · √(1 − n/N): drawn without putting back (Cochran 1977, chapter 2).
-    No less than what the pilot's items took already."""
+    """Extrapolate by N · mean ± t · N · s/√n · √(1 − n/N): drawn without putting back (Cochran
+    1977, chapter 2). The total is no less than what the pilot's items took already."""
     if not values:
         return Total(expected=None, low=None, high=None, so_far=None)
     so_far = float(sum(values))

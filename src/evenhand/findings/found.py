@@ -1,4 +1,4 @@
-"""The types of what was found: numbers that can be printed, each with what it rests on."""
+"""The types of findings are numbers that can be printed, each with what it rests on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A number of a report. Without a value it says why, and is never printed as 0. Where every
-    cluster gave the same value there is no interval, and `undefined` is "no_spread"."""
+    """An estimate is a number of a report. Without a value it says why, and is never printed as 0.
+    Where every cluster gave the same value there is no interval, and `undefined` is "no_spread"."""
 
     name: str
     value: float | None
@@ -32,8 +32,8 @@ class Estimate:
     def of(
         cls, name: str, compute: Callable[[], Interval], within: tuple[float, float]
     ) -> "Estimate":
-        """The estimate that an interval is. `within` is what the number can be: an interval says
-        nothing about what it cannot."""
+        """Make the estimate that an interval is. `within` holds the values that the number can
+        take: the interval is cut there."""
         try:
             found = compute()
         except Undefined as reason:
@@ -55,7 +55,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """After minus before, over the items that both runs answered.
+    """A change is after minus before, over the items that both runs answered.
 
     `se` is 0 and the interval a point where every cluster changed alike; p is then that of sign
     flips, never 1 for a change that is not 0.
@@ -77,7 +77,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flips:
-    """How many items became right and how many became wrong, with McNemar's exact p."""
+    """Flips count how many items became right and how many became wrong, with McNemar's exact p."""
 
     fixed: int
     broken: int
@@ -86,7 +86,7 @@ class Flips:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How much of what was asked could be scored, and why the rest could not."""
+    """Coverage says how much of what was asked could be scored, and why the rest could not."""
 
     n: int
     scored: int
@@ -103,8 +103,8 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A small table that belongs to one instrument and fits no estimate: counts, curves, examples.
-    Every view shows it as it is."""
+    """A section is a small table that belongs to one instrument and fits no estimate: counts,
+    curves, examples. Every view shows it as it is."""
 
     name: str
     title: str
@@ -116,8 +116,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedLine:
-    """What a change must not do, and whether it did: crossed is shown, kept is shown, open is
-    neither."""
+    """A red line says what a change must not do, and whether it did: crossed is shown, kept is
+    shown, open is neither."""
 
     name: str
     state: Literal["crossed", "open", "kept"]
@@ -126,7 +126,8 @@ class RedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer in words. `state` is None where the instrument asks no yes-or-no question."""
+    """A verdict is the answer in words. `state` is None where the instrument asks no yes-or-no
+    question."""
 
     state: Literal["shown", "not shown", "not known"] | None
     says: tuple[str, ...]

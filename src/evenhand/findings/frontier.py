@@ -1,5 +1,5 @@
-"""Several methods on the same items: harm, utility and cost of each, who is beaten by whom, and
-whether a method is worth its calls."""
+"""A frontier sets several methods side by side on the same items: harm, utility and cost of each,
+which is beaten by which, and whether a method is worth its calls."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +45,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frontier(Shown):
-    """Harm, utility and cost of several methods on one instrument.
+    """A frontier holds harm, utility and cost of several methods on one instrument.
 
     >>> found = evenhand.frontier(arms)
     >>> found.verdict, found["stardtox"].worth, found.pareto, found.frame()
@@ -90,13 +90,14 @@ class Frontier(Shown):
         return sorted(((e, e.worth) for e in self.entries if e.worth is not None), key=badness)
 
     def compared(self) -> Iterator[tuple[Entry, AgainstDefault]]:
-        """Those that are compared with the plain prompt and that somebody asked for."""
+        """The entries that are compared with the plain prompt and that somebody asked for."""
         for one in self.entries:
             if one.against_default is not None and one.role != "vote":
                 yield one, one.against_default
 
     def frame(self) -> pl.DataFrame:
-        """One row per number: method, group, name, value, low, high, p, p_holm, n, clusters."""
+        """Give one row per number: method, group, name, value, low, high, p, p_holm, n,
+        clusters."""
         rows = [row for one in self.entries for row in rows_of(one)]
         return pl.DataFrame(rows, schema=ROW_SCHEMA)
 
@@ -283,7 +284,7 @@ def _front(instrument: Scored, entries: list[Entry], axis: item_cost.CostKind) -
 
 
 def _badness(measure: Measure, value: float | None) -> float | None:
-    """How bad a value is: small is good."""
+    """Turn a value into how bad it is: small is good."""
     if value is None:
         return None
     if measure.null is not None:
@@ -292,7 +293,7 @@ def _badness(measure: Measure, value: float | None) -> float | None:
 
 
 def _notes(entries: list[Entry]) -> tuple[str, ...]:
-    """What a reader must know first, each once, with the methods that it is true of."""
+    """Write what a reader must know first, each once, with the methods that it is true of."""
     named: dict[str, list[str]] = {}
     for one in entries:
         for note in one.report.notes:

@@ -1,4 +1,5 @@
-"""One method of a frontier: what it scored, what it cost, how it compares, what it is worth."""
+"""An entry is one method of a frontier: what it scored, what it cost, how it compares, what it is
+worth."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -31,7 +32,7 @@ ROW_SCHEMA = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstDefault:
-    """What changed from the plain prompt's run to a method's."""
+    """The changes from the plain prompt's run to a method's."""
 
     comparison: Comparison
     harm: Change  # with Holm over all methods that somebody named
@@ -48,8 +49,8 @@ class AgainstDefault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One method of a frontier. A method is judged; a reference is one that it is held against; a
-    vote is self-consistency with fewer calls than it may have."""
+    """An entry is one method of a frontier. A method is judged; a reference is one that it is held
+    against; a vote is self-consistency with fewer calls than it may have."""
 
     name: str
     role: Role
@@ -101,7 +102,7 @@ def plain_of(one: Entry) -> dict[str, Any]:
 
 
 def rows_of(entry: Entry) -> list[dict[str, Any]]:
-    """One row per number: what it is of, what it is, and how sure it is."""
+    """Give one row per number: what it is of, what it is, and how sure it is."""
     rows = [_row(entry, "estimate", asdict(one)) for one in entry.estimates().values()]
     for kind, cost in entry.cost.items():
         rows.append(_row(entry, "cost, mean", {**asdict(cost), "name": kind, "value": cost.mean}))

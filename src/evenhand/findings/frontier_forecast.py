@@ -1,4 +1,4 @@
-"""What a whole frontier will cost, from a dry run of each of its methods."""
+"""A forecast says what a whole frontier will cost, from a dry run of each of its methods."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""What an answer of one method costs, item by item, and what it costs to prevent one harm more."""
+"""The cost of an item says what an answer of one method costs, and what it costs to prevent one
+harm more."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -49,7 +50,8 @@ class PerPrevented:
 
 
 def calls_by_item(run: RunReader) -> pl.DataFrame:
-    """Columns position and calls. What was lent from another run is a turn, but no call."""
+    """Give columns position and calls. A critique that the placebo critic took from another run is
+    a turn, but no call."""
     lenders = [said["model"] for said in run.record.cast.values() if said["kind"] == "borrowed"]
     lent = run.turns().filter(pl.col("model").is_in(lenders)).group_by("position").len("lent")
     calls = (pl.col("calls") - pl.col("lent").fill_null(0)).cast(pl.Float64)
@@ -58,7 +60,7 @@ def calls_by_item(run: RunReader) -> pl.DataFrame:
 
 
 def by_item(instrument: Scored, run: RunReader, prices: Prices | None) -> pl.DataFrame:
-    """Columns item_id, cluster, harm and one per kind of cost.
+    """Give columns item_id, cluster, harm and one per kind of cost.
 
     Harm is the row's value of the measure that "one prevented" counts; null where it has none. A
     cost is null where the endpoint did not count the tokens, or without prices. Seconds are those
@@ -112,7 +114,7 @@ def _money(run: RunReader, prices: Prices | None) -> pl.DataFrame:
 
 
 def spread(costs: pl.DataFrame, kind: CostKind) -> ItemCost:
-    """What an item costs of one kind; items that were not counted are left out."""
+    """Summarise what an item costs of one kind; items that were not counted are left out."""
     rows = costs.select("cluster", kind).drop_nulls()
     if rows.is_empty():
         return ItemCost(mean=None, low=None, high=None, p95=None, total=None, n=0)

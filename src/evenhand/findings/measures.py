@@ -22,22 +22,23 @@ Unit = Literal["share", "percent", "points", "nats", "words"]
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean over rows; a row whose value is null is left out."""
+    """The statistic is the mean over rows; a row whose value is null is left out."""
 
     value: pl.Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The mean of a yes-or-no value. Its interval is never narrower than Wilson's, which says what
-    "0 of n" still allows."""
+    """The statistic is the mean of a yes-or-no value. Its interval is never narrower than Wilson's,
+    which says what "0 of n" still allows."""
 
     value: pl.Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """scale · Σnumerator/Σdenominator + shift, over the rows where neither is null."""
+    """The statistic is scale · Σnumerator/Σdenominator + shift, over the rows where neither is
+    null."""
 
     numerator: pl.Expr
     denominator: pl.Expr
@@ -47,7 +48,8 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class MeanOfClusters:
-    """The mean over clusters of one number per cluster, such as the maximum of its rows.
+    """The statistic is the mean over clusters of one number per cluster, such as the maximum of its
+    rows.
 
     `over` turns the column of a cluster's values into that number. All rows of a cluster are
     needed at once, so the values of the whole run are held in memory.
@@ -59,7 +61,8 @@ class MeanOfClusters:
 
 @dataclass(frozen=True, slots=True)
 class OfTotals:
-    """Any function of totals over clusters; its interval comes from resampling clusters.
+    """The statistic is any function of totals over clusters; its interval comes from resampling
+    clusters.
 
     `rows` are numbers per row, `over` the numbers per cluster that are made of them (their sums
     where it is empty), and `value` maps totals, one resample per row, to one number each.
@@ -75,7 +78,8 @@ Statistic = Mean | Share | Ratio | MeanOfClusters | OfTotals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One number of a report: what it is, how it is computed, and what a good value is.
+    """A measure is one number of a report: what it is, how it is computed, and what a good value
+    is.
 
     >>> Measure(name="exact", label="exact match", statistic=Mean(pl.col("exact")), better="higher")
     """
@@ -100,11 +104,11 @@ class Measure:
 
     @property
     def signed(self) -> bool:
-        """Whether a plus sign belongs before a positive value."""
+        """A plus sign belongs before a positive value."""
         return self.better == "zero" and self.within[0] < 0
 
     def columns(self) -> dict[str, pl.Expr]:
-        """The numbers per row that the statistic needs, each under a name of its own."""
+        """Give the numbers per row that the statistic needs, each under a name of its own."""
         match self.statistic:
             case Mean(value) | Share(value):
                 parts = {"value": value.cast(pl.Float64)}
@@ -121,7 +125,8 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """A column of the outcomes by whose values a report is also given, such as the category."""
+    """A grouping names a column of the outcomes by whose values a report is also given, such as the
+    category."""
 
     column: str
     measures: tuple[str, ...]  # which of the measures, by name
@@ -130,8 +135,8 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedSpread:
-    """How much a paired change of one measure varies, as it was measured: what `plan` needs before
-    anybody has run anything."""
+    """A paired spread says how much a paired change of one measure varies, as it was measured: what
+    `plan` needs before anybody has run anything."""
 
     measure: str
     sd: float  # of an item's change from one run to the other

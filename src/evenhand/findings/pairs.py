@@ -1,4 +1,4 @@
-"""Two runs over the same items, joined row by row as they are read, and added up per cluster.
+"""Two runs over the same items are joined row by row as they are read, and added up per cluster.
 
 Both runs went through the items in nearly the same order, so rows that wait for their partner are
 few: a comparison of any two runs of one sample takes the memory of a window, not of the runs.
@@ -32,7 +32,8 @@ _SUMS = ("n", "y", "x", "ay", "ax")
 
 
 class PairTotals:
-    """All that a comparison needs of two runs' outcomes, added up batch by batch."""
+    """The totals hold all that a comparison needs of two runs' outcomes, added up batch by
+    batch."""
 
     def __init__(self, instrument: Scored) -> None:
         self._instrument = instrument
@@ -52,7 +53,7 @@ class PairTotals:
     def of(
         cls, instrument: Scored, before: Iterator[pl.DataFrame], after: Iterator[pl.DataFrame]
     ) -> "PairTotals":
-        """Read both runs, always the one of which fewer rows were seen."""
+        """Read both runs, always going on with the one of which fewer rows were seen."""
         totals = cls(instrument)
         sides = _Side(before), _Side(after)
         while not all(side.ended for side in sides):
@@ -99,11 +100,12 @@ class PairTotals:
             values.update(kept[column].drop_nulls().unique())
 
     def values_of(self, column: str) -> list[str]:
-        """The groups of the first run: one that the second run has no answer in is not left out."""
+        """List the groups of the first run: one that the second run has no answer in is not left
+        out."""
         return sorted(self._values[column])
 
     def change(self, measure: Measure, **where: str) -> Change:
-        """After minus before, over all pairs or those of one group."""
+        """Compute after minus before, over all pairs or those of one group."""
         try:
             return self._change(measure, where)
         except Undefined as undefined:
@@ -113,7 +115,7 @@ class PairTotals:
             )
 
     def distance(self, measure: Measure) -> Change:
-        """How far the measure is from the value that says "no bias", after minus before."""
+        """Compute how far the measure is from the value that says "no bias", after minus before."""
         null = measure.null
         assert null is not None
 
@@ -131,7 +133,7 @@ class PairTotals:
             )
 
     def flips(self, measure: Measure) -> Flips:
-        """How many rows of a yes-or-no measure became yes, and how many became no."""
+        """Count how many rows of a yes-or-no measure became yes, and how many became no."""
         frame = self._part(self._sums, {})
         fixed, broken = (int(frame[f"{measure.name}:{n}"].sum()) for n in ("fixed", "broken"))
         return Flips(fixed=fixed, broken=broken, p_mcnemar=mcnemar_p(fixed, broken))
@@ -188,7 +190,7 @@ class PairTotals:
         return frame.filter(*wanted) if wanted else frame
 
     def _both(self, measure: Measure, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The rows of either side that have a value on both: a run with more missing must not
+        """Keep the rows of either side that have a value on both: a run with more missing must not
         look better for having failed."""
         names = list(measure.columns())
         after = [f"{name}{_AFTER}" for name in names]
@@ -218,7 +220,7 @@ class _Side:
 
 
 def _means_table(measure: Measure, rows: pl.DataFrame) -> np.ndarray:
-    """Per cluster the sum and the number of what the measure averages."""
+    """Give per cluster the sum and the number of what the measure averages."""
     if isinstance(measure.statistic, MeanOfClusters):
         values = cluster_values(measure, rows)["value"].to_numpy()
         return np.column_stack([values, np.ones_like(values)])
@@ -252,7 +254,7 @@ def _sums(measure: Measure) -> list[pl.Expr]:
 
 
 def _change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
-    """The change of a mean or ratio, its uncertainty over one way to cluster."""
+    """Compute the change of a mean or ratio, its uncertainty over one way to cluster."""
     name = measure.name
     ratio = isinstance(measure.statistic, Ratio)
     wanted = [*_SUMS, *(f"{part}{_AFTER}" for part in _SUMS)] if ratio else [*_SUMS, "b", "e"]
@@ -290,8 +292,8 @@ def _change_of(name: str, interval: Interval, before: float, after: float) -> Ch
 def _resampled(
     name: str, table: np.ndarray, width: int, value: Callable[[Totals], Totals], n: int
 ) -> Change:
-    """Of a function of totals, by resampling whole clusters of both runs at once: an interval
-    without a p-value."""
+    """Compute the change of a function of totals by resampling whole clusters of both runs at once:
+    an interval without a p-value."""
 
     def difference(totals: Totals) -> Totals:
         return value(totals[:, width:]) - value(totals[:, :width])

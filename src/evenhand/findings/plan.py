@@ -1,4 +1,5 @@
-"""How large a comparison must be to show a change that matters, before anything is spent."""
+"""A plan says how large a comparison must be to show a change that matters, before anything is
+spent."""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from evenhand.statistics.planning import detectable_change, detectable_mean, ite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotSpread:
-    """How much a paired change varied between two runs of the user's own."""
+    """A pilot's spread says how much a paired change varied between two runs of the user's own."""
 
     measure: str
     runs: tuple[str, str]
@@ -28,7 +29,7 @@ class PilotSpread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What an item costs: calls, tokens of a call, and money for a million tokens."""
+    """A price says what an item costs: calls, tokens of a call, and money for a million tokens."""
 
     calls: float = 1.0
     tokens: float = 220.0
@@ -37,7 +38,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Shown):
-    """How many items, calls and tokens two runs need to show a change, and how much money.
+    """A plan says how many items, calls and tokens two runs need to show a change, and how much
+    money.
 
     The numbers are None where even all the data could not show it; `too_small` then says why.
     """
@@ -56,17 +58,17 @@ class Plan(Shown):
 
     @property
     def calls(self) -> float | None:
-        """Of both runs."""
+        """The calls of both runs."""
         return None if self.items is None else 2 * self.items * self.price.calls
 
     @property
     def tokens(self) -> float | None:
-        """Of both runs."""
+        """The tokens of both runs."""
         return None if self.calls is None else self.calls * self.price.tokens
 
     @property
     def money(self) -> float | None:
-        """Of both runs; None without a price."""
+        """The money for both runs; None without a price."""
         if self.tokens is None or self.price.per_million is None:
             return None
         return self.tokens / 1e6 * self.price.per_million

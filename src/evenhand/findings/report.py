@@ -1,4 +1,4 @@
-"""The report of one run: everything that may be said of it, computed once and typed."""
+"""A report of one run holds everything that may be said of it, computed once and typed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ _COLUMNS = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "undefin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Which run a number is of."""
+    """A side says which run a number is of: its folder, method and model."""
 
     run: str
     method: dict[str, Any]
@@ -40,7 +40,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report(Shown):
-    """What one run showed.
+    """A report says what one run showed.
 
     >>> found = evenhand.measure("bbq", model=model, out="runs/now")
     >>> found.verdict, found["s_amb"], found.frame()
@@ -69,7 +69,7 @@ class Report(Shown):
     verdict: Verdict = NO_VERDICT
 
     def __getitem__(self, name: str) -> Estimate:
-        """The estimate of a measure over all items, by the measure's name."""
+        """Give the estimate of a measure over all items, by the measure's name."""
         found = next((one for one in self.estimates if one.name == name), None)
         if found is None:
             known = ", ".join(one.name for one in self.estimates)
@@ -77,12 +77,12 @@ class Report(Shown):
         return found
 
     def section(self, name: str) -> Section | None:
-        """The table of this name, if there is one."""
+        """Give the table of this name, if there is one."""
         return next((one for one in self.sections if one.name == name), None)
 
     def frame(self) -> pl.DataFrame:
-        """One row per estimate: group, name, value, low, high, n, clusters, undefined, p, p_holm.
-        The group is "all", a value such as "Age", or "with masked records"."""
+        """Give one row per estimate: group, name, value, low, high, n, clusters, undefined, p,
+        p_holm. The group is "all", a value such as "Age", or "with masked records"."""
         rows = [(ALL, one) for one in self.estimates]
         rows += [(WITH_MASKED, one) for one in self.with_masked]
         for values in self.groups.values():
@@ -91,7 +91,7 @@ class Report(Shown):
         return pl.DataFrame(plain, schema_overrides=_COLUMNS, infer_schema_length=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data, for JSON."""
+        """Give the report as plain data, for JSON."""
         return {
             "benchmark": self.instrument.name,
             "run": self.side.run,
@@ -174,8 +174,8 @@ def require(instrument: Scored, run: RunReader) -> None:
 
 
 def _group(instrument: Scored, totals: RunTotals, column: str) -> dict[str, tuple[Estimate, ...]]:
-    """The estimates of each group; a measure that has a value for "no bias" gets a p-value with
-    Holm over all groups, because all of them were looked at."""
+    """Estimate each group; a measure that has a value for "no bias" gets a p-value with Holm over
+    all groups, because all of them were looked at."""
     grouping = next(one for one in instrument.groups if one.column == column)
     present = totals.values_of(column)
     values = [v for v in grouping.order if v in present] or present

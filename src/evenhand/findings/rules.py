@@ -1,4 +1,4 @@
-"""The rules of evidence, each written once for every report, comparison, frontier and plan."""
+"""The rules of evidence are each written once for every report, comparison, frontier and plan."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,27 +19,30 @@ Direction = Literal["better", "worse", "open"]
 
 
 def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> float:
-    """The p-value of a difference from 0: t's, or that of sign flips where there is no spread."""
+    """Give the p-value of a difference from 0: that of t, or that of sign flips where there is no
+    spread."""
     if se == 0 or of_t is None:
         return sign_flip_without_spread(difference, clusters)
     return of_t
 
 
 def adjusted(family: Sequence[Change]) -> list[Change]:
-    """The changes with Holm over their family. A change without a value keeps its place as 1."""
+    """Adjust the p-values of a family of changes by Holm. A change without a value keeps its place
+    as 1."""
     raw = [1.0 if change.p is None else change.p for change in family]
     return [replace(change, p_holm=p) for change, p in zip(family, holm(raw), strict=True)]
 
 
 def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
-    """Estimates of one measure in several groups, with Holm over all that were looked at."""
+    """Adjust the p-values of one measure's estimates in several groups by Holm over all that were
+    looked at."""
     raw = [1.0 if one.p is None else one.p for one in family]
     return [replace(one, p_holm=p) for one, p in zip(family, holm(raw), strict=True)]
 
 
 def direction(change: Change, measure: Measure) -> Direction:
-    """Whether a change is shown to be for the better or for the worse: p ≤ 0.05, after Holm where
-    the change belongs to a family."""
+    """Say whether a change is shown to be for the better or for the worse: p ≤ 0.05, after Holm
+    where the change belongs to a family."""
     p = change.p if change.p_holm is None else change.p_holm
     if change.difference in (None, 0.0) or p is None or p > ALPHA or measure.better == "none":
         return "open"
@@ -52,8 +55,9 @@ def direction(change: Change, measure: Measure) -> Direction:
 
 
 def _nearer(before: float, after: float, change: Change) -> Direction:
-    """Whether a number came nearer to "no bias". Where it passed over to the other side, a change
-    that is shown need not be a change of the distance: that must itself exceed the interval."""
+    """Say whether a number came nearer to "no bias". Where it passed over to the other side, a
+    change that is shown need not be a change of the distance: that must itself exceed the
+    interval."""
     gained = abs(before) - abs(after)
     passed = before * after < 0
     reach = 0.0 if change.low is None or change.high is None else (change.high - change.low) / 2
@@ -63,7 +67,7 @@ def _nearer(before: float, after: float, change: Change) -> Direction:
 
 
 def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]:
-    """Whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
+    """Say whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
 
     Kept: shown. Crossed: not kept, and the interval lies on the wrong side of 0. Open: neither.
     Where no cluster changed, what so many clusters still allow is held against the margin.
@@ -85,14 +89,14 @@ def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]
 
 
 def _allowed_unseen(change: Change, measure: Measure) -> float:
-    """How much a change that no cluster shows may still be, in the measure's own unit. A number
-    without a largest value has no such bound: there an exact repetition is taken as one."""
+    """Compute how large a change that no cluster shows may still be, in the measure's own unit. A
+    number without a largest value has no such bound: there an exact repetition is taken as one."""
     reach = {"share": 1.0, "percent": 100.0, "points": 100.0}.get(measure.unit, 0.0)
     return reach * zero_event_upper(change.clusters)
 
 
 def red_line(change: Change, measure: Measure) -> RedLine:
-    """The red line of a measure with a margin, in words."""
+    """Write the red line of a measure with a margin, in words."""
     if measure.absent and change.undefined == measure.absent:
         return RedLine(name=measure.name, state="open", says=f"not compared: {measure.absent}")
     state = kept(change, measure)
@@ -106,7 +110,7 @@ def red_line(change: Change, measure: Measure) -> RedLine:
 
 
 def missing_line(before: float, after: float) -> RedLine:
-    """Whether more answers are missing than before. It is a count of these very runs and no
+    """Say whether more answers are missing than before. It is a count of these very runs and no
     estimate, so it is never open."""
     rise = after - before
     state: Literal["crossed", "kept"] = "crossed" if rise > MISSING_MARGIN else "kept"
@@ -116,7 +120,7 @@ def missing_line(before: float, after: float) -> RedLine:
 
 
 def seen(change: Change, measure: Measure) -> str:
-    """The change with its interval, or why there is none."""
+    """Write the change with its interval, or why there is none."""
     if change.difference is None:
         return f"it could not be compared ({change.undefined})"
     digits = 3 if measure.unit in ("share", "nats") else 1
@@ -127,14 +131,15 @@ def seen(change: Change, measure: Measure) -> str:
 
 
 def smallest_shown(change: Change, measure: Measure) -> float | None:
-    """The smallest change that this comparison would have shown, 4 times in 5. Where nothing has
-    spread: the largest share of clusters that may differ and still not be seen among so many; None
-    for a number without a largest value, of which that says nothing."""
+    """Compute the smallest change that this comparison would have shown 4 times in 5. Where nothing
+    has spread, it is the largest share of clusters that may differ and still not be seen among so
+    many; None for a number without a largest value, of which that says nothing."""
     if change.difference is None:
         return None
     return detectable_change(change.se) if change.se else _allowed_unseen(change, measure) or None
 
 
 def in_unit(matters: float, measure: Measure) -> float:
-    """What an instrument declares to matter, as a share, in the unit of one of its measures."""
+    """Give what an instrument declares to matter, as a share, in the unit of one of its
+    measures."""
     return matters * (100 if measure.unit == "percent" else 1)

@@ -1,4 +1,5 @@
-"""What findings need to know of an instrument: how its rows are scored and what is computed."""
+"""This is what findings need to know of an instrument: how its rows are scored and what is
+computed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
@@ -22,7 +23,8 @@ SCORED = "scored"
 
 
 class Scored:
-    """The half of an instrument that reads a finished run. It needs the run folder alone.
+    """A scored instrument is the half of an instrument that reads a finished run. It needs the run
+    folder alone.
 
     `outcomes` turns a run's rows into one row per item with the columns `item_id`, `cluster`,
     `state` ("scored", or why there is no score), those that `groups` and `also_clusters` name, and
@@ -59,48 +61,49 @@ class Scored:
         raise NotImplementedError
 
     def scoring(self, run: RunReader) -> Scoring:
-        """The function that scores this run's rows; one that needs more of the folder loads it."""
+        """Give the function that scores this run's rows; one that needs more of the folder loads
+        it."""
         del run
         return self.outcomes
 
     def scorings(self, before: RunReader, after: RunReader) -> tuple[Scoring, Scoring]:
-        """The functions that score two runs which are compared: both by the same rule."""
+        """Give the functions that score two runs which are compared: both by the same rule."""
         return self.scoring(before), self.scoring(after)
 
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
-        """What a reader must know before using the numbers."""
+        """Write what a reader must know before using the numbers."""
         del report, run
         return ()
 
     def says(self, report: "Report") -> tuple[str, ...]:
-        """The main result in one or two sentences of plain words."""
+        """Say the main result in one or two sentences of plain words."""
         del report
         return ()
 
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
-        """Tables that only this instrument has."""
+        """Make the tables that only this instrument has."""
         del report, run
         return ()
 
     def notes_of_pair(self, before: RunReader, after: RunReader) -> tuple[str, ...]:
-        """What a reader must know before using the numbers of a comparison."""
+        """Write what a reader must know before using the numbers of a comparison."""
         del before, after
         return ()
 
     def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:
-        """Tables of a comparison that only this instrument has."""
+        """Make the tables of a comparison that only this instrument has."""
         del before, after
         return ()
 
     def red_lines(
         self, comparison: "Comparison", before: RunReader, after: RunReader
     ) -> tuple[RedLine, ...]:
-        """Red lines beyond the measures' own margins."""
+        """Add red lines beyond the measures' own margins."""
         del comparison, before, after
         return ()
 
     def measure(self, name: str) -> Measure:
-        """The measure of this name."""
+        """Give the measure of this name."""
         return next(one for one in self.measures if one.name == name)
 
     def compared_with(self) -> tuple[str, ...]:
@@ -118,14 +121,15 @@ class Scored:
 def outcome_batches(
     instrument: Scored, run: RunReader, scoring: Scoring | None = None
 ) -> Iterator[pl.DataFrame]:
-    """The outcomes of a run, batch by batch, so that memory does not grow with it."""
+    """Yield the outcomes of a run, batch by batch, so that memory does not grow with it."""
     score = scoring or instrument.scoring(run)
     for rows in run.result_batches((*ALWAYS, *instrument.columns, "tags")):
         yield score(with_facts(rows, instrument))
 
 
 def outcomes_of(instrument: Scored, run: RunReader) -> pl.DataFrame:
-    """All outcomes of a run at once, in the order of its items: for a run that fits in memory."""
+    """Give all outcomes of a run at once, in the order of its items: for a run that fits in
+    memory."""
     batches = list(outcome_batches(instrument, run))
     if not batches:
         raise UserError(f"{run.path} has no finished item yet")
@@ -134,7 +138,7 @@ def outcomes_of(instrument: Scored, run: RunReader) -> pl.DataFrame:
 
 
 def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
-    """The rows with each declared fact as a typed column instead of the list of tags.
+    """Give the rows with each declared fact as a typed column instead of the list of tags.
 
     Every item of a run has the same tags in the same order, so each is taken by its place:
     exploding them would hold all of them at once. A fact that has the name of a column of the

@@ -9,7 +9,7 @@ from evenhand.errors import UserError
 
 
 class Shown:
-    """What every finding can do beside holding its numbers.
+    """A finding can do this beside holding its numbers: show itself, and save itself.
 
     Our choice: the views are a room above the findings and import them, so the one call upwards
     goes by name. Jupyter asks the object itself for `_repr_html_`; there is no other place for it.
@@ -18,7 +18,7 @@ class Shown:
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The finding as plain data, for JSON."""
+        """Give the finding as plain data, for JSON."""
         raise NotImplementedError
 
     def frame(self) -> pl.DataFrame:

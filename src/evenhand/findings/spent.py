@@ -1,4 +1,4 @@
-"""What an answer cost: calls, tokens and seconds of the model's time."""
+"""This module says what an answer cost: calls, tokens and seconds of the model's time."""
 
 import math
 from collections import Counter
@@ -19,7 +19,8 @@ _P95 = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Mean, 95th percentile and total over items; None where nothing was counted."""
+    """A spread holds the mean, the 95th percentile and the total over items; None where nothing was
+    counted."""
 
     mean: float | None = None
     p95: float | None = None
@@ -28,7 +29,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What the items of a run took each, and all together."""
+    """A cost says what the items of a run took, each and all together."""
 
     calls: Spread
     tokens: Spread
@@ -38,7 +39,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Money:
-    """What a run cost; None without prices."""
+    """Money says what a run cost; None without prices."""
 
     cost: float | None
     currency: str | None
@@ -46,14 +47,14 @@ class Money:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Further:
-    """What a run within the folder of another took, such as a judge of its texts."""
+    """The cost of a run within the folder of another, such as a judge of its texts."""
 
     calls: int
     money: Money
 
 
 def further(run: RunReader, folders: Iterable[str], prices: Prices | None) -> dict[str, Further]:
-    """What each of the runs within a run's folder took, of those that are there."""
+    """Compute what each of the runs within a run's folder took, of those that are there."""
     folder = open_folder(run.path)
     inner = {
         name: RunReader(f"{run.path}/{name}")
@@ -67,8 +68,9 @@ def further(run: RunReader, folders: Iterable[str], prices: Prices | None) -> di
 
 
 def cost(run: RunReader) -> Cost:
-    """Read once. Calls and tokens are counted by value, and of the seconds one number per item is
-    held, so that a run of ten million items takes some hundred megabytes."""
+    """Compute what a run took. It is read once; calls and tokens are counted by value, and of the
+    seconds one number per item is held, so that a run of ten million items takes some hundred
+    megabytes."""
     calls: Counter[int] = Counter()
     tokens: Counter[int | None] = Counter()
     for rows in run.result_batches(("calls", "prompt_tokens", "completion_tokens")):

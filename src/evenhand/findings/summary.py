@@ -12,7 +12,7 @@ from evenhand.store import RunReader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(Shown):
-    """What a run of any kind did, whatever it measured."""
+    """A summary says what a run of any kind did, whatever it measured."""
 
     run: str
     method: dict[str, Any]

@@ -1,5 +1,5 @@
-"""Several runs over the same items, side by side: the report of each, and its comparison with one
-of them."""
+"""A sweep sets several runs over the same items side by side: the report of each, and its
+comparison with one of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from evenhand.store import RunReader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One run of a sweep, under the name that it was asked for by."""
+    """An arm is one run of a sweep, under the name that it was asked for by."""
 
     name: str
     report: Report
@@ -27,7 +27,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep(Shown):
-    """What several methods, or several settings of one, showed on the same items.
+    """A sweep says what several methods, or several settings of one, showed on the same items.
 
     >>> found["fairness"].report["made_worse"], found["fairness"].comparison["made_worse"]
     """
@@ -45,7 +45,7 @@ class Sweep(Shown):
 
     @property
     def below_floor(self) -> bool:
-        """Whether too little could be scored in any of the runs."""
+        """Too little could be scored in at least one of the runs."""
         return any(arm.report.coverage.below_floor for arm in self.arms)
 
     def frame(self) -> pl.DataFrame:
@@ -96,7 +96,7 @@ def sweep(
 
 
 def outcomes(instrument: Scored, runs: Mapping[str, RunReader]) -> pl.DataFrame:
-    """Every row of every run with its outcome, and `method`, the name of its arm."""
+    """Give every row of every run with its outcome, and `method`, the name of its arm."""
     return pl.concat(
         rows.select(pl.lit(name).alias("method"), pl.all())
         for name, run in runs.items()

@@ -26,13 +26,13 @@ _MASKED = "masked"
 
 
 def keys_of(instrument: Scored) -> list[str]:
-    """The columns that rows are summed by: groups and clusters."""
+    """List the columns that rows are summed by: groups and clusters."""
     grouped = [one.column for one in instrument.groups]
     return list(dict.fromkeys([_MASKED, *grouped, "cluster", *instrument.also_clusters]))
 
 
 def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
-    """One row per item with nothing but its keys and the numbers that the measures need."""
+    """Give one row per item with nothing but its keys and the numbers that the measures need."""
     if _MASKED not in outcomes.columns:
         outcomes = outcomes.with_columns(pl.lit(False).alias(_MASKED))
     numbers = {name: expr for m in instrument.measures for name, expr in m.columns().items()}
@@ -42,7 +42,7 @@ def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
 
 
 class RunTotals:
-    """All that a report needs of a run's outcomes, added up batch by batch."""
+    """The totals hold all that a report needs of a run's outcomes, added up batch by batch."""
 
     def __init__(self, instrument: Scored) -> None:
         self._instrument = instrument
@@ -92,34 +92,34 @@ class RunTotals:
         return Coverage(n=n, scored=self._states[SCORED], by_reason=reasons)
 
     def tally(self) -> pl.DataFrame:
-        """The tallied columns and `len`, how often each combination of theirs was seen."""
+        """Give the tallied columns and `len`, how often each combination of theirs was seen."""
         if not self._tallies:
             return pl.DataFrame()
         return pl.concat(self._tallies).group_by(self._instrument.tallied).agg(pl.col("len").sum())
 
     def sums(self) -> dict[str, tuple[int, float]]:
-        """Of each mean and share, the number of its rows and their sum."""
+        """Give the number of rows and their sum for each mean and share."""
         frame = self._part(self._sums, {})
         means = [m.name for m in self._streamed if not isinstance(m.statistic, Ratio)]
         return {m: (int(frame[f"{m}:n"].sum()), float(frame[f"{m}:y"].sum())) for m in means}
 
     def values_of(self, column: str) -> list[str]:
-        """The values of a grouping, by name."""
+        """List the values of a grouping, by name."""
         if self._sums is None:
             return []
         kept = self._sums.filter(~pl.col(_MASKED))
         return sorted(kept[column].drop_nulls().unique().to_list())
 
     def clusters(self) -> int:
-        """How many clusters were seen, scored or not."""
+        """Count the clusters that were seen, scored or not."""
         return self._part(self._sums, {})["cluster"].n_unique()
 
     def rows_in(self, column: str, value: str) -> int:
-        """How many rows a group has, scored or not."""
+        """Count the rows of a group, scored or not."""
         return int(self._part(self._sums, {column: value})["rows"].sum())
 
     def estimate(self, measure: Measure, **where: str) -> Estimate:
-        """The measure over all rows that are not masked, or over those of one group."""
+        """Estimate the measure over all rows that are not masked, or over those of one group."""
         if isinstance(measure.statistic, STREAMED):
             found = _streamed(measure, self._part(self._sums, where), self._clusterings())
         else:
@@ -128,7 +128,7 @@ class RunTotals:
         return replace(found, undefined=reason_of(measure, found.undefined))
 
     def with_masked(self, measure: Measure) -> Estimate:
-        """The measure over all rows, those that are masked too."""
+        """Estimate the measure over all rows, those that are masked too."""
         assert self._sums is not None
         return _streamed(measure, self._sums, self._clusterings())
 
@@ -143,12 +143,12 @@ class RunTotals:
 
 
 def reason_of(measure: Measure, undefined: str | None) -> str | None:
-    """Why a number is undefined; a measure may know why no row has a value."""
+    """Say why a number is undefined; a measure may know why no row has a value."""
     return measure.absent if undefined == NO_ROWS and measure.absent else undefined
 
 
 def _sums(measure: Measure) -> list[pl.Expr]:
-    """n, Σy, Σx, Σ|y| and Σ|x| of a cluster, as `ratio_from_totals` takes them."""
+    """Sum n, Σy, Σx, Σ|y| and Σ|x| of a cluster, as `ratio_from_totals` takes them."""
     name = measure.name
     if isinstance(measure.statistic, Ratio):
         both = pl.col(f"{name}.y").is_not_null() & pl.col(f"{name}.x").is_not_null()
@@ -163,15 +163,15 @@ def _sums(measure: Measure) -> list[pl.Expr]:
 
 
 def cluster_table(frame: pl.DataFrame, name: str, cluster: str = "cluster") -> pl.DataFrame:
-    """The five sums of a measure, one row per cluster."""
+    """Give the five sums of a measure, one row per cluster."""
     parts = [f"{name}:{part}" for part in ("n", "y", "x", "ay", "ax")]
     # In the order of their names: which part was committed first must not move the last digit.
     return frame.group_by(cluster).agg(pl.col(parts).sum()).sort(cluster)
 
 
 def _streamed(measure: Measure, frame: pl.DataFrame, clusterings: Sequence[str]) -> Estimate:
-    """The estimate of a mean, share or ratio. With several ways to cluster, or for a share, the
-    interval is the widest of all."""
+    """Estimate a mean, share or ratio. With several ways to cluster, or for a share, the interval
+    is the widest of all."""
     tables = [cluster_table(frame, measure.name, c).drop(c).to_numpy() for c in clusterings]
     intervals, reason = [], ""
     for table in tables:
@@ -194,7 +194,7 @@ def _rescaled(measure: Measure, interval: Interval) -> Interval:
 
 
 def _wilson(measure: Measure, table: np.ndarray) -> tuple[float, float, float, int] | None:
-    """Of a share: estimate, low, high and n by Wilson's formula."""
+    """Give estimate, low, high and n of a share by Wilson's formula."""
     n, events = int(table[:, 0].sum()), round(float(table[:, 1].sum()))
     if not isinstance(measure.statistic, Share) or n == 0:
         return None
@@ -222,7 +222,7 @@ def _widest(
 
 
 def with_p(found: Estimate, measure: Measure, interval: Interval) -> Estimate:
-    """The estimate with its p-value against "no bias", where the measure has such a value."""
+    """Add the p-value against "no bias" to an estimate, where the measure has such a value."""
     if measure.null is None or found.value is None:
         return found
     shifted = interval.rescaled(1.0, -measure.null)
@@ -250,8 +250,9 @@ def _ones(values: pl.Series) -> np.ndarray:
 
 
 def cluster_values(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
-    """Columns cluster and value: one number per cluster that has one, in the order of the rows, as
-    all tables that are resampled: with a fixed seed the draws hang on it."""
+    """Give columns cluster and value: one number per cluster that has one, in the order of the
+    rows. Every table that is resampled keeps that order, because with a fixed seed the draws depend
+    on it."""
     assert isinstance(measure.statistic, MeanOfClusters)
     column = f"{measure.name}.value"
     known = rows.drop_nulls(column)
@@ -260,7 +261,8 @@ def cluster_values(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def totals_table(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
-    """One row per cluster: the cluster, and the numbers whose totals `OfTotals.value` takes."""
+    """Give one row per cluster: the cluster, and the numbers whose totals `OfTotals.value`
+    takes."""
     assert isinstance(measure.statistic, OfTotals)
     names = list(measure.statistic.rows)
     known = _complete(measure, rows).rename({f"{measure.name}.{name}": name for name in names})

@@ -1,4 +1,5 @@
-"""The answer in words, first and last: is it biased, against whom, how sure, what next.
+"""A verdict is the answer in words, first and last: is it biased, against whom, how sure, what
+next.
 
 Shown: the interval of the main measure excludes "no bias", or a group's does after Holm over all
 groups. Not shown: the interval lies within what matters, so a bias that matters is excluded. Not
@@ -23,7 +24,7 @@ State = Literal["shown", "not shown", "not known"]
 
 
 def main_measure(report: "Report") -> Measure | None:
-    """The first primary measure that has a value for "no bias"."""
+    """Give the first primary measure that has a value for "no bias"."""
     return next((m for m in report.instrument.primary() if m.null is not None), None)
 
 
@@ -56,7 +57,7 @@ def _state(overall: Estimate, measure: Measure, matters: float, in_a_group: bool
 
 
 def _excludes(one: Estimate, measure: Measure, matters: float) -> bool:
-    """Whether a bias as large as what matters is excluded by the interval."""
+    """Say whether a bias as large as what matters is excluded by the interval."""
     if one.low is None or one.high is None or measure.null is None:
         return False
     reach = in_unit(matters, measure)
@@ -64,8 +65,8 @@ def _excludes(one: Estimate, measure: Measure, matters: float) -> bool:
 
 
 def by_group(report: "Report", measure: Measure) -> tuple[list[str], list[str], list[str]]:
-    """The groups where a bias is shown after Holm, where it is open, and where it is excluded. Of
-    several groupings the first one says whom a bias is against."""
+    """List the groups where a bias is shown after Holm, where it is open, and where it is excluded.
+    Of several groupings the first one says whom a bias is against."""
     against: list[str] = []
     open_: list[str] = []
     excluded: list[str] = []
@@ -102,8 +103,8 @@ def _groups_in_words(
 
 
 def how_many(one: Estimate, measure: Measure, matters: float) -> str:
-    """How many clusters would settle it: a standard error that lets an interval fit within what
-    matters, if the spread between clusters stays as it is."""
+    """Say how many clusters would settle it: so many that an interval fits within what matters, if
+    the spread between clusters stays as it is."""
     if one.low is None or one.high is None or one.clusters < LEAST_CLUSTERS:
         return ""
     reach = in_unit(matters, measure)
@@ -129,7 +130,8 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
 
 
 def of_comparison(comparison: "Comparison") -> Verdict:
-    """Worse, better, or neither shown; what a larger sample would tell."""
+    """Say what is shown worse or better, or that neither is, and what a larger sample would
+    tell."""
     worse = [m.label for c, m in comparison.judged() if direction(c, m) == "worse"]
     better = [m.label for c, m in comparison.judged() if direction(c, m) == "better"]
     crossed = [line.says for line in comparison.red_lines if line.state == "crossed"]
@@ -160,8 +162,8 @@ def _least(comparison: "Comparison") -> str:
 
 
 def of_frontier(frontier: "Frontier") -> Verdict:
-    """Which method to take: of those shown to be worth it the cheapest, since nothing shows that a
-    dearer one does more; else a reference that is shown to help; else none."""
+    """Choose the method to take: of those shown to be worth it the cheapest, since nothing shows
+    that a dearer one does more; else a reference that is shown to help; else none."""
     judged = frontier.judged()
     worth_it = [entry for entry, found in judged if found.kind == "worth it"]
     open_ = [entry.name for entry, found in judged if found.kind == "underpowered"]

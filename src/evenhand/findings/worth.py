@@ -1,4 +1,5 @@
-"""Whether a method is worth its calls. The rules are fixed here, before any run is looked at.
+"""This module says whether a method is worth its calls. The rules are fixed here, before any run is
+looked at.
 
 A method is worth it if it lowers the instrument's harm below that of every reference (the fairness
 prompt, and a vote with as many calls), each with p ≤ 0.05 after Holm over all methods and
@@ -84,7 +85,7 @@ def _utility_of(instrument: Scored) -> Measure:
 
 
 def shown_worse(change: Change, measure: Measure) -> bool:
-    """Whether a change is for the worse before any adjustment: for a red flag one too many is
+    """Say whether a change is for the worse before any adjustment: for a red flag one too many is
     better than one too few."""
     return direction(replace(change, p_holm=None), measure) == "worse"
 
@@ -105,8 +106,8 @@ def shown_measures(instrument: Scored) -> tuple[Measure, ...]:
 
 
 def regressions(compared: Comparison) -> tuple[str, ...]:
-    """What is shown to be worse than with the plain prompt, in words. A measure whose best value
-    lies between its ends (a bias score) is left to `compare`."""
+    """List what is shown to be worse than with the plain prompt, in words. A measure whose best
+    value lies between its ends (a bias score) is left to `compare`."""
     lines = []
     for measure in shown_measures(compared.instrument):
         change = compared[measure.name]

@@ -1,4 +1,4 @@
-"""All that the author of an instrument reads: what one is, and what it declares.
+"""The author of an instrument reads this: what an instrument is, and what it declares.
 
 An instrument measures one thing. It brings its data and a sample of it as items, scores the rows of
 a finished run, and declares the numbers to be computed. Reports, comparisons, the frontier, the
@@ -63,7 +63,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class DataFolder:
-    """Where data sets lie: a folder of the user's, and the cache that downloads go to."""
+    """The data folder says where data sets lie: a folder of the user's, and the cache that
+    downloads go to."""
 
     local: Path | None
     cache: Path
@@ -75,17 +76,17 @@ class NoOptions:
 
 
 def option(default: Any, help_: str, *, least: float | None = None, flag: str | None = None) -> Any:
-    """A field of an instrument's options, with what `--help` says of it. `flag` is its name on the
-    command line where that is not the field's own."""
+    """Declare a field of an instrument's options, with what `--help` says of it. `flag` is its name
+    on the command line where that is not the field's own."""
     return field(default=default, metadata={"help": help_, "least": least, "flag": flag})
 
 
 class Services(Protocol):
-    """What an instrument may ask of whoever runs it."""
+    """An instrument may ask these services of whoever runs it."""
 
     def scorer(self, name: str) -> Scorer:
-        """A scorer by its name: built in, of the config, or KIND=URL. The same name gives the same
-        scorer."""
+        """Give a scorer by its name: built in, of the config, or KIND=URL. The same name gives the
+        same scorer."""
         ...
 
     async def close(self) -> None:
@@ -95,8 +96,8 @@ class Services(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherRun:
-    """A second run within the folder of the first, such as a judge of the texts that it made. It
-    is recorded, resumed and capped as any run."""
+    """A further run is a second run within the folder of the first, such as a judge of the texts
+    that it made. It is recorded, resumed and capped as any run."""
 
     folder: str
     source: Source
@@ -104,7 +105,8 @@ class FurtherRun:
 
 
 class Instrument(Scored):
-    """A thing that can be measured, whole. See `Scored` for the half that reads a finished run."""
+    """An instrument is a thing that measures, whole: data, items, outcomes and measures. See
+    `Scored` for the half that reads a finished run."""
 
     options: ClassVar[type[Any]] = NoOptions  # a frozen dataclass; each field is made by `option`
     asks: ClassVar[Literal["answers", "likelihoods"]] = "answers"
@@ -112,16 +114,16 @@ class Instrument(Scored):
     asks_again: ClassVar[bool] = False  # equal words are asked several times, for several answers
 
     def source(self, data: DataFolder, options: Any) -> Source:
-        """The items that are asked, drawn from the data by these options."""
+        """Give the items that are asked, drawn from the data by these options."""
         raise NotImplementedError
 
     def stores_answers(self, options: Any) -> bool:
-        """Whether the items carry answers that exist already, so that nobody is asked."""
+        """Say whether the items carry answers that exist already, so that nobody is asked."""
         return getattr(options, "answers", None) is not None
 
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
-        """What a person should know of the items before they are asked, such as their number where
-        it is not the one that was named."""
+        """Tell what a person should know of the items before they are asked, such as their number
+        where it is not the one that was named."""
         del options, items
         return ()
 
@@ -137,16 +139,17 @@ class Instrument(Scored):
         del run, options, services
 
     def further(self, run: RunReader, options: Any) -> FurtherRun | None:
-        """The second run that these options ask for, once the first has ended."""
+        """Give the second run that these options ask for, once the first has ended."""
         del run, options
         return None
 
     def card(self) -> dict[str, Any]:
-        """Version, licence, revision and checksums of the data: `card.yaml` beside the code."""
+        """Give version, licence, revision and checksums of the data: `card.yaml` beside the
+        code."""
         return card_of(type(self).__module__.rpartition(".")[0])
 
     def options_from(self, given: Mapping[str, Any]) -> Any:
-        """The options with these values; an unknown name is refused with those that exist."""
+        """Make the options with these values; an unknown name is refused with those that exist."""
         known = [one.name for one in fields(self.options)]
         unknown = sorted(set(given) - set(known))
         if unknown:
@@ -167,7 +170,7 @@ class Instrument(Scored):
 
 @cache
 def card_of(package: str) -> dict[str, Any]:
-    """The `card.yaml` of a package."""
+    """Read the `card.yaml` of a package."""
     text = resources.files(package).joinpath("card.yaml").read_text("utf-8")
     loaded: dict[str, Any] = yaml.safe_load(text)
     return loaded

@@ -21,19 +21,19 @@ from evenhand.methods.stardtox import StarDTox
 
 
 class Method(Protocol):
-    """What a runner needs of a method."""
+    """A method declares its agents and answers one item by asking them."""
 
     name: ClassVar[str]
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        """Every agent it may ask: the run record keeps the hashes of their prompts."""
+        """List every agent that it may ask: the run record keeps the hashes of their prompts."""
         ...
 
     async def answer(self, item: Item, ask: Ask) -> Answer: ...
 
 
 def named(name: str) -> type[Any]:
-    """The class of a registered method, one of ours or of another package."""
+    """Give the class of a registered method, one of this package or of another."""
     found: Any = registry.load("methods", name)
     if not (is_dataclass(found) and hasattr(found, "agents") and hasattr(found, "answer")):
         raise UserError(

@@ -25,7 +25,7 @@ from evenhand.prompts import marked
 #          exchanged: the labels of a family cannot have different effects
 Counterfactual = Literal["off", "blind", "mask", "swap"]
 
-MASK = "a person"  # ours: reads well where a label's words do
+MASK = "a person"  # our choice: reads well where a label's words do
 _SLOTS = ("response_1", "response_2")
 _FENCE = re.compile(r"<(\w+)>\n(.*?)\n</\1>", re.DOTALL)
 

@@ -19,7 +19,7 @@ OTHER_CRITIQUE = Agent(
     FreeText,
     kind="tool",
     cast_as=(
-        "name the run whose critiques are lent as `other_critique` in the cast: "
+        "name the run whose critiques the placebo critic takes as `other_critique` in the cast: "
         '"run:FOLDER" in the config file, critiques_of("FOLDER") in Python'
     ),
 )

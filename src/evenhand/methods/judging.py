@@ -62,7 +62,7 @@ class Compared(Reply):
     reason: Reason
     first: Marks
     second: Marks
-    preferred: Literal["first", "second", "tie"]  # ours: the paper has no tie
+    preferred: Literal["first", "second", "tie"]  # our choice: the paper has no tie
 
     def scores(self) -> dict[str, float]:
         marks = {
@@ -92,8 +92,8 @@ class Rate:
     name: ClassVar[str] = "rate"
     calls_an_item: ClassVar[str] = "1 (personas)"
 
-    personas: str = "a judge"  # ours: no persona to speak of; several are split at ";"
-    counterfactual: Counterfactual = "off"  # ours: a remedy, paid for in calls
+    personas: str = "a judge"  # our choice: no persona to speak of; several are split at ";"
+    counterfactual: Counterfactual = "off"  # our choice: a remedy, paid for in calls
 
     def __post_init__(self) -> None:
         listed(self.personas)

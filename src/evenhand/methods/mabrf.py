@@ -88,8 +88,8 @@ class Mabrf:
         5  # the authors' code; the paper says "a maximum number of iterations"
     )
     bias_at_most: Grade = 1  # paper 4: "until the bias score == 1"
-    queries: Annotated[int, Field(ge=1, le=8)] = 3  # ours; paper, Figure 5: 5
-    critique: Critique = "own"  # ours: "empty" and "other" are controls
+    queries: Annotated[int, Field(ge=1, le=8)] = 3  # our choice; paper, Figure 5: 5
+    critique: Critique = "own"  # our choice: "empty" and "other" are controls
 
     def agents(self) -> tuple[Agent[Any], ...]:
         team = (solver(3), JUDGE, terminator(3), *critics(self.critique))

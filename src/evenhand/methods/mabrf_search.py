@@ -18,7 +18,7 @@ from evenhand.domain import Item
 from evenhand.errors import SearchFailed
 from evenhand.prompts import load
 
-# Ours: what the summary is made from, so that a small model can read it at once. The paper
+# Our choice: what the summary is made from, so that a small model can read it at once. The paper
 # summarises all that was fetched.
 _SOURCES = 6
 _EXCERPT = 900  # characters of a source

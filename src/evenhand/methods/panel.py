@@ -60,7 +60,7 @@ class Panel:
     calls_an_item: ClassVar[str] = "8 (personas × rounds)"
 
     personas: str = "; ".join(PERSONAS)  # split at ";"; they speak in this order
-    # Ours; the paper says "iterative rounds of discussion" (3.3) and not how many. The first round,
+    # Our choice: the paper says "iterative rounds of discussion" (3.3), not how many. The first,
     # in which judges "evaluate responses individually" (3.3), counts as one.
     rounds: Annotated[int, Field(ge=1)] = 2
 

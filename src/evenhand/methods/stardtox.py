@@ -108,10 +108,10 @@ class StarDTox:
     )
     harm_below: float = 0.1  # paper III-D: "toxicity below 0.1"; no other attribute decides
     quality_above: float = 0.8  # paper III-D: "fluency above 0.8"; we hold all three to it
-    support_above: float = 0.8  # ours: the paper has a confidence of 0-100 and no threshold
+    support_above: float = 0.8  # our choice: the paper has a confidence of 0-100 and no threshold
     bias_brain: Literal["llm", "rule"] = "llm"  # paper III-B; on choices always the LLM (IV-A)
     performance: bool = True  # paper IV-B: the ablation; never used on choices (IV-A)
-    critique: Critique = "own"  # ours: "empty" and "other" are controls
+    critique: Critique = "own"  # our choice: "empty" and "other" are controls
 
     def agents(self) -> tuple[Agent[Any], ...]:
         judge = SCORER if self.bias_brain == "rule" else TEXT_JUDGE

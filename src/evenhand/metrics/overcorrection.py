@@ -27,7 +27,7 @@ KEPT, UNCHANGED = "kept", "unchanged"
 WORSE = (REFUSED, EMPTIED, MORALISED, ERASED)
 OUTCOMES = (*WORSE, KEPT, UNCHANGED)
 
-_LEFT = 0.5  # of the words; ours
+_LEFT = 0.5  # of the words; our choice
 
 
 def outcome(before: str, after: str, identities: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The one door to a model: a Protocol and its kinds."""
+"""Models are asked through one Protocol, which every kind of model here implements."""
 
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, TokenLogprob
 from evenhand.models.endpoint import Endpoint

@@ -1,4 +1,5 @@
-"""Equal requests of a run asked once: the reply to the first is given to the others."""
+"""The reply cache: equal requests of a run are asked once, and the reply to the first is given to
+the others."""
 
 import asyncio
 import time
@@ -9,14 +10,14 @@ from typing import Any, Literal
 from evenhand.errors import DeadlinePassed, ModelError
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest
 
-_KEPT = 10_000  # ours: replies, the least recently used of which goes first
+_KEPT = 10_000  # our choice: replies, the least recently used of which goes first
 
 _Key = tuple[str, int, int | None]
 _Outcome = ModelReply | Literal["failed", "left"]
 
 
 class AskOnce:
-    """A model that is asked once what several items of a run ask it.
+    """A model behind a reply cache: it is asked once what several items of a run ask it.
 
     >>> cast = Cast(Endpoint(url, model="m")).through(AskOnce)
 
@@ -35,7 +36,7 @@ class AskOnce:
         self._under_way: dict[_Key, asyncio.Future[_Outcome]] = {}
 
     def around(self, model: ChatModel) -> "AskOnce":
-        """The same for another model; what this one has heard stays here."""
+        """Build the same cache around another model; the replies kept here stay here."""
         return AskOnce(model, kept=self._kept)
 
     @property
@@ -89,7 +90,8 @@ class AskOnce:
 
 
 async def _end_of(under_way: asyncio.Future[_Outcome], request: ModelRequest) -> _Outcome:
-    """How the equal request that is on the wire ends, if that is in time for this one."""
+    """Wait for the end of the equal request that is on the wire, if that comes in time for this
+    one."""
     try:
         async with asyncio.timeout_at(request.deadline):
             return await asyncio.shield(under_way)  # to be cancelled must not cancel the others

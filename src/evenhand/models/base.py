@@ -1,4 +1,4 @@
-"""What every kind of model takes and gives."""
+"""The types that every kind of model takes and gives."""
 
 import hashlib
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class ModelRequest:
     sha256: str = ""
 
     def settings(self) -> dict[str, Any]:
-        """Everything but the words: what decoding was asked for."""
+        """Give everything but the words: the decoding that was asked for."""
         given = {
             "temperature": self.temperature,
             "top_p": self.top_p,
@@ -77,7 +77,8 @@ class ModelRequest:
 
 
 def request_sha256(model: str, words: bytes, settings: bytes, schema: ReplySchema | None) -> str:
-    """The identity of a request on a tape: same words, same model, same decoding."""
+    """Hash a request: the same words, model and decoding have the same hash, by which a recorded
+    turn is found."""
     digest = hashlib.sha256(model.encode())
     digest.update(words)
     digest.update(settings)
@@ -117,7 +118,7 @@ class ChatModel(Protocol):
     def name(self) -> str: ...
 
     def describe(self) -> dict[str, Any]:
-        """What `run.json` keeps of it: no key, no password."""
+        """Describe the model for `run.json`, without a key or a password."""
         ...
 
     async def complete(self, request: ModelRequest) -> ModelReply: ...
@@ -137,8 +138,8 @@ class Redactor:
         return text
 
     def body(self, data: bytes) -> bytes:
-        """An answer's body, which may become a stored reply. A short key ("none", "EMPTY") is a
-        word like any other and stays."""
+        """Redact an answer's body, which may become a stored reply. A short key ("none", "EMPTY")
+        is a word like any other and stays."""
         for secret in self.secrets:
             if len(secret) >= 16:
                 data = data.replace(secret.encode(), b"[redacted]")

@@ -1,4 +1,5 @@
-"""Words that were said of another item, lent as they are: the player of a control's critique."""
+"""The placebo critic answers with a critique recorded for a different item (control condition
+`critique=other`)."""
 
 import asyncio
 import hashlib
@@ -14,7 +15,7 @@ from evenhand.models.base import ModelReply, ModelRequest, Sample
 
 
 class BorrowedReplies:
-    """Lends each item a text that was said of another one.
+    """A placebo critic gives each item a text that was recorded for another one.
 
     What it is asked is the id of the item that wants one. Which text it gets depends on that id and
     on how often the item has asked before, not on the order of the run or on a clock.
@@ -23,7 +24,7 @@ class BorrowedReplies:
     name = "borrowed"
 
     def __init__(self, said: Iterable[tuple[str, str]]) -> None:
-        """Ids of items, each with a text that was said of it."""
+        """Take ids of items, each with a text that was recorded for it."""
         # A rendered prompt has no blanks around it, so the ids are compared without them.
         self._said = tuple(sorted((item.strip(), text) for item, text in said))
         items = len({item for item, _ in self._said})
@@ -34,7 +35,8 @@ class BorrowedReplies:
             )
 
     def describe(self) -> dict[str, Any]:
-        """Lenders of the same texts are the same, wherever those were said."""
+        """Describe the texts by their hash: two placebo critics with the same texts are the same,
+        wherever these were recorded."""
         digest = hashlib.sha256(orjson.dumps(self._said)).hexdigest()
         return {
             "kind": "borrowed",

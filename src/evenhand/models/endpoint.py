@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible server, over aiohttp.
+"""An endpoint is any OpenAI-compatible server, asked over aiohttp.
 
 One call is up to eight attempts inside one total deadline. An attempt counts as good only when its
 body has been read and makes sense: a 200 with a cut or garbled body is retried like a 500.
@@ -26,9 +26,10 @@ from evenhand.models.retry import (
     retry_after,
 )
 
-_MAX_BODY = 1_300_000  # ours: the longest reply that is read, with each character escaped
-_MAX_LIST = 16 * 1024 * 1024  # ours: a gateway's list of models passes a megabyte
-_WITH_LOGPROBS = 8  # ours: times as much, for twenty alternatives to each of a thousand tokens
+_MAX_BODY = 1_300_000  # our choice: the longest reply that is read, with each character escaped
+_MAX_LIST = 16 * 1024 * 1024  # our choice: a gateway's list of models passes a megabyte
+# Our choice: times as much, for twenty alternatives to each of a thousand tokens.
+_WITH_LOGPROBS = 8
 _START = (
     "Start a local model with `evenhand serve-local`, or give --base-url the address of yours "
     "(it usually ends in /v1)"
@@ -37,7 +38,8 @@ _START = (
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """One failed attempt: what happened, how long the server wants us to wait, is it full."""
+    """A failed attempt: what happened, how long the server wants us to wait, and whether it is
+    full."""
 
     what: str
     wait: float | None = None
@@ -48,7 +50,7 @@ _NOT_TRIED = _Failure("not tried")
 
 
 class _AskOtherwise(Exception):
-    """The endpoint does not take this way of asking; the next attempt uses another."""
+    """The endpoint does not take this form of request; the next attempt uses another."""
 
 
 class Endpoint:
@@ -81,7 +83,7 @@ class Endpoint:
         self._attempt_timeout = attempt_timeout
         self._max_wait = max_wait
         self.limit: Gate = limit or AdaptiveLimit()  # a cluster puts one in that all share
-        self.manner = wire.Manner()
+        self.dialect = wire.Dialect()
         self._session: aiohttp.ClientSession | None = None
         self._rng = random.Random()  # jitter only: nothing that is recorded depends on it
 
@@ -91,7 +93,7 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """What a limit belongs to: a gateway's models have each a capacity of their own."""
+        """The key of a concurrency limit: each model of a gateway has a capacity of its own."""
         return f"{self._url} {self._model}"
 
     def describe(self) -> dict[str, Any]:
@@ -109,7 +111,7 @@ class Endpoint:
             self._session = None
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Ask, again where that can help, until the deadline."""
+        """Ask, and again where that can help, until the deadline."""
         loop = asyncio.get_running_loop()
         started, clock = time.time_ns() // 1000, loop.time()
         deadline = request.deadline if request.deadline is not None else clock + 600.0
@@ -171,17 +173,18 @@ class Endpoint:
     async def _attempt(
         self, request: ModelRequest, deadline: float, ticket: int
     ) -> tuple[Any, Any, str] | _Failure:
-        """One request and its whole body. Gives the place back whatever happens."""
+        """Make one request and read its whole body. The place in the limit is given back whatever
+        happens."""
         overloaded: bool | None = None
-        manner = self.manner
+        dialect = self.dialect
         ends = min(deadline, asyncio.get_running_loop().time() + self._attempt_timeout)
         try:
             async with asyncio.timeout_at(ends):
-                status, headers, body = await self._post(request, manner)
+                status, headers, body = await self._post(request, dialect)
             if status == 200:
                 overloaded = False
                 return wire.decode(body, request)
-            failure = self._judge(status, headers, body, request, manner)
+            failure = self._judge(status, headers, body, request, dialect)
             overloaded = failure.overloaded
             return failure
         except wire.BadBody as error:
@@ -198,9 +201,9 @@ class Endpoint:
         finally:
             self.limit.release(ticket, overloaded=overloaded)
 
-    async def _post(self, request: ModelRequest, manner: wire.Manner) -> tuple[int, Any, bytes]:
+    async def _post(self, request: ModelRequest, dialect: wire.Dialect) -> tuple[int, Any, bytes]:
         path = "/chat/completions" if request.prompt is None else "/completions"
-        data = wire.encode(request, self._model, manner)
+        data = wire.encode(request, self._model, dialect)
         async with self._open().post(
             self._url + path, data=data, allow_redirects=False
         ) as response:
@@ -209,7 +212,7 @@ class Endpoint:
             return response.status, response.headers, body
 
     async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
-        """The models the endpoint says it has; None where it keeps no list. One try, so that a
+        """List the models the endpoint says it has; None where it keeps no list. One try, so that a
         wrong address is known at once: `ModelBusy` if nothing answers, `ModelRefused` if it does
         not speak this API or wants another key."""
         problem = ""
@@ -236,15 +239,15 @@ class Endpoint:
         return None
 
     def _judge(
-        self, status: int, headers: Any, body: bytes, request: ModelRequest, manner: wire.Manner
+        self, status: int, headers: Any, body: bytes, request: ModelRequest, dialect: wire.Dialect
     ) -> _Failure:
-        """A non-200 answer: worth another attempt, worth another form, or final."""
+        """Judge a non-200 answer: worth another attempt, worth another form, or final."""
         said = self._redact(wire.error_text(body))[:300]
         typed = request.schema is not None and request.prompt is None
-        other = manner.instead(status, said, typed=typed)
+        other = dialect.instead(status, said, typed=typed)
         if other is not None:
-            if self.manner == manner:  # else another call has changed it meanwhile
-                self.manner = other
+            if self.dialect == dialect:  # else another call has changed it meanwhile
+                self.dialect = other
             raise _AskOtherwise
         if status in RETRY_STATUSES:
             return _Failure(
@@ -289,7 +292,8 @@ def _advice(status: int) -> str:
 
 
 def _split(url: str) -> SplitResult | None:
-    """Apart from its caller, whose error would else hang on to one that quotes the URL."""
+    """Split the URL apart from its caller, whose error would otherwise hang on to one that quotes
+    the URL."""
     try:
         parts = urlsplit(url)
         return parts if parts.port != 0 else None  # reading the port is what checks it
@@ -298,7 +302,8 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _checked_url(base_url: str) -> str:
-    """The URL without query and trailing slash. A password in it would end up in logs: refused."""
+    """Give the URL without query and trailing slash. A password in it would end up in logs, so it
+    is refused."""
     example = "it should look like http://127.0.0.1:8080/v1"
     parts = _split(base_url)
     if parts is None:

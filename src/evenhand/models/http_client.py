@@ -1,4 +1,4 @@
-"""What all callers of a service share: an own session, bounded bodies, plain addresses."""
+"""Callers of a service share this: a session of their own, bounded bodies, plain addresses."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from evenhand.errors import UserError
 
 
 class OwnSession:
-    """Holds a session that each process opens for itself, at the first request."""
+    """A session that each process opens for itself, at the first request."""
 
     _session: aiohttp.ClientSession | None = None
     _places: asyncio.Semaphore | None = None
@@ -25,7 +25,7 @@ class OwnSession:
 
 
 async def read_capped(response: aiohttp.ClientResponse, most: int) -> bytes | None:
-    """The body; None if it is larger."""
+    """Read the body; None if it is larger than the cap."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
@@ -36,8 +36,8 @@ async def read_capped(response: aiohttp.ClientResponse, most: int) -> bytes | No
 
 
 def plain_url(url: str, *, no_address: str, tells_too_much: str) -> str:
-    """The address as it may be shown: no password, no query, where some write their key. The words
-    are those of the `UserError` if it is none, or holds one."""
+    """Give the address as it may be shown: no password, and no query, where some write their key.
+    The words are those of the `UserError` if it is no address, or holds a password."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # reading it is what checks it

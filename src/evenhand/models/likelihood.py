@@ -1,4 +1,4 @@
-"""How likely a model finds a text: the log-probability of each of its tokens.
+"""A likelihood model says how likely it finds a text: the log-probability of each of its tokens.
 
 An endpoint gives them if it echoes the prompt: `POST /completions` with `echo`, `logprobs` and one
 new token, whose reply holds `tokens` and `token_logprobs` of the prompt first (OpenAI's older API,
@@ -24,7 +24,7 @@ _NO_ECHO = (
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprobs:
-    """Natural logarithms, one per token, in order.
+    """The natural logarithms of the tokens' probabilities, one per token, in order.
 
     `uncounted` is the first token where a model says nothing about it: it starts from no token of
     its own, so that nothing precedes the first one. None: every token is counted.
@@ -40,7 +40,7 @@ class TokenLogprobs:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A text without log-probabilities, and why. It is never a likelihood of 0."""
+    """A failure is a text without log-probabilities, and why. It is never a likelihood of 0."""
 
     reason: str
     message: str
@@ -60,7 +60,7 @@ class LikelihoodModel(Protocol):
 
 
 class EchoedLikelihood:
-    """The log-probabilities of a chat model's endpoint, by echo."""
+    """A likelihood model that has an endpoint echo the text with log-probabilities."""
 
     def __init__(self, endpoint: ChatModel) -> None:
         self._endpoint = endpoint
@@ -76,7 +76,8 @@ class EchoedLikelihood:
         await self._endpoint.close()
 
     async def check(self) -> None:
-        """One short text. `UserError` if the endpoint does not echo, before a thousand are sent."""
+        """Try one short text: `UserError` if the endpoint does not echo, before a thousand are
+        sent."""
         found = await self._one(_PROBE)
         if isinstance(found, Failure):
             raise UserError(_NO_ECHO.format(name=self.name, why=found.message[:300]))

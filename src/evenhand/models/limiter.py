@@ -1,5 +1,5 @@
-"""How many calls an endpoint gets at once, found by trying (additive increase, multiplicative
-decrease, as TCP does it).
+"""The adaptive concurrency limit finds by trying how many calls an endpoint takes at once (additive
+increase, multiplicative decrease, as in TCP).
 
 `Law` decides the number, `Gate` keeps to one. Here both sit together; on a cluster one law serves
 the gates of all processes.
@@ -8,14 +8,14 @@ the gates of all processes.
 import asyncio
 from collections import deque
 
-DECREASE = 0.8  # ours: shallower than TCP's half, so that the mean stays near the capacity
+DECREASE = 0.8  # our choice: shallower than TCP's half, so that the mean stays near the capacity
 _FLOOR = 1.0
-_NEAR, _CAREFUL = 0.1, 0.1  # ours: within 10 % of the last known edge, grow ten times slower
+_NEAR, _CAREFUL = 0.1, 0.1  # our choice: within 10 % of the last known edge, grow ten times slower
 
 
 class Law:
-    """It doubles every round trip until the first overload answer, then grows by one per round
-    trip and shrinks by 20 % on overload."""
+    """The law of the limit: it doubles every round trip until the first overload answer, then grows
+    by one per round trip and shrinks by 20 % on overload."""
 
     def __init__(self, start: int = 16, ceiling: int = 1024) -> None:
         self.limit = float(min(start, ceiling))
@@ -24,7 +24,7 @@ class Law:
         self._full_at = 0.0  # the limit at the last overload answer
 
     def grow(self) -> None:
-        """One more good answer, while the limit was in full use."""
+        """Count one more good answer that came while the limit was in full use."""
         step = 1.0 if self._searching else 1.0 / self.limit
         if abs(self.limit - self._full_at) < _NEAR * self._full_at:
             step *= _CAREFUL
@@ -37,7 +37,7 @@ class Law:
 
 
 class Gate:
-    """A semaphore whose size may change while it is in use."""
+    """A gate is a semaphore whose size may change while it is in use."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -49,7 +49,7 @@ class Gate:
         return len(self._waiting)
 
     def acquire_now(self) -> int | None:
-        """A place if one is free, without waiting. The ticket is what `release` wants back."""
+        """Take a place if one is free, without waiting. The ticket is what `release` wants back."""
         if self._waiting or self.in_flight >= self.size:
             return None
         self.in_flight += 1
@@ -64,7 +64,8 @@ class Gate:
         return self._ticket()
 
     def release(self, ticket: int, *, overloaded: bool | None) -> None:
-        """`overloaded` is None where the answer says nothing about capacity (a refused key)."""
+        """Give a place back. `overloaded` is None where the answer says nothing about capacity (a
+        refused key)."""
         self.in_flight -= 1
         self._learn(ticket, overloaded)
         self._wake()
@@ -74,7 +75,7 @@ class Gate:
         self._wake()
 
     def _ticket(self) -> int:
-        """What tells calls sent before a cut from those sent after it."""
+        """The number that tells calls sent before a cut from those sent after it."""
         raise NotImplementedError
 
     def _learn(self, ticket: int, overloaded: bool | None) -> None:
@@ -100,8 +101,8 @@ class Gate:
 
 
 class AdaptiveLimit(Gate):
-    """The gate and the law of one process. It cuts at most once per round trip: the answers to
-    calls that were sent before a cut say nothing new."""
+    """The gate and the law of one process. It cuts at most once per round trip, because the answers
+    to calls that were sent before a cut say nothing new."""
 
     def __init__(self, start: int = 16, ceiling: int = 1024) -> None:
         self._law = Law(start, ceiling)

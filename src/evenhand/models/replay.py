@@ -1,4 +1,5 @@
-"""Answers from recorded turns: a finished run played back offline, or a broken one resumed."""
+"""A replay answers from recorded turns: a finished run is repeated offline, or a broken one
+resumed."""
 
 import asyncio
 from typing import Any, Protocol
@@ -12,12 +13,13 @@ from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, To
 
 class Tape(Protocol):
     def take(self, position: int, request: str, occurrence: int) -> Turn | None:
-        """The recorded turn with this key, once; None if there is none."""
+        """Give the recorded turn with this key, once; None if there is none."""
         ...
 
 
 class ReplayModel:
-    """Plays the turns of a tape. What the tape lacks goes to `live`, or is an error that names it.
+    """A model that answers from recorded turns (a "tape"). What was not recorded goes to `live`, or
+    is an error that names it.
 
     A recorded failure fails again in the same way, so a replayed run has the same failed items.
     """
@@ -31,7 +33,7 @@ class ReplayModel:
 
     @classmethod
     def before(cls, model: ChatModel, tape: Tape) -> "ReplayModel":
-        """The tape first, then the model itself."""
+        """Answer from the recorded turns first, then ask the model itself."""
         return cls(tape, model.describe(), live=model)
 
     @property

@@ -1,4 +1,4 @@
-"""When to ask again, and how long to wait first."""
+"""The retry rules say when to ask again, and how long to wait first."""
 
 import email.utils
 import math
@@ -17,7 +17,7 @@ OVERLOAD_STATUSES = frozenset({429, 503, 529})
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the server asked us to wait; None if it did not say so readably.
+    """Read how many seconds the server asked us to wait; None if it did not say so readably.
 
     Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date. A time in the past is
     a wait of 0.
@@ -41,7 +41,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def pause_before(attempt: int, asked_for: float | None, rng: random.Random) -> float:
-    """Full-jitter exponential back-off, never shorter than what the server asked for."""
+    """Compute the pause: full-jitter exponential back-off, never shorter than what the server asked
+    for."""
     ceiling = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** (attempt - 1))
     backoff = rng.uniform(0.0, ceiling)
     return backoff if asked_for is None else asked_for + backoff * 0.1

@@ -1,4 +1,4 @@
-"""The test double that ships: a model whose answers you write."""
+"""The scripted model is the test double that ships: a model whose answers you write."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ Script = Callable[[ModelRequest], str | ModelReply | ModelError]
 
 
 class ScriptedModel:
-    """Answers with what `script` returns for a request; an error it returns is raised.
+    """A model that answers with what `script` returns for a request; an error it returns is raised.
 
     >>> model = ScriptedModel(lambda request: "A kind answer.")
 

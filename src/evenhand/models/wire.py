@@ -1,4 +1,5 @@
-"""The OpenAI wire format: our request as its JSON, its JSON as our reply. No I/O.
+"""The OpenAI wire format: our request becomes its JSON, its JSON becomes our reply. This module
+does no I/O.
 
 What differs between servers that speak it is listed in docs/endpoints.md.
 """
@@ -19,7 +20,8 @@ _FORM_WORDS = re.compile(r"response_format|json_schema|json_object|schema|gramma
 
 
 class JsonForm(StrEnum):
-    """How an endpoint can be held to JSON, best first. Steps down when it refuses one."""
+    """The ways in which an endpoint can be held to JSON, best first. A refused one is stepped down
+    from."""
 
     SCHEMA = "json_schema"
     UNBOUNDED = "json_schema without bounds"  # for those that know no lengths or ranges
@@ -33,14 +35,16 @@ class JsonForm(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How an endpoint wants to be asked; starts with the best and most common."""
+class Dialect:
+    """Dialect: which optional API features this endpoint accepts. It starts with the best and most
+    common ones."""
 
     form: JsonForm = JsonForm.SCHEMA
     length_field: str = "max_tokens"  # some newer models want another
 
-    def instead(self, status: int, said: str, *, typed: bool) -> "Manner | None":
-        """Another way to ask an endpoint that objects to this one; None if it is not about that."""
+    def instead(self, status: int, said: str, *, typed: bool) -> "Dialect | None":
+        """Choose another dialect for an endpoint that objects to this one; None if the objection is
+        about something else."""
         if status in (400, 422) and "max_completion_tokens" in said:
             other = replace(self, length_field="max_completion_tokens")
             return other if other != self else None
@@ -51,17 +55,17 @@ class Manner:
 
 
 class BadBody(Exception):
-    """A 200 answer whose body is not what the wire format promises."""
+    """A 200 answer had a body that is not what the wire format promises."""
 
 
-def encode(request: ModelRequest, model: str, manner: Manner) -> bytes:
+def encode(request: ModelRequest, model: str, dialect: Dialect) -> bytes:
     body: dict[str, Any] = {"model": model}
     if request.prompt is None:
-        body.update(_chat(request, manner.form))
+        body.update(_chat(request, dialect.form))
     else:
         body.update(_completion(request, request.prompt))
     if request.max_tokens is not None:
-        body[manner.length_field if request.prompt is None else "max_tokens"] = request.max_tokens
+        body[dialect.length_field if request.prompt is None else "max_tokens"] = request.max_tokens
     for name in ("temperature", "top_p", "seed"):
         value = getattr(request, name)
         if value is not None:
@@ -116,7 +120,8 @@ def _response_format(schema: ReplySchema, form: JsonForm) -> dict[str, Any]:
 
 
 def decode(body: bytes, request: ModelRequest) -> tuple[tuple[Sample, ...], Usage | None, str]:
-    """Samples, usage and served model of a 200 body. Raises `BadBody` where a retry may help."""
+    """Read samples, usage and served model from a 200 body. Raises `BadBody` where a retry may
+    help."""
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -151,7 +156,7 @@ def _sample(choice: Any, request: ModelRequest) -> Sample:
 
 
 def _logprobs(raw: Any) -> tuple[TokenLogprob, ...] | None:
-    """Both shapes in use: chat's `content` list, and the parallel lists of completions."""
+    """Read both shapes in use: chat's `content` list, and the parallel lists of completions."""
     if not isinstance(raw, dict):
         return None
     try:
@@ -188,7 +193,7 @@ def _count(value: Any) -> int | None:
 
 
 def model_names(body: bytes) -> tuple[str, ...] | None:
-    """The ids in a `/models` body; None if it is of another shape."""
+    """Read the ids in a `/models` body; None if it is of another shape."""
     try:
         return tuple(str(entry["id"]) for entry in orjson.loads(body)["data"])
     except (orjson.JSONDecodeError, KeyError, TypeError, RecursionError):
@@ -196,8 +201,8 @@ def model_names(body: bytes) -> tuple[str, ...] | None:
 
 
 def error_text(body: bytes) -> str:
-    """The server's own words about an error. Cut far behind what is shown: half a key at the cut
-    would not be known for one."""
+    """Give the server's own words about an error, cut far behind what is shown: half a key at the
+    cut would not be recognised as one."""
     try:
         data: Any = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -1,4 +1,5 @@
-"""Items × method → events. The kernel is `local.py`; every other runner spreads it."""
+"""Runners take items through a method and give events. The kernel is `local.py`; every other runner
+spreads it over more processes."""
 
 from evenhand.runners.local import StopSignal, answer_all, run
 from evenhand.runners.plan import Plan

@@ -1,4 +1,5 @@
-"""The critiques of a finished run, to be lent to other items: the control "other"."""
+"""The placebo critic takes its words from here: the critiques of a finished run, for the control
+condition `critique=other`."""
 
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from evenhand.store import RunReader
 
 
 def critiques_of(run: str | Path) -> BorrowedReplies:
-    """What the judges of a run said where a draft was sent back, such as a run of StarDTox.
+    """Build a placebo critic from what the judges of a run, such as one of StarDTox, said where a
+    draft was sent back.
 
     >>> cast = Cast(model, {"other_critique": critiques_of("runs/first")})
 
@@ -31,7 +33,7 @@ def critiques_of(run: str | Path) -> BorrowedReplies:
 
 
 def _critiques(run: RunReader, repairs: Repairs) -> list[tuple[str, str]]:
-    """Each with the id of the item that it was made of."""
+    """Give each critique with the id of the item that it was made for."""
     by_reviser = pl.col("role") == repairs.reviser
     last_revision = pl.col("index").filter(by_reviser).max().over("position")
     acted_on = pl.col("role").is_in(list(repairs.critics)) & (pl.col("index") < last_revision)
@@ -44,7 +46,8 @@ def _critiques(run: RunReader, repairs: Repairs) -> list[tuple[str, str]]:
 
 
 def _critique(texts: list[str], field: str | None) -> str:
-    """Empty where the reply could not be read: it was asked for once more."""
+    """Give the words of a critique; empty where the reply could not be read, because it was then
+    asked for once more."""
     try:
         said = strict_json.parse(texts[0])[field] if field else ""
     except (UnreadableReply, LookupError, TypeError):

@@ -1,5 +1,5 @@
-"""The desk that the workers of a cluster report to: one limit per endpoint over all of them, what
-is at work where, and the word to stop.
+"""The coordinator of a cluster's workers ("desk"): it holds one limit per endpoint over all of
+them, knows what is at work where, and passes on a request to stop.
 
 Asking it before each call would cost more than the call's own share of a core. Each worker reports
 a few times a second instead and keeps to the number of places it was given. What a worker may be
@@ -15,13 +15,13 @@ from evenhand.models.limiter import DECREASE, Gate, Law
 from evenhand.runners.lease import Caps, Spending, Treasury
 
 SYNC_SECONDS = 0.2
-_SILENCE = 5.0  # ours: a worker that was not heard for so long is taken for dead
-_ROTATE = 2.0  # ours: where there are fewer places than workers, they change hands this often
+_SILENCE = 5.0  # our choice: a worker that was not heard for so long is taken for dead
+_ROTATE = 2.0  # our choice: where there are fewer places than workers, they change hands this often
 
 
 @dataclass(slots=True)
 class Seen:
-    """What a worker saw of an endpoint since its last report."""
+    """A worker's observation of one endpoint since its last report."""
 
     good: int = 0  # answers while all its places were taken
     overloaded_in: int = -1  # the newest epoch in which a call was sent that found it full
@@ -48,7 +48,7 @@ class Orders:
 
 @dataclass(slots=True)
 class Overview:
-    """The cluster at a glance, for the driver."""
+    """The state of the cluster at one moment, for the driver."""
 
     workers: int
     open_shares: int
@@ -66,7 +66,7 @@ class _Endpoint:
 
 
 class Desk:
-    """Plain bookkeeping; `ray.py` puts it into an actor."""
+    """The coordinator keeps these books and does no I/O; `ray.py` puts it into an actor."""
 
     def __init__(
         self, treasury: Treasury | None = None, clock: Callable[[], float] = time.monotonic
@@ -127,7 +127,8 @@ class Desk:
                 endpoint.law.grow()
 
     def _grant(self, key: str, endpoint: _Endpoint, worker: str, now: float) -> int:
-        """Its fair part of the limit, as far as the others have left theirs."""
+        """Give a worker its fair part of the limit, as far as the others have given back what they
+        held."""
         limit = int(endpoint.law.limit)
         fair = _fair(limit, dict(self._demand(key)), int(now / _ROTATE))[worker]
         taken = sum(held for other, held in endpoint.held.items() if other != worker)
@@ -156,9 +157,9 @@ class Desk:
 
 
 def _fair(limit: int, demand: dict[str, int], turn: int) -> dict[str, int]:
-    """The limit shared out: one place to each who asks, the rest by demand. All of it: whoever asks
-    for nothing now may the next moment, so each counts as asking for one; what does not divide, or
-    is not enough for all, goes round."""
+    """Share out the limit: one place to each worker that asks, the rest by demand. All of it is
+    given out, because a worker that asks for nothing now may ask the next moment, so each counts as
+    asking for one; what does not divide, or is not enough for all, rotates."""
     workers = sorted(demand)
     asking = [worker for worker in workers if demand[worker]]
     if limit < len(asking):
@@ -177,17 +178,17 @@ def _fair(limit: int, demand: dict[str, int], turn: int) -> dict[str, int]:
 
 
 class ClusterLimit(Gate):
-    """A worker's gate to an endpoint. The desk sets its size; a call that finds the endpoint full
-    makes it smaller at once, and the next one sent after it again, without waiting for the desk: a
-    full endpoint says so in a millisecond, and a busy desk may take a hundred."""
+    """A worker's concurrency limit for an endpoint. The coordinator sets its size; a call that
+    finds the endpoint full makes it smaller at once, without waiting for the coordinator, because a
+    full endpoint says so in a millisecond and a busy coordinator may take a hundred."""
 
     def __init__(self, hurry: Callable[[], None]) -> None:
         super().__init__(0)
-        self._hurry = hurry  # have the desk hear of it now
+        self._hurry = hurry  # have the coordinator hear of it now
         self._epoch = 1
         self._full_in = 0  # the last epoch in which it was found full
         self._sent = 0  # calls so far, which number the tickets
-        self._cut_at = 0  # value of _sent at the last cut, of our own or of the desk's
+        self._cut_at = 0  # value of _sent at the last cut, our own or the coordinator's
         self._good = 0
 
     def report(self) -> Seen:
@@ -198,7 +199,7 @@ class ClusterLimit(Gate):
     def obey(self, places: int, epoch: int) -> None:
         if epoch != self._epoch:
             self._epoch, self._cut_at = epoch, self._sent
-        elif self._full_in == epoch:  # the desk did not know that yet
+        elif self._full_in == epoch:  # the coordinator did not know that yet
             places = min(places, self.size)
         self.resize(places)
 

@@ -1,8 +1,8 @@
-"""One cap on spending for many workers: each may spend what was leased to it and no more.
+"""One spending cap holds for many workers: each may spend what was leased to it and no more.
 
 A lease only ever shrinks by the worker's own promise, so that the leases never add up to more than
-the cap, whatever is on its way between worker and desk. What was leased to a worker that died
-counts as spent until the run is resumed and looks at what was recorded.
+the cap, whatever is on its way between worker and coordinator. What was leased to a worker that
+died counts as spent until the run is resumed and looks at what was recorded.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """A worker's report: what it has used up, what it promises not to exceed, what it wants."""
+    """A worker reports what it has used up, what it promises not to exceed, and what it wants."""
 
     used: Caps
     promised: Caps
@@ -31,7 +31,8 @@ class Spending:
 
 
 class LeasedPurse(Purse):
-    """The worker's side. Calls that do not fit the lease wait for a larger one."""
+    """The spending cap on the worker's side: calls that do not fit the lease wait for a larger
+    one."""
 
     patience = float("inf")  # it may come at any time
 
@@ -69,7 +70,8 @@ class LeasedPurse(Purse):
 
 
 class Treasury:
-    """The desk's side: the caps of the run and who may spend how much of them."""
+    """The spending cap on the coordinator's side: the caps of the run, and which worker may spend
+    how much of them."""
 
     def __init__(self, caps: Caps, spent: Caps) -> None:
         self._caps = caps
@@ -96,12 +98,14 @@ class Treasury:
         return lease
 
     def forget(self, worker: str) -> None:
-        """It was not heard of for a while. Its lease stays counted; it may be spending it."""
+        """Drop a worker that was not heard of for a while. Its lease stays counted, because it may
+        still be spending it."""
         self._reports.pop(worker, None)
 
     @property
     def spent(self) -> Caps:
-        """What was used up, before this job and in it; by those who are gone, all they might."""
+        """The sum that was used up before this job and in it; a worker that is gone counts with its
+        whole lease."""
         reports = self._reports
         used = [reports[w].used if w in reports else lease for w, lease in self._leases.items()]
         return Caps(
@@ -110,7 +114,7 @@ class Treasury:
         )
 
     def _most(self, what: str, report: Spending) -> float:
-        """What the worker's lease can be, beside those of the others."""
+        """Compute how large the worker's lease can be beside those of the others."""
         leased = sum(getattr(lease, what) for lease in self._leases.values())
         available: float = getattr(self._caps, what) - getattr(self._spent, what) - leased
         promised: float = getattr(report.promised, what)
@@ -118,7 +122,8 @@ class Treasury:
         return max(promised, min(wanted, promised + max(0.0, available)))
 
     def _look_if_dry(self, obstacle: str) -> None:
-        """Nothing is in flight and all who wait were refused: that stays so."""
+        """Declare the cap exhausted once nothing is in flight and every waiting worker was refused,
+        because that cannot change any more."""
         for worker, report in self._reports.items():
             if report.in_flight or (report.waiting and worker not in self._refused):
                 return
@@ -126,7 +131,7 @@ class Treasury:
 
 
 def _obstacle(report: Spending, lease: Caps) -> str | None:
-    """The option that keeps the first who waits from going on."""
+    """Name the option that keeps the first waiting call from going on."""
     if report.waiting and lease.calls - report.used.calls < 1:
         return MAX_CALLS
     if report.waiting and report.used.cost + report.first > lease.cost:

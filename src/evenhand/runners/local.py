@@ -1,4 +1,4 @@
-"""The kernel: items through a method in one process, thousands of calls in flight.
+"""The kernel takes items through a method in one process, with thousands of calls in flight.
 
 `answer_all` is the stream, `run` is the stream with a run folder behind it.
 """
@@ -27,8 +27,9 @@ _BACKLOG = 256  # events that may wait for the store before the workers have to
 
 
 class StopSignal:
-    """Asks a run to end. Once: no new items, those at work are finished. Twice: stop now; their
-    recorded turns are in the journal, so a resumed run does not pay for them again."""
+    """The signal that asks a run to end. Sent once: no new items begin, those at work are finished.
+    Sent twice: the run stops now; recorded turns are in the journal, so a resumed run does not pay
+    for them again."""
 
     def __init__(self) -> None:
         self.soft = False
@@ -54,7 +55,7 @@ async def answer_all(
     stop: StopSignal,
     places: asyncio.Semaphore | None = None,
 ) -> AsyncGenerator[Event, None]:
-    """Answer items, `plan.in_flight` at a time, and give each one's end as it comes.
+    """Answer items, `plan.in_flight` at a time, and yield each one's end as it comes.
 
     A slow reader holds the workers back: at most `_BACKLOG` events wait. `places` is for those who
     run several streams at once and want `in_flight` items over all of them.
@@ -101,7 +102,7 @@ async def _quit(stop: StopSignal, crew: asyncio.Task[None]) -> None:
 
 
 async def _outcome(crew: asyncio.Task[None], stop: StopSignal) -> None:
-    """Raise what broke the run, unless it was told to break."""
+    """Raise what broke the run, unless the run was told to break off."""
     try:
         await crew
     except asyncio.CancelledError:
@@ -114,7 +115,7 @@ async def _outcome(crew: asyncio.Task[None], stop: StopSignal) -> None:
 async def answer_one(
     plan: Plan, position: int, item: Item, record: Callable[[Turn], None]
 ) -> Event:
-    """One item from start to end. What goes wrong with it is its end, not the run's."""
+    """Take one item from start to end. What goes wrong with it is the item's end, not the run's."""
     if not item.prompt:  # one bad row of a table is no reason to stop a job of hours
         return Failed(position, item, "empty_prompt", "there is nothing to answer", 0, 0, 0)
     talk = Conversation(
@@ -154,15 +155,15 @@ async def run(
     only: Collection[int] | None = None,
 ) -> None:
     """Run a plan into a folder, from where an earlier process left it: all of it, or `only` some
-    positions. A `purse` stops it before it spends more than it may."""
+    positions. A spending cap (`purse`) stops it before it spends more than it may."""
     with rare_collections():
         await _run(plan, out, progress, stop, take_over, purse, only)
 
 
 @contextlib.contextmanager
 def rare_collections() -> Iterator[None]:
-    """Python looks for garbage cycles after every 700 new objects. A call makes hundreds of objects
-    and hardly a cycle, so that looking is a tenth of the time; here it looks less often."""
+    """Collect garbage less often. Python looks for cycles after every 700 new objects; a call makes
+    hundreds of objects and hardly a cycle, so looking takes a tenth of the time."""
     before = gc.get_threshold()
     gc.set_threshold(50_000, *before[1:])
     try:
@@ -205,7 +206,8 @@ async def _run(
 
 
 def _guarded(cast: Cast, purse: Purse | None, stop: StopSignal, tape: JournalTape) -> Cast:
-    """What is on the tape is paid for; what is not goes through the purse."""
+    """Wrap the models: a recorded turn (`tape`) is paid for already, and any other call goes
+    through the spending cap."""
     if purse is not None:
 
         def stop_now() -> None:

@@ -1,4 +1,5 @@
-"""A Parquet table as a source: one file or a folder of shards, on disk or behind an fsspec URL.
+"""A Parquet table is a source of items: one file or a folder of shards, on disk or behind an fsspec
+URL.
 
 Made for 100 million rows in thousands of shards: up front only the footers are read, items are
 decoded as a stream, and what is kept is plain data, so that a table can be sent to other processes.
@@ -34,7 +35,8 @@ class _Shard:
 
 
 class ParquetTable:
-    """Rows with a prompt and, where columns are named for them, an answer, a context and an id.
+    """A table whose rows have a prompt and, where columns are named for them, an answer, a context
+    and an id.
 
     A row without a prompt is an item with the prompt "", which fails alone and not the run; one
     without an answer is an item that the method drafts itself; one without an id gets its position.
@@ -85,7 +87,7 @@ class ParquetTable:
         return self._starts[-1]
 
     def chunks(self) -> list[tuple[int, int]]:
-        """Whole row groups, joined where they are small, and never of two files."""
+        """Give whole row groups, joined where they are small, and never of two files."""
         found: list[tuple[int, int]] = []
         for shard, first in zip(self._shards, self._starts, strict=False):
             start = stop = first
@@ -180,7 +182,7 @@ class ParquetTable:
 
 
 def _footer(files: Files, name: str, size: int) -> bytes:
-    """The end of a Parquet file: the metadata, their length in four bytes, and `PAR1`."""
+    """Read the end of a Parquet file: the metadata, their length in four bytes, and `PAR1`."""
     tail = files.read(name, max(0, size - _TAIL_BYTES), size)
     length = int.from_bytes(tail[-8:-4], "little") + 8
     if length > len(tail):
@@ -217,7 +219,7 @@ def _suits(kind: pa.DataType, use: str) -> bool:
 
 
 def _values(column: pa.Array, spoilt: set[int]) -> list[Any]:
-    """A column's values. A writer can put bytes that are no UTF-8 into a column of text: the
+    """Give a column's values. A writer can put bytes that are no UTF-8 into a column of text; the
     numbers of such rows are added to `spoilt`."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()

@@ -1,4 +1,4 @@
-"""A pilot: a few items, spread evenly over the source, answered into the real run's folder.
+"""A pilot answers a few items, spread evenly over the source, into the real run's folder.
 
 The run itself finds them done, so what the pilot spent is never spent again.
 """
@@ -8,11 +8,12 @@ from evenhand.runners.plan import Plan
 from evenhand.runners.progress import Progress
 from evenhand.runners.purse import Purse
 
-PILOT_ITEMS = 50  # ours: a mean with a spread of 50 % is known to 14 %
+PILOT_ITEMS = 50  # our choice: a mean with a spread of 50 % is known to 14 %
 
 
 def pilot_positions(items: int, size: int = PILOT_ITEMS) -> tuple[int, ...]:
-    """The middle of each of `size` equal stretches; all, where there are no more than that."""
+    """Take the middle of each of `size` equal stretches; all positions where there are no more than
+    that."""
     if items <= size:
         return tuple(range(items))
     return tuple((2 * stretch + 1) * items // (2 * size) for stretch in range(size))
@@ -27,7 +28,7 @@ async def run_pilot(
     take_over: bool = False,
     purse: Purse | None = None,
 ) -> tuple[int, ...]:
-    """Answer the pilot's items; gives their positions."""
+    """Answer the pilot's items and give their positions."""
     positions = pilot_positions(len(plan.source))
     await run(
         plan,

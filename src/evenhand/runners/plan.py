@@ -1,4 +1,4 @@
-"""A run before it starts: everything that decides its result, and the record of it."""
+"""A plan is a run before it starts: everything that decides its result, and the record of it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,7 +15,8 @@ from evenhand.tools.search.base import ROLE as SEARCH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to run. `in_flight` bounds the items at work at once; it does not change the result."""
+    """A plan says what to run. `in_flight` bounds the items at work at once; it does not change the
+    result."""
 
     method: Method
     cast: Cast
@@ -52,13 +53,13 @@ class Plan:
 
 
 def _instrument(source: Mapping[str, Any]) -> Iterator[tuple[registry.Group, str]]:
-    """The instrument that the items are of, where one made them."""
+    """Name the instrument that the items are of, where one made them."""
     if "benchmark" in source:
         yield "instruments", str(source["benchmark"])
 
 
 def _players(players: Iterable[dict[str, Any]]) -> Iterator[tuple[registry.Group, str]]:
-    """The registered parts among those who play."""
+    """Name the registered parts among those who play the roles."""
     for described in players:
         if described["kind"] == "scorer":
             yield "scorers", str(described["scorer"].get("kind"))

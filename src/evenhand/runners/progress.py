@@ -1,4 +1,5 @@
-"""How far a run is: counters that a screen and the run folder's `status.json` show."""
+"""Progress counts how far a run is; a screen and the run folder's `status.json` show the
+counters."""
 
 import asyncio
 import contextlib
@@ -21,8 +22,8 @@ from evenhand.runners.purse import Purse
 
 STATUS_FILE = "status.json"
 _STATUS_SECONDS = 2.0
-_RATE_SECONDS = 30.0  # ours: what "now" means for calls a second
-_ETA_SECONDS = 300.0  # ours: long enough that one slow item does not move the forecast
+_RATE_SECONDS = 30.0  # our choice: what "now" means for calls a second
+_ETA_SECONDS = 300.0  # our choice: long enough that one slow item does not move the forecast
 _MARK_SECONDS = 1.0
 
 
@@ -37,7 +38,7 @@ class _Mark:
 
 @dataclass(slots=True)
 class Progress:
-    """Counters a display may look at while a run goes on.
+    """The counters of a run, which a display may read while the run goes on.
 
     What is not counted but read off elsewhere (`cost`, `endpoints`) is filled in by `look`, which
     the runner sets, each time somebody asks for a snapshot.
@@ -65,7 +66,7 @@ class Progress:
         return self.resumed + self.answered + self.failed
 
     def starting(self, items: Iterable[tuple[int, Item]]) -> Iterator[tuple[int, Item]]:
-        """The items, counted as being at work when they are taken, until `count` has their end."""
+        """Yield the items, each counted as being at work from here until `count` has its end."""
         for item in items:
             self.in_flight += 1
             yield item
@@ -82,7 +83,7 @@ class Progress:
             self.reasons[event.reason] = self.reasons.get(event.reason, 0) + 1
 
     def snapshot(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """Give all counters as plain data."""
         if self.look is not None:
             self.look(self)
         now = self._mark()
@@ -125,7 +126,7 @@ class Progress:
         return now
 
     def _since(self, now: _Mark, seconds: float) -> _Mark:
-        """The last mark that is at least so old, or the oldest there is."""
+        """Give the last mark that is at least so old, or the oldest there is."""
         old_enough = (mark for mark in reversed(self._marks) if mark.clock <= now.clock - seconds)
         return next(old_enough, self._marks[0])
 
@@ -135,7 +136,7 @@ def _rate(count: int, seconds: float) -> float:
 
 
 def local_gauges(cast: Cast, purse: Purse | None) -> Callable[[Progress], None]:
-    """Reads off, for `Progress.look`, what the models of a cast and a purse know themselves."""
+    """Read, for `Progress.look`, what the models of a cast and a spending cap know themselves."""
     # A scorer or a scripted model has no limit. Two models at one address have one each.
     endpoints = [model for model in cast.models() if isinstance(model, Endpoint)]
 
@@ -156,7 +157,7 @@ class Replaces(Protocol):
 
 @contextlib.asynccontextmanager
 async def status_file(folder: Replaces, progress: Progress) -> AsyncIterator[None]:
-    """Keeps `status.json` fresh for those who are not at the terminal."""
+    """Keep `status.json` fresh for those who are not at the terminal."""
     over = asyncio.Event()
     writing = asyncio.create_task(_rewrite(folder, progress, over))
     ours = True

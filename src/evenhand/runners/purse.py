@@ -1,4 +1,4 @@
-"""A cap on what a run may spend, held before each call and not looked at after it."""
+"""A spending cap ("purse") is held before each call, not looked at after it."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ MAX_CALLS, MAX_COST = "--max-calls", "--max-cost"
 
 
 def _nothing() -> None:
-    """Nobody wants to be told."""
+    """Do nothing, where nobody wants to be told."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,18 +26,19 @@ class _Waiting:
 
 
 class Purse:
-    """Calls and money of a whole run; `spent_…` is what earlier processes of it spent.
+    """A spending cap on the calls and the money of a whole run; `spent_…` is what earlier processes
+    of it spent.
 
     A call is one request of a conversation; attempts at it are the endpoint's own affair. It is
     sent only if the most it can cost fits beside all that is spent or reserved, first come first
     served; what it did cost replaces the reservation. A call that does not fit waits for those in
-    flight. If none are, the purse is exhausted: `on_exhausted` is called once, and whoever waits
+    flight. If none are, the cap is exhausted: `on_exhausted` is called once, and whoever waits
     stays parked until the runner cancels it. Not a failure of the item: with a higher cap the run
     goes on where it was. So that waiting does not use up an item's time, nothing more is sent
     once a call has waited for long.
     """
 
-    patience = 10.0  # ours, in seconds: far below the time that an item has
+    patience = 10.0  # our choice, in seconds: far below the time that an item has
 
     def __init__(
         self,
@@ -65,13 +66,13 @@ class Purse:
         self._waiting: deque[_Waiting] = deque()
 
     def guard(self, model: ChatModel) -> ChatModel:
-        """The model, asked only within the cap."""
+        """Wrap a model so that it is asked only within the cap."""
         if self.prices is not None and not _bills_nothing(model):
             self.prices.require([model.name])
         return _Guarded(self, model)
 
     def most(self, model: str, request: ModelRequest) -> float:
-        """The most that a request can cost; 0 where there are no prices."""
+        """Compute the most that a request can cost; 0 where there are no prices."""
         if self.prices is None:
             return 0.0
         if request.max_tokens is None:
@@ -145,12 +146,12 @@ class Purse:
 
 
 def _bills_nothing(model: ChatModel) -> bool:
-    """Counted as a call, but not by the token."""
+    """Say whether a model's calls are counted but cost nothing by the token."""
     return model.describe().get("kind") in ("scorer", "search", "borrowed")
 
 
 class _Guarded:
-    """A model behind a purse."""
+    """A model that is asked only within a spending cap."""
 
     def __init__(self, purse: Purse, model: ChatModel) -> None:
         self._purse = purse

@@ -1,4 +1,4 @@
-"""The kernel, spread: the same run on a Ray cluster.
+"""This runner spreads the kernel over a Ray cluster: the same run, the same rows.
 
 Ray Data streams the items, packed in shares, to a pool of actors, holds them back when the actors
 are busy, and gives a lost actor's shares to another. Each actor runs the kernel of `local.py` over
@@ -38,15 +38,16 @@ from evenhand.store.share import Receipt, adopt_journals, commit, remove_journal
 
 _SMALLEST_SHARE = 16
 _READ_AHEAD_BYTES = 128 * 1024 * 1024  # of shares that wait; Ray alone would fill half its memory
-_SHARES_EACH = 8  # ours: a small job is cut so that each actor gets at least so many, to even out
+_SHARES_EACH = 8  # our choice: a small job is cut so that each actor gets so many, to even out
 _POLL_SECONDS = 0.5
 _IDLE_SECONDS = 2.0
 _GRACE_SECONDS = 5.0
-_ROUNDS = 3  # ours: how often shares that Ray gave up on are tried again from the beginning
+_ROUNDS = 3  # our choice: how often shares that Ray gave up on are tried again from the beginning
 
 # An actor has a core to itself, nearly: what is left is for the tasks that read the items.
 _ACTOR_CPUS, _READ_CPUS = 0.9, 0.1
-_ACTORS_PER_READER = 16  # ours: a reader gives 200,000 items a second, an actor takes 700 at most
+# Our choice: a reader gives 200,000 items a second, an actor takes 700 at most.
+_ACTORS_PER_READER = 16
 
 
 async def run_on_ray(
@@ -127,7 +128,7 @@ def _cores() -> int:
 
 
 class _Job:
-    """One pass of Ray Data over what is left."""
+    """A job is one pass of Ray Data over the items that are left."""
 
     def __init__(
         self,
@@ -175,7 +176,7 @@ class _Job:
             self._show({})
 
     async def _look(self, desk: Any) -> None:
-        """Show what the workers are doing, pass on a word to stop, notice a newer writer."""
+        """Show what the workers are doing, pass on a request to stop, and notice a newer writer."""
         overview: Overview = await desk.overview.remote()
         self._show(overview.counts)
         self._progress.endpoints = overview.endpoints
@@ -274,7 +275,8 @@ class _Job:
 
 
 def _in_a_thread(work: Callable[[], None]) -> asyncio.Future[None]:
-    """Not one of asyncio's, whose end the program waits for."""
+    """Run in a thread that is not one of asyncio's, because the program waits for the end of
+    those."""
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     def run() -> None:
@@ -290,7 +292,7 @@ def _in_a_thread(work: Callable[[], None]) -> asyncio.Future[None]:
 
 
 def _open_desk(purse: Purse | None) -> Any:
-    """Beside this process, so that it lives as long as the job does."""
+    """Start the coordinator beside this process, so that it lives as long as the job does."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     treasury = None
     if purse is not None:
@@ -304,7 +306,7 @@ def _open_desk(purse: Purse | None) -> Any:
 
 
 class _DeskLine:
-    """How a worker reaches the desk."""
+    """A worker's connection to the coordinator."""
 
     def __init__(self, desk: Any) -> None:
         self._desk = desk

@@ -1,4 +1,5 @@
-"""What runs inside a Ray actor: the kernel of `local.py`, over one share after the other."""
+"""A worker runs inside a Ray actor: it takes the kernel of `local.py` over one share after the
+other."""
 
 import asyncio
 import contextlib
@@ -31,7 +32,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The run has a cap; with prices, one on money too."""
+    """A tariff tells a worker that the run has a cap; with prices, one on money too."""
 
     prices: Prices | None
 
@@ -41,8 +42,8 @@ class AskDesk(Protocol):
 
 
 class Worker:
-    """A callable for `map_batches`. Ray's threads bring shares; one event loop does them all, so
-    that the items in flight are counted over all of them."""
+    """A worker is a callable for `map_batches`. Ray's threads bring shares; one event loop does
+    them all, so that the items in flight are counted over all of them."""
 
     def __init__(
         self, plan: Plan, folder: Folder, token: int, ask_desk: AskDesk, tariff: Tariff | None
@@ -83,7 +84,7 @@ class Worker:
         self._syncing = asyncio.create_task(self._sync_for_ever())
 
     async def _share(self, row: dict[str, Any]) -> bytes:
-        """Do one share; gives the receipt, or what went wrong, as JSON."""
+        """Do one share, and give the receipt, or what went wrong, as JSON."""
         if self._stop.soft:
             return Receipt(part=None, journals=()).model_dump_json().encode()
         try:
@@ -122,7 +123,7 @@ class Worker:
 
     async def _sync_for_ever(self) -> None:
         while True:
-            with contextlib.suppress(Exception):  # a desk that is away: go on as told last
+            with contextlib.suppress(Exception):  # no coordinator to be reached: go on as told last
                 self._obey(await self._ask_desk(self._reported()))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SYNC_SECONDS):

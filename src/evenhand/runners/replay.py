@@ -1,4 +1,5 @@
-"""A finished run as a cast: every call is answered from its turns, and no model is asked."""
+"""A finished run can be a cast: every call is answered from its recorded turns, and no model is
+asked."""
 
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from evenhand.store import RunReader, RunTape
 
 
 def replay_of(run: str | Path) -> Cast:
-    """The cast of a recorded run, played back.
+    """Build the cast of a recorded run, which answers every call from that run's turns.
 
     >>> evenhand.run(items, model=replay_of("runs/first"), out="runs/again")
     """

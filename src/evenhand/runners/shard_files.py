@@ -1,4 +1,4 @@
-"""The files of a table, on disk or behind an fsspec URL, under one small face.
+"""This module opens the files of a table, on disk or behind an fsspec URL, in one way.
 
 They keep nothing but the folder's name, so that they can be sent to another process.
 """
@@ -33,7 +33,8 @@ class Files(Protocol):
 
 
 def find(location: str) -> tuple[Files, str, Shards]:
-    """The files at a location, its own name without the way there, and those that hold rows."""
+    """Find the files at a location, its own name without the way there, and those files that hold
+    rows."""
     return _find_remote(location) if "://" in location else _find_local(location)
 
 
@@ -103,7 +104,7 @@ def _find_remote(location: str) -> tuple[Files, str, Shards]:
 
 
 def _system(url: str) -> tuple[Any, str]:
-    """fsspec's file system for a URL, which fsspec keeps and we do not, and the path in it."""
+    """Give fsspec's file system for a URL, which fsspec keeps and we do not, and the path in it."""
     try:
         system, path = importlib.import_module("fsspec.core").url_to_fs(url)
     except ImportError as missing:
@@ -115,7 +116,7 @@ def _system(url: str) -> tuple[Any, str]:
 
 
 def _with_rows(sizes: Mapping[str, int], where: str) -> Shards:
-    """Those of the files of a folder that are shards: Spark and its like add files with a `_`."""
+    """Keep those files of a folder that are shards: Spark and its like add files with a `_`."""
     found = sorted(
         (name, size)
         for name, size in sizes.items()
@@ -131,7 +132,8 @@ def _with_rows(sizes: Mapping[str, int], where: str) -> Shards:
 
 @contextmanager
 def naming(where: str) -> Iterator[None]:
-    """Says which file it was. Of any error, as each of fsspec's kinds raises its client's own."""
+    """Add the file's name to any error, because each of fsspec's kinds raises its client's own
+    errors."""
     try:
         yield
     except UserError:

@@ -1,4 +1,4 @@
-"""Items packed in shares: what Ray Data carries from those who read to those who answer."""
+"""A share is a package of items: what Ray Data carries from those who read to those who answer."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -19,7 +19,8 @@ SHARE_BYTES = 2 * 1024 * 1024
 
 
 class Shares(Datasource):
-    """The items that are left, as rows of one share each, read where Ray has a core to spare."""
+    """A data source of the items that are left, one share a row, read where Ray has a core to
+    spare."""
 
     def __init__(self, source: Source, done: Positions, share_items: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

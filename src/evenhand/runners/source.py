@@ -1,4 +1,4 @@
-"""Where items come from: an ordered source in which each item has a position.
+"""A source gives items in order; each item has a position.
 
 A position, not an id, says which items are done, so a resumed run needs one bit per item.
 """
@@ -43,8 +43,9 @@ def even_chunks(items: int) -> list[tuple[int, int]]:
 
 
 def read_gaps(source: Source, gaps: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Item]]:
-    """The items of some ranges, with their positions, read in one go from the first to the last:
-    a row group of a table cannot be entered in its middle, so each entry costs a whole one."""
+    """Yield the items of some ranges with their positions, read in one go from the first to the
+    last: a row group of a table cannot be entered in its middle, so each entry costs a whole
+    one."""
     waiting = iter(gaps)
     start, stop = next(waiting, (0, 0))
     following = enumerate(source.read(start, gaps[-1][1]) if gaps else (), start=start)
@@ -56,7 +57,7 @@ def read_gaps(source: Source, gaps: Sequence[tuple[int, int]]) -> Iterator[tuple
 
 
 class ItemList:
-    """Items at hand, as in a notebook."""
+    """A source of items that are in memory, as in a notebook."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._items = items
@@ -78,7 +79,8 @@ class ItemList:
 
 
 class JsonlFile:
-    """One JSON object a line: `prompt`; if wanted `id`, `context`, `choices`, `answer`, `tags`."""
+    """A source of one JSON object a line: `prompt`; if wanted `id`, `context`, `choices`, `answer`,
+    `tags`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -138,7 +140,7 @@ _MARK_EVERY = 1024
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """One look through a file: where every 1,024th item begins, so that reading can start there."""
+    """A scan of a file notes where every 1,024th item begins, so that reading can start there."""
 
     sha256: str
     items: int
@@ -156,7 +158,7 @@ class _Row(BaseModel):
 
 
 def read_item(line: bytes, position: int, where: str) -> Item:
-    """One line of a JSONL file, read strictly."""
+    """Read one line of a JSONL file strictly."""
     if line.startswith(codecs.BOM_UTF8):
         raise UserError(f"{where}: starts with a byte order mark; save it as UTF-8 without one")
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evenhand.scorers.base import Scorer, Scores, Unscored
 
-_BATCH = 256  # ours: what is lost when a scorer answers with the wrong number of scores
+_BATCH = 256  # our choice: what is lost when a scorer answers with the wrong number of scores
 
 
 @dataclass(frozen=True, slots=True)

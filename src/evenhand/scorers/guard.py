@@ -51,7 +51,7 @@ class Guard:
         *,
         form: Form,
         system: str | None = None,
-        logprobs: int = 10,  # ours: how many alternatives hold both words; 0: do not ask
+        logprobs: int = 10,  # our choice: how many alternatives hold both words; 0: do not ask
         seconds: float = 60.0,
     ) -> None:
         self._model = model

@@ -10,8 +10,8 @@ from evenhand.scorers.service import JsonService
 
 URL = "https://api.openai.com/v1"
 MODEL = "omni-moderation-latest"
-_BATCH = 32  # ours: the service's own most, as of omni-moderation-2024-09-26
-# Ours. Their "violence" is about what a text tells of, not about how it speaks to someone.
+_BATCH = 32  # our choice: the service's own most, as of omni-moderation-2024-09-26
+# Our choice: their "violence" is about what a text tells of, not about how it speaks to someone.
 LABELS: Labels = {
     "toxicity": ("harassment", "harassment/threatening", "hate", "hate/threatening"),
     "insult": ("harassment",),

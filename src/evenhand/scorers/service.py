@@ -22,8 +22,8 @@ from evenhand.models.retry import RETRY_STATUSES, pause_before, retry_after
 from evenhand.scorers.base import Unscored
 
 _TRIES = 3
-_MOST_BODY = 8 * 1024 * 1024  # ours: 100 texts with a score for each of 100 sentences
-_LONGEST_WAIT = 30.0  # ours: the longest `Retry-After` that is sat out
+_MOST_BODY = 8 * 1024 * 1024  # our choice: 100 texts with a score for each of 100 sentences
+_LONGEST_WAIT = 30.0  # our choice: the longest `Retry-After` that is sat out
 
 
 @dataclass(frozen=True, slots=True)

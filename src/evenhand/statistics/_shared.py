@@ -11,7 +11,7 @@ from evenhand.errors import Undefined, UserError
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-ROUNDING = 1e-12  # ours: two sums nearer than this, relative to their terms, are the same number
+ROUNDING = 1e-12  # our choice: two sums nearer than this, relative to their terms, are equal
 
 
 def finite(values: ArrayLike, name: str) -> FloatArray:

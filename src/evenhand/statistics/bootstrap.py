@@ -19,7 +19,7 @@ from evenhand.statistics._shared import ROUNDING, FloatArray, IntArray, open_sha
 Statistic = Callable[[FloatArray], FloatArray]
 """Totals, one resample per row, one column per summed column → one value per resample."""
 
-ENUMERABLE = 8  # ours: 8 clusters are 8⁸ = 17 million resamples, of which 6,435 differ
+ENUMERABLE = 8  # our choice: 8 clusters are 8⁸ = 17 million resamples, of which 6,435 differ
 _BATCH = 1_000  # draws held at once; part of what a seed means, so it is not an argument
 
 

@@ -12,7 +12,7 @@ from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import ROUNDING, FloatArray, finite
 from evenhand.statistics.clusters import cluster_sums
 
-ENUMERABLE = 20  # ours: 2²⁰ sign patterns take a few milliseconds
+ENUMERABLE = 20  # our choice: 2²⁰ sign patterns take a few milliseconds
 _AT_ONCE = 2_000_000  # signs held at once; part of what a seed means, so it is not an argument
 
 

@@ -1,4 +1,4 @@
-"""Which of several choices nobody needs to regret."""
+"""The Pareto front is the set of options that no other option beats on every criterion."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Run folders: part files, the ledger, resume and replay.
+"""A run folder holds part files and a ledger; from it a run is resumed and replayed.
 
     RUN/
       run.json                    what was planned; written before the first call, never edited

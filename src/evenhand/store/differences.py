@@ -1,4 +1,5 @@
-"""Why a folder cannot be resumed: which settings differ between its record and a command."""
+"""This module says why a folder cannot be resumed: which settings differ between its record and a
+command."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ def refuse(found: Mapping[str, Any], planned: Mapping[str, Any], where: str) -> 
 
 
 def _between(found: Any, planned: Any, path: tuple[str, ...] = ()) -> list[Difference]:
-    """The single values that differ, however deep they lie."""
+    """List the single values that differ, however deep they lie."""
     if isinstance(found, Mapping) and isinstance(planned, Mapping):
         names = dict.fromkeys((*found, *planned))
         return [
@@ -49,7 +50,7 @@ def _between(found: Any, planned: Any, path: tuple[str, ...] = ()) -> list[Diffe
 
 
 def _told(differences: Sequence[Difference]) -> list[Difference]:
-    """Without those that only follow from another one: another method has other prompts."""
+    """Leave out those that only follow from another one: another method has other prompts."""
     paths = [one.path for one in differences]
     other_method = ("method", "name") in paths
     other_sample = any(path[:2] == ("source", "sampling") for path in paths)

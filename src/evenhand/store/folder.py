@@ -1,4 +1,5 @@
-"""The few file operations a run needs, each safe against a crash at any moment."""
+"""A folder offers the few file operations that a run needs, each safe against a crash at any
+moment."""
 
 import contextlib
 import errno
@@ -17,12 +18,13 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Appender(Protocol):
-    """Takes whole lines for the end of one file. After a `StoreError` it takes no more."""
+    """An appender takes whole lines for the end of one file. After a `StoreError` it takes no
+    more."""
 
     def write(self, data: bytes) -> None: ...
 
     def flush(self) -> None:
-        """What was written so far survives the death of this process, from here on."""
+        """Make sure that what was written so far survives the death of this process."""
         ...
 
     def close(self) -> None: ...
@@ -37,7 +39,7 @@ class Folder(Protocol):
 
     @property
     def root(self) -> str:
-        """Where it is, for people to read."""
+        """The place of the folder, for people to read."""
         ...
 
     def read(self, name: str) -> bytes: ...
@@ -45,7 +47,7 @@ class Folder(Protocol):
     def exists(self, name: str) -> bool: ...
 
     def names(self, folder: str) -> list[str]:
-        """Files of a sub-folder in order, without those still being written."""
+        """List the files of a sub-folder in order, without those still being written."""
         ...
 
     def create(self, name: str, data: bytes) -> None:
@@ -59,7 +61,7 @@ class Folder(Protocol):
     def appender(self, name: str) -> Appender: ...
 
     def remove(self, name: str) -> None:
-        """It may be gone already."""
+        """Remove a file, which may be gone already."""
         ...
 
     def lock(self, *, take_over: bool = False) -> Lock:
@@ -68,7 +70,8 @@ class Folder(Protocol):
 
 
 def open_folder(location: str | Path) -> Folder:
-    """A folder on the local disk or, for a URL such as s3://bucket/runs/first, anywhere else."""
+    """Open a folder on the local disk or, for a URL such as s3://bucket/runs/first, anywhere
+    else."""
     if isinstance(location, Path):
         if re.match(r"[a-z][a-z0-9+.-]+:/[^/]", str(location)):
             raise UserError(f"give the URL as text: in a Path it has become {location}")
@@ -104,8 +107,8 @@ class LocalFolder:
         return [f"{folder}/{name}" for name in sorted(found)]
 
     def create(self, name: str, data: bytes) -> None:
-        """The bytes go to a hidden name, reach the disk, and are then linked to the real one: a
-        link never replaces, so of two writers of one name exactly one wins."""
+        """Write the bytes to a hidden name, have them reach the disk, and link them to the real
+        name: a link never replaces, so of two writers of one name exactly one wins."""
         path = self._path / name
         hidden = _hidden(path)
         with _disk_errors(name):
@@ -169,7 +172,8 @@ class LocalFolder:
 
 
 class LocalAppender:
-    """A descriptor. What it wrote survives the death of this process at once."""
+    """An appender on a file descriptor. What it wrote survives the death of this process at
+    once."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -209,7 +213,8 @@ def locked(root: str, holder: str) -> RunLocked:
 
 
 def _hidden(path: Path) -> Path:
-    """A name that nobody else writes under; a process's number may be another's, in containers."""
+    """Make a name that nobody else writes under; a process's number may be another's, in
+    containers."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
 
 

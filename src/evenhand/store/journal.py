@@ -1,4 +1,4 @@
-"""The journal: every turn and every finished item of the parts not committed yet.
+"""The journal holds every turn and every finished item of the parts that are not committed yet.
 
 One line per row: a kind (T or R), a checksum, the row as JSON. A line is one `write`, so what was
 paid for survives the death of the process; a torn or damaged line is noticed and left out, and
@@ -21,7 +21,7 @@ _TURN, _RESULT = b"T", b"R"
 
 
 class Journal:
-    """The file a writer appends to. `rotate` starts the next one."""
+    """The journal is the file that a writer appends to. `rotate` starts the next one."""
 
     def __init__(self, folder: Folder, stem: str) -> None:
         self._folder = folder
@@ -37,7 +37,7 @@ class Journal:
         self._file.write(_framed(_RESULT, line))
 
     def rotate(self, carried: Iterable[bytes]) -> str:
-        """Go on in a new file that begins with these turns; gives the name of the old one."""
+        """Go on in a new file that begins with these turns, and give the name of the old one."""
         old_name, old_file = self.name, self._file
         self._count += 1
         self._open()
@@ -48,8 +48,8 @@ class Journal:
         return old_name
 
     def flush(self) -> None:
-        """All of it is safe; to be called before a file is removed whose turns were carried over.
-        May take a while, so not in the event loop."""
+        """Make all of it safe; to be called before a file is removed whose turns were carried over.
+        It may take a while, so it must not run in the event loop."""
         self._file.flush()
         while self._old:
             self._old.pop().close()
@@ -68,7 +68,7 @@ Turns = dict[int, dict[tuple[str, int], bytes]]  # position -> (request, occurre
 
 
 class Recovered:
-    """What journals of earlier processes hold, by item.
+    """The content of the journals of earlier processes, by item.
 
     A result rests on the turns of its own journal: a writer carries over or plays again whatever
     it goes on from. So journals of two that did the same item, because one was thought dead and
@@ -83,7 +83,7 @@ class Recovered:
 
     @classmethod
     def read(cls, folder: Folder, wanted: Callable[[str], bool]) -> "Recovered":
-        """The journals with a wanted name."""
+        """Read the journals with a wanted name."""
         found = cls()
         try:
             for name in filter(wanted, folder.names(_FOLDER)):
@@ -94,7 +94,7 @@ class Recovered:
         return found
 
     def sorted_out(self, wanted: Callable[[int], bool]) -> tuple[Pending, Turns]:
-        """Of the wanted positions: items that were finished, and the turns of those that were
+        """Sort the wanted positions into items that were finished, and the turns of those that were
         not."""
         finished = Pending()
         for position in sorted(filter(wanted, self._finished)):
@@ -106,8 +106,8 @@ class Recovered:
         }
 
     def _take(self, data: bytes) -> None:
-        """One journal. Where a line is damaged, a turn may be missing that nothing else tells of,
-        so that no item counts as finished."""
+        """Read one journal. Where a line is damaged, a turn may be missing that nothing else tells
+        of, so no item counts as finished."""
         turns: Turns = {}
         results: dict[int, tuple[int, bytes]] = {}
         damaged = 0
@@ -132,7 +132,7 @@ class Recovered:
 
 
 class JournalTape:
-    """The paid-for turns of unfinished items, handed out once each on resume."""
+    """The paid-for turns of unfinished items, each given out once on resume."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
@@ -150,7 +150,7 @@ def _framed(kind: bytes, line: bytes) -> bytes:
 
 
 def _unframed(framed: bytes) -> tuple[bytes, dict[str, Any], bytes]:
-    """Kind, row and line; `ValueError` if it is not what was written."""
+    """Read kind, row and line; `ValueError` if the line is not what was written."""
     kind, check, line = framed[:1], framed[2:10], framed[11:]
     if check != b"%08x" % zlib.crc32(line) or kind not in (_TURN, _RESULT):
         raise ValueError("damaged")

@@ -1,4 +1,4 @@
-"""The ledger: a log of numbered files, each created once, that says what is committed.
+"""The ledger is a log of numbered files, each created once, that says what is committed.
 
 A writer knows its next number. If that number is taken, somebody else has become the writer and
 this one is fenced off; there is no moment between checking and writing, because creating the file
@@ -29,7 +29,8 @@ class File(BaseModel):
 
 
 class Part(BaseModel):
-    """What one committed part holds. Sums here spare a reader the part files themselves."""
+    """An entry of the ledger says what one committed part holds. Its sums spare a reader the part
+    files themselves."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     results: File
@@ -76,7 +77,7 @@ class Positions:
         return self._first(start, stop, present=True) < stop
 
     def missing(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The half-open ranges of positions from start to stop that are not in the set."""
+        """Yield the half-open ranges of positions from start to stop that are not in the set."""
         while start < stop:
             start = self._first(start, stop, present=False)
             end = self._first(start, stop, present=True)
@@ -85,7 +86,7 @@ class Positions:
             start = end
 
     def _first(self, position: int, stop: int, *, present: bool) -> int:
-        """The first position that is in the set, or is not; `stop` if there is none."""
+        """Find the first position that is in the set, or is not; `stop` if there is none."""
         passed = 0x00 if present else 0xFF  # a byte of this holds nothing that is looked for
         end = min(stop, len(self._bits) * 8)
         while position < end:
@@ -98,7 +99,7 @@ class Positions:
         return min(position, stop) if not present else stop
 
     def _past(self, byte: int, end: int, passed: int) -> int:
-        """A later byte, with nothing but `passed` before it: in strides while all agree."""
+        """Find a later byte with nothing but `passed` before it, in strides while all agree."""
         byte += 1
         stride = bytes([passed]) * _STRIDE
         while byte < end and self._bits.startswith(stride, byte):
@@ -107,7 +108,7 @@ class Positions:
 
 
 def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Sorted half-open ranges that cover exactly these positions."""
+    """Give sorted half-open ranges that cover exactly these positions."""
     found: list[tuple[int, int]] = []
     for position in sorted(positions):
         if found and found[-1][1] == position:
@@ -118,7 +119,8 @@ def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 def entries(folder: Folder) -> Iterator[Entry]:
-    """Every entry in order, each checked against its own checksum and its place in the log."""
+    """Yield every entry in order, each checked against its own checksum and its place in the
+    log."""
     for number, name in enumerate(folder.names(_FOLDER)):
         entry = _decode(folder.read(name), name)
         if entry.slot != number or name != _name(number):
@@ -136,7 +138,7 @@ def parts(folder: Folder) -> Iterator[Part]:
 
 
 class LedgerWriter:
-    """The right to append, taken by writing the opening entry."""
+    """A ledger writer has the right to append, taken by writing the opening entry."""
 
     def __init__(self, folder: Folder, next_slot: int, opened_by: str) -> None:
         self._folder = folder
@@ -152,8 +154,8 @@ class LedgerWriter:
         self._append(Entry(slot=self._slot, token=self.token, part=part))
 
     def refuse_if_fenced(self) -> None:
-        """Not while another thread appends: that one looks itself, and its own new entry must not
-        be taken for a stranger's."""
+        """Refuse to go on after a newer writer. It does not look while another thread appends: that
+        one looks itself, and its own new entry must not be taken for a stranger's."""
         if self._appending.acquire(blocking=False):
             try:
                 if self._folder.exists(_name(self._slot)):

@@ -92,7 +92,8 @@ class OldLikelihoods:
 
 
 class OldLikelihoodRun(RunReader):
-    """One set of such a folder, read as any run is. It has no turns and no ledger."""
+    """An old likelihood run is one set of such a folder, read as any run is. It has no turns and no
+    ledger."""
 
     def __init__(self, location: str, record: RunRecord, results: pl.DataFrame) -> None:
         self.path = location
@@ -127,7 +128,8 @@ def _results(rows: pl.DataFrame, options: Sequence[str]) -> pl.DataFrame:
 
 
 def _event(position: int, rows: list[dict[str, Any]], options: Sequence[str]) -> Event:
-    """How an item ended. How many calls it took is not kept in this form: at least its options."""
+    """Make the event that says how an item ended. This form does not keep how many calls it took:
+    at least its options."""
     first = rows[0]
     tags = {**orjson.loads(first["tags"]), "group": first["group"], "cluster": first["cluster"]}
     item = Item(id=first["item_id"], prompt="", tags=tags)

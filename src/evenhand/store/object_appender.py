@@ -1,4 +1,4 @@
-"""Appends to a file in an object store, which knows no append."""
+"""This appender adds to a file in an object store, which knows no append."""
 
 import threading
 from typing import Protocol
@@ -15,7 +15,8 @@ class _Creates(Protocol):
 
 
 class ObjectAppender:
-    """Collects lines and, in a thread, puts them as `<name>.<n>`: each second, each megabyte.
+    """An appender that collects lines and, in a thread, puts them as `<name>.<n>`: each second,
+    each megabyte.
 
     An object holds whole writes, so that no line straddles two.
     """

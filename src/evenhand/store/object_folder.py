@@ -1,4 +1,4 @@
-"""A run folder in an object store, through fsspec.
+"""A run folder can lie in an object store, reached through fsspec.
 
 An object store has no append, no link and no lock. What it has: a PUT is whole or not at all, and
 can be made to fail when the name is taken. So a file that is appended to is a row of numbered
@@ -30,7 +30,7 @@ Found = TypeVar("Found")
 
 
 class ObjectFolder:
-    """A run folder at a URL. Opens no connection before the first use."""
+    """A run folder at a URL. It opens no connection before the first use."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -71,7 +71,7 @@ class ObjectFolder:
         return sorted(set(found))
 
     def create(self, name: str, data: bytes) -> None:
-        """A PUT that fails if there is such an object.
+        """Write by a PUT that fails if there is such an object.
 
         Its answer may be lost, and a client that then asks again is told that the name is taken: by
         itself. So after any failure the object itself says who was first. This wants that no two
@@ -103,7 +103,8 @@ class ObjectFolder:
                 self._do(name, lambda fs, path: fs.rm([f"{path}{end}" for end in ends]))
 
     def lock(self, *, take_over: bool = False) -> "ObjectFolder":
-        """Nothing is held: the ledger keeps a second writer out. This is to tell it early."""
+        """Tell a second writer early. Nothing is held here: the ledger keeps a second writer
+        out."""
         if not take_over and (writer := self._live_writer()):
             raise locked(self.root, writer)
         self._refuse_a_store_that_overwrites()
@@ -113,7 +114,7 @@ class ObjectFolder:
         pass
 
     def _live_writer(self) -> str | None:
-        """Who wrote `status.json` just now, if it says that the run goes on."""
+        """Name who wrote `status.json` just now, if it says that the run goes on."""
         try:
             status = orjson.loads(self.read("status.json"))
             age = datetime.now(UTC) - datetime.fromisoformat(status["updated"])
@@ -123,7 +124,8 @@ class ObjectFolder:
             return None
 
     def _refuse_a_store_that_overwrites(self) -> None:
-        """Some S3-compatible servers do not know the condition, and overwrite without a word."""
+        """Refuse a store that does not know the condition: some S3-compatible servers overwrite
+        without a word."""
         name = f"probe-{secrets.token_hex(8)}"
         self.create(name, b"first")
         try:
@@ -139,7 +141,7 @@ class ObjectFolder:
         )
 
     def _chunks(self, name: str) -> list[str]:
-        """How the names of the objects end that an appended file is made of, in order."""
+        """List how the names of the objects end that an appended file is made of, in order."""
         return sorted(
             found.removeprefix(name)
             for found in self._objects(name.rpartition("/")[0])
@@ -173,7 +175,8 @@ class ObjectFolder:
             raise _Unanswered(_kind(error)) from None
 
     def _do(self, name: str, act: Callable[[Any, str], Found], *, writing: bool = False) -> Found:
-        """Do what can be done twice. `FileNotFoundError` as it comes, unless it writes."""
+        """Do what can be done twice. `FileNotFoundError` is raised as it comes, unless the
+        operation writes."""
         fs, root = self._open()
         attempt = 0
         while True:
@@ -214,7 +217,8 @@ class ObjectFolder:
         return fs, path.rstrip("/")
 
     def _refuse_what_no_retry_mends(self, error: Exception, *, writing: bool) -> None:
-        """The store's own words are not repeated: they may hold keys and signatures."""
+        """Raise what no retry can mend. The store's own words are not repeated: they may hold keys
+        and signatures."""
         kind = _kind(error)
         if "Credential" in kind or "Token" in kind:
             raise StoreError(
@@ -241,11 +245,11 @@ class ObjectFolder:
 
 
 class _Unanswered(Exception):
-    """A PUT that may or may not have been done."""
+    """A PUT may or may not have been done."""
 
 
 def _kind(error: Exception) -> str:
-    """The store's code for what went wrong, or the name of the error."""
+    """Give the store's code for what went wrong, or the name of the error."""
     response = getattr(error.__cause__ or error, "response", None)
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
     return str(code or type(error).__name__)

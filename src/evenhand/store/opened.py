@@ -1,4 +1,5 @@
-"""The right to write a run folder: its lock, its record, its ledger, and what is committed."""
+"""An opened run has the right to write a run folder: its lock, its record, its ledger, and what is
+committed."""
 
 import os
 import secrets
@@ -10,7 +11,8 @@ from evenhand.store.run_record import RunRecord, refuse_other_run
 
 
 class OpenedRun:
-    """Held by one process at a time. `token` tells its files from those of its predecessors."""
+    """An opened run is held by one process at a time. `token` tells its files from those of its
+    predecessors."""
 
     def __init__(self, folder: Folder, record: RunRecord, lock: Lock) -> None:
         self.folder = folder
@@ -41,8 +43,8 @@ class OpenedRun:
             raise
 
     def commit(self, part: ledger.Part) -> bool:
-        """Enter a part. False, and nothing is entered, if one of its items is in already: two
-        workers may have done the same share, and the first one counts."""
+        """Enter a part. It gives False, and nothing is entered, if one of its items is in already:
+        two workers may have done the same share, and the first one counts."""
         if any(self.done.overlaps(start, stop) for start, stop in part.positions):
             return False
         self._ledger.commit(part)
@@ -62,7 +64,7 @@ class OpenedRun:
 
 
 def _agreed_record(folder: Folder, planned: RunRecord) -> RunRecord:
-    """Write `run.json`, or check that the one there is of the same plan."""
+    """Write `run.json`, or check that the one that is there has the same plan."""
     try:
         folder.create("run.json", planned.to_bytes())
         return planned

@@ -1,4 +1,4 @@
-"""One part of a run: two Parquet files and the entry that the ledger gets for them."""
+"""A part of a run is two Parquet files and the entry that the ledger gets for them."""
 
 import hashlib
 from collections import Counter
@@ -16,7 +16,7 @@ PART_BYTES = 16 * 1024 * 1024
 
 @dataclass(slots=True)
 class Pending:
-    """Finished items of the part to come, as journal lines."""
+    """The finished items of the part to come, as journal lines."""
 
     results: list[bytes] = field(default_factory=list)
     turns: list[bytes] = field(default_factory=list)

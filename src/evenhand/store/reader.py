@@ -1,4 +1,5 @@
-"""Reads a run folder. Bytes that do not match their checksum are refused, never half loaded."""
+"""A reader reads a run folder. Bytes that do not match their checksum are refused, never half
+loaded."""
 
 import hashlib
 import io
@@ -22,7 +23,7 @@ _BATCH = 65_536  # our choice, in rows: large enough that polars, not Python, do
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over the ledger."""
+    """The sums over the ledger."""
 
     answered: int
     failed: dict[str, int]
@@ -38,7 +39,7 @@ class Totals:
 
 
 class RunReader:
-    """A committed run, or the committed part of one that is under way.
+    """A reader of a committed run, or of the committed part of one that is under way.
 
     >>> run = RunReader(Path("runs/first"))
     >>> run.results().filter(pl.col("changed")).collect()
@@ -67,16 +68,16 @@ class RunReader:
         )
 
     def results(self) -> pl.LazyFrame:
-        """One row per item, in plan order."""
+        """Give one row per item, in plan order."""
         return self._scan("results").sort("position")
 
     def turns(self) -> pl.LazyFrame:
-        """One row per call, in plan order."""
+        """Give one row per call, in plan order."""
         return self._scan("turns").sort("position", "index")
 
     def result_batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """The results in the order of their commits, some ten thousand rows at a time. A part is
-        checked and read in one go, so that memory does not grow with the run."""
+        """Yield the results in the order of their commits, some ten thousand rows at a time. A part
+        is checked and read in one go, so that memory does not grow with the run."""
         held: list[pl.DataFrame] = []
         for part in ledger.parts(self._folder):
             data = self.read_checked(part.results)
@@ -88,14 +89,14 @@ class RunReader:
             yield pl.concat(held)
 
     def seconds_by_item(self) -> Iterator[pl.DataFrame]:
-        """Columns position and seconds: the model's time of each item, one batch per part."""
+        """Yield columns position and seconds: the model's time of each item, one batch per part."""
         for part in ledger.parts(self._folder):
             data = io.BytesIO(self.read_checked(part.turns))
             turns = pl.read_parquet(data, columns=["position", "seconds"])
             yield turns.group_by("position").agg(pl.col("seconds").sum())
 
     def verify(self) -> int:
-        """Check every committed byte; gives the number of parts."""
+        """Check every committed byte and give the number of parts."""
         count = 0
         for part in ledger.parts(self._folder):
             for file in (part.results, part.turns):
@@ -104,7 +105,7 @@ class RunReader:
         return count
 
     def turn_batches(self) -> Iterator[Iterator[Turn]]:
-        """The turns, one batch per committed part."""
+        """Yield the turns, one batch per committed part."""
         for part in ledger.parts(self._folder):
             yield tables.turns_of(self.read_checked(part.turns))
 
@@ -130,7 +131,7 @@ class RunReader:
         return self._checked_scan(files, tables.RESULTS if kind == "results" else tables.TURNS)
 
     def _checked_scan(self, files: list[ledger.File], schema: pa.Schema) -> pl.LazyFrame:
-        """One part at a time, fetched when the frame is collected: it is a download, so that each
+        """Scan one part at a time, fetched when the frame is collected: it is a download, so each
         is checked and read in one go. Bytes that do not match raise then."""
         empty = pl.from_arrow(schema.empty_table())
         assert isinstance(empty, pl.DataFrame)
@@ -154,7 +155,7 @@ class RunReader:
 
 
 class RunTape:
-    """A run's turns as a tape.
+    """The recorded turns of a run, found by the item and the hash of the request.
 
     Parts are read in the order they were committed, and items are asked in nearly that order, so
     only a window of the run is in memory: a turn leaves it when it is played.

@@ -1,4 +1,4 @@
-"""`run.json`: what a run is. Written before the first call and never edited."""
+"""`run.json` says what a run is. It is written before the first call and never edited."""
 
 import platform
 import time
@@ -18,7 +18,7 @@ FORMAT = 2  # 2: results with answer_before, scores_before and scores_after
 
 
 class RunRecord(BaseModel):
-    """The plan of a run and the versions it was made with."""
+    """The record of a run: its plan and the versions it was made with."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -35,15 +35,15 @@ class RunRecord(BaseModel):
     versions: dict[str, str]
 
     def differences(self, other: "RunRecord") -> list[str]:
-        """What this plan has otherwise than the record of a folder."""
+        """List what this plan has otherwise than the record of a folder."""
         compared = [name for name in _COMPARED if name != "cast"]
         different = [name for name in compared if getattr(self, name) != getattr(other, name)]
         return different if self._same_players(other) else [*different, "cast"]
 
     def _same_players(self, other: "RunRecord") -> bool:
-        """Whether each role of this plan is played by whom the other has for it. A plan lists every
-        role that its method asks. Earlier records listed those that the config named: one that they
-        lack was played by the default model, one more was never asked."""
+        """Say whether each role of this plan is played by whom the other has for it. A plan lists
+        every role that its method asks. Earlier records listed those that the config named: one
+        that they lack was played by the default model, one more was never asked."""
         default = other.cast.get("default")
         return all(other.cast.get(role, default) == said for role, said in self.cast.items())
 
@@ -71,7 +71,7 @@ class RunRecord(BaseModel):
 
 
 def versions(parts: Iterable[tuple[registry.Group, str]] = ()) -> dict[str, str]:
-    """Versions of what made a run, with the other packages that its parts come from."""
+    """List the versions of what made a run, with the other packages that its parts come from."""
     packages = ("evenhand", "aiohttp", "orjson", "polars", "pyarrow", "pydantic")
     found = {package: metadata.version(package) for package in packages}
     others = filter(None, (registry.distribution_of(*part) for part in parts))
@@ -84,7 +84,7 @@ def now() -> str:
 
 
 def refuse_other_run(planned: RunRecord, found: RunRecord, where: str) -> None:
-    """A folder is resumed only by the plan that made it."""
+    """Refuse to resume a folder by another plan than the one that made it."""
     different = planned.differences(found)
     there = {name: getattr(found, name) for name in different}
     if "cast" in there:  # only the roles that this plan asks

@@ -1,4 +1,4 @@
-"""A share: a range of a run's items that one worker of a cluster does and writes by itself.
+"""A share is a range of a run's items that one worker of a cluster does and writes by itself.
 
 The worker writes the part files; only the process that holds the run enters them in the ledger. So
 a worker that dies, or one that was thought dead and is not, can spoil nothing: what it wrote counts
@@ -25,7 +25,8 @@ _RANGE = re.compile(r"-s(\d{12})-(\d{12})-")
 
 
 class Receipt(BaseModel):
-    """What a worker hands in for a share: the part it wrote, if it finished anything."""
+    """A receipt is what a worker hands in for a share: the part it wrote, if it finished
+    anything."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     part: Part | None
@@ -33,7 +34,8 @@ class Receipt(BaseModel):
 
 
 class ShareWriter:
-    """Writes one share. `finished` items need no more work; `tape` holds turns paid for already."""
+    """A share writer writes one share. `finished` items need no more work; `tape` holds recorded
+    turns that are paid for already."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""What a run has spent so far, from its recorded turns: the committed ones and the journal's.
+"""This module says what a run has spent so far, from its recorded turns: the committed ones and the
+journal's.
 
 A call that was on the wire when a process was killed is recorded nowhere, so it is not in here.
 """
@@ -27,8 +28,8 @@ class Spent:
 
 
 def spent_on(location: str | Path, prices: Prices | None) -> Spent:
-    """Calls from the ledger's sums; money from the turns, in one pass, by model. Replies that were
-    shared between items were not sent, so they are neither."""
+    """Count calls from the ledger's sums, and money from the turns, in one pass, by model. Replies
+    that were shared between items were not sent, so they are neither."""
     folder = open_folder(location)
     if not folder.exists("run.json"):
         return Spent()
@@ -53,8 +54,9 @@ def spent_on(location: str | Path, prices: Prices | None) -> Spent:
 
 
 def billed_tokens(turns: pl.LazyFrame) -> pl.LazyFrame:
-    """Position, model, prompt and completion tokens of each turn that may have been billed. Where
-    the endpoint did not count, as many as there can have been: unknown is never free."""
+    """Yield position, model, prompt and completion tokens of each turn that may have been billed.
+    Where the endpoint did not count, they are as many as there can have been: unknown is never
+    free."""
     words = pl.col("messages").list.eval(pl.element().struct.field("content").str.len_bytes())
     most_said = words.list.sum() + AROUND_THE_WORDS
     most_replied = _setting("max_tokens", 0) * _setting("n", 1)

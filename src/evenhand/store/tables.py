@@ -1,4 +1,4 @@
-"""Rows as JSON lines, JSON lines as Parquet, Parquet as rows.
+"""Rows become JSON lines, JSON lines become Parquet, and Parquet becomes rows.
 
 A row is encoded once, as the JSON line that goes to the journal; Arrow's own reader turns a batch
 of those lines into columns, outside the interpreter lock. So a crash and a normal commit share one
@@ -74,14 +74,14 @@ RESULTS = pa.schema(
 
 
 def encode(row: Any) -> bytes:
-    """A `Turn` or `Result` as one line of JSON."""
+    """Write a `Turn` or `Result` as one line of JSON."""
     # A copy, because lines are kept: orjson sets aside eight bytes for each character and gives
     # the unused ones back too late for the next line, so that a kept line would take 10 kB.
     return memoryview(orjson.dumps(row)).tobytes()
 
 
 def to_parquet(lines: Sequence[bytes], schema: pa.Schema) -> tuple[bytes, pa.Table]:
-    """The lines as a Parquet file, and as the table in it."""
+    """Give the lines as a Parquet file, and as the table in it."""
     table = _to_table(lines, schema)
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd", compression_level=1)
@@ -104,7 +104,7 @@ def _to_table(lines: Sequence[bytes], schema: pa.Schema) -> pa.Table:
 
 
 def turns_of(data: bytes) -> Iterator[Turn]:
-    """The turns of a part file, batch by batch."""
+    """Yield the turns of a part file, batch by batch."""
     for batch in pq.ParquetFile(pa.BufferReader(data)).iter_batches(batch_size=1024):
         for row in batch.to_pylist():
             yield turn_of(row)

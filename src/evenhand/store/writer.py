@@ -1,4 +1,5 @@
-"""Writes a run folder from one process: opens or resumes it, records turns, commits parts."""
+"""A writer writes a run folder from one process: it opens or resumes it, records turns, commits
+parts."""
 
 import asyncio
 import contextlib
@@ -20,10 +21,10 @@ _LOOK_SECONDS = 1.0
 
 
 class RunWriter:
-    """The one process that writes a run.
+    """A run writer is the one process that writes a run.
 
-    `done` holds the positions that are committed; `tape` the paid-for turns of items that an
-    earlier process left unfinished.
+    `done` holds the positions that are committed; `tape` the recorded, paid-for turns of items
+    that an earlier process left unfinished.
     """
 
     def __init__(self, run: OpenedRun) -> None:
@@ -31,7 +32,7 @@ class RunWriter:
         self._parts = 0
         self._pending = Pending()
         self._open_turns: dict[int, list[bytes]] = {}
-        self._unplayed: Turns = {}  # of the tape; paid for, so they go into every new journal too
+        self._unplayed: Turns = {}  # recorded and paid for, so they go into every new journal too
         self._commit: asyncio.Task[None] | None = None
         self._look: asyncio.Future[None] | None = None
         self._looked = time.monotonic()
@@ -113,8 +114,8 @@ class RunWriter:
         self._run.release()
 
     def _look_for_a_newer_writer(self) -> None:
-        """Now and then, so that a process that was stalled does not go on paying for calls. In a
-        thread: an object store takes its time."""
+        """Look now and then, so that a process that was stalled does not go on paying for calls. It
+        happens in a thread, because an object store takes its time."""
         if self._look is not None and self._look.done():
             looked, self._look = self._look, None
             looked.result()

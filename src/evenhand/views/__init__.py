@@ -1,4 +1,5 @@
-"""A finding → what a person or a machine reads. One file per medium, none per instrument."""
+"""A view turns a finding into what a person or a machine reads. There is one file per medium and
+none per instrument."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -62,19 +63,19 @@ _PAGES: dict[type, Any] = {
 
 
 def page_of(finding: object, *, full: bool = False) -> list[Block]:
-    """The page of a finding, as blocks."""
+    """Give the page of a finding, as blocks."""
     page = next(_PAGES[kind] for kind in type(finding).__mro__ if kind in _PAGES)
     blocks: list[Block] = page(finding, full=full)
     return blocks
 
 
 def terminal_of(finding: object, *, full: bool = False) -> RenderableType:
-    """The page of a finding, for a terminal."""
+    """Give the page of a finding, for a terminal."""
     return terminal.render(page_of(finding, full=full))
 
 
 def html_of(finding: object) -> str:
-    """The page of a finding, for a notebook."""
+    """Give the page of a finding, for a notebook."""
     return html.render(page_of(finding))
 
 

@@ -1,4 +1,5 @@
-"""A page as lines and tables, before any medium: what is said is decided once, how it looks is not.
+"""A page is lines and tables before it is a medium: what is said is decided once, how it looks is
+not.
 
 The `*_page` files turn a finding into blocks; `terminal`, `html` and `markdown` turn blocks into
 what a person sees. So a medium is one file, and no instrument has a view of its own.
@@ -13,7 +14,7 @@ Tone = Literal["plain", "strong", "good", "bad", "open", "dim"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of words."""
+    """A line of words."""
 
     text: str
     tone: Tone = "plain"

@@ -1,4 +1,5 @@
-"""The page of a comparison: the answer first, then what changed, then the red lines, then cost."""
+"""The page of a comparison has the answer first, then what changed, then the red lines, then
+cost."""
 
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Change
@@ -20,7 +21,7 @@ _STATES: dict[str, tuple[str, Tone]] = {
 
 
 def page(found: Comparison, *, full: bool = False) -> list[Block]:
-    """The blocks of a comparison; `full` adds every measure, group and table."""
+    """Give the blocks of a comparison; `full` adds every measure, group and table."""
     verdict = _verdict(found)
     notes = [Line(note, "bad") for note in found.notes]
     blocks: list[Block] = [Line(_head(found), "strong"), *notes, GAP, *verdict, GAP]

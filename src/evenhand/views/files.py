@@ -1,4 +1,4 @@
-"""A finding in files: JSON for machines, Parquet for tables."""
+"""A finding is written to files: JSON for machines, Parquet for tables."""
 
 import io
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from evenhand.views import frontier_plot
 
 
 def to_json(finding: Shown) -> bytes:
-    """The finding as JSON, with sorted keys, so that equal findings are equal files."""
+    """Write the finding as JSON, with sorted keys, so that equal findings are equal files."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
     return orjson.dumps(plain(finding.to_dict()), option=options)
 
 
 def plain(value: Any) -> Any:
-    """Typed findings as dictionaries and lists."""
+    """Turn typed findings into dictionaries and lists."""
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Mapping):
@@ -38,14 +38,14 @@ def to_parquet(frame: pl.DataFrame) -> bytes:
 
 
 def write_report(finding: Any, location: str) -> None:
-    """`report.json`, and the estimates as rows of `report.parquet`, into a run folder."""
+    """Write `report.json`, and the estimates as rows of `report.parquet`, into a run folder."""
     folder = open_folder(location)
     folder.replace("report.json", to_json(finding))
     folder.replace("report.parquet", to_parquet(finding.frame()))
 
 
 def write_frontier(finding: Frontier, location: str) -> None:
-    """`frontier.json`, its numbers as rows of `frontier.parquet`, and the drawing."""
+    """Write `frontier.json`, its numbers as rows of `frontier.parquet`, and the drawing."""
     folder = open_folder(location)
     folder.replace("frontier.json", to_json(finding))
     folder.replace("frontier.parquet", to_parquet(finding.frame()))

@@ -1,4 +1,4 @@
-"""Where the names in a plot go so that none covers another."""
+"""Names in a plot are placed here so that none covers another."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""Blocks as a part of a web page, for a notebook or a file that opens without a network."""
+"""This view shows blocks as a part of a web page, for a notebook or a file that opens without a
+network."""
 
 from html import escape
 
@@ -30,12 +31,12 @@ _STYLE = f"""
 
 
 def render(page: Page) -> str:
-    """A page as one element with its style; everything in it is escaped."""
+    """Render a page as one element with its style; everything in it is escaped."""
     return f'<style>{_STYLE}</style><div class="evenhand">{"".join(map(_shown, page))}</div>'
 
 
 def document(page: Page, title: str) -> str:
-    """A whole file that needs nothing beside itself."""
+    """Make a whole file that needs nothing beside itself."""
     head = f'<meta charset="utf-8"><title>{escape(title)}</title>'
     dark = "<style>:root{color-scheme:light dark}body{margin:2em}</style>"
     return f"<!doctype html><html><head>{head}{dark}</head><body>{render(page)}</body></html>"

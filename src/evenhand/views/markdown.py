@@ -1,4 +1,4 @@
-"""Blocks as Markdown, for a pull request or a README."""
+"""This view shows blocks as Markdown, for a pull request or a README."""
 
 from evenhand.views.blocks import Block, Grid, Line, Page
 

@@ -1,4 +1,4 @@
-"""How numbers are written, the same on every page."""
+"""Numbers are written here, the same on every page."""
 
 from evenhand.findings.found import NO_SPREAD, Change, Estimate
 from evenhand.findings.measures import Measure
@@ -22,7 +22,7 @@ def _no_minus_zero(text: str) -> str:
 
 
 def interval(one: Estimate, measure: Measure | None, *, full: bool = False) -> str:
-    """The ends of an interval, or in words why there is none."""
+    """Write the ends of an interval, or in words why there is none."""
     if one.low is not None and one.high is not None:
         return f"{value(one.low, measure, full=full)} to {value(one.high, measure, full=full)}"
     if one.undefined == NO_SPREAD:
@@ -59,7 +59,7 @@ def count(n: float | None, word: str) -> str:
 
 
 def money(amount: float, currency: str) -> str:
-    """Cents where there are any, more digits where there are none."""
+    """Write an amount: cents where there are any, more digits where there are none."""
     decimals = 2 if amount >= 1 or not amount else 4 if amount >= 0.01 else 6
     return f"{amount:,.{decimals}f} {currency}"
 

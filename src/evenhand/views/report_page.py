@@ -1,5 +1,5 @@
-"""The page of a report: the answer first, then the numbers, then what it rests on, then the answer
-again."""
+"""The page of a report has the answer first, then the numbers, then what it rests on, then the
+answer again."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ _STATES: dict[str | None, tuple[str, Tone]] = {
 
 
 def page(report: Report, *, full: bool = False) -> list[Block]:
-    """The blocks of a report; `full` adds every estimate, every group and every table."""
+    """Give the blocks of a report; `full` adds every estimate, every group and every table."""
     verdict = _verdict(report)
     blocks: list[Block] = [Line(_head(report), "strong"), *_warnings(report), GAP, *verdict, GAP]
     if report.not_run > report.source["items"] / 2 and not full:
@@ -51,7 +51,7 @@ def _head(report: Report) -> str:
 
 
 def _warnings(report: Report) -> list[Block]:
-    """What is missing comes first."""
+    """Warn of what is missing, which comes first."""
     coverage, lines = report.coverage, []
     if report.not_run:
         lines.append(f"{report.not_run:,} items are not run yet: this is not the whole sample.")
@@ -115,7 +115,7 @@ def _absent(report: Report, full: bool) -> list[Block]:
 
 
 def _anchors(report: Report) -> list[Block]:
-    """What a guesser would have, for scale: the primary measures in the order of the table."""
+    """Say what a guesser would have, for scale: the primary measures in the order of the table."""
     primary = report.instrument.primary()
     said = [
         f"{name} " + " ".join(numbers.value(values.get(m.name), m) for m in primary)
@@ -228,7 +228,7 @@ def _paid(money: Money) -> str:
 
 
 def section_grid(section: Section) -> Grid:
-    """A table that an instrument brought along."""
+    """Make the table of a section that an instrument brought along."""
     rows = tuple(tuple(_cell(cell) for cell in row) for row in section.rows)
     return Grid(section.columns, rows, title=section.title)
 

@@ -15,7 +15,7 @@ def page(found: Summary, *, full: bool = False) -> list[Block]:
 
 
 def warnings(found: Summary) -> list[Block]:
-    """What is missing, and why."""
+    """Write what is missing, and why."""
     lines = []
     if found.coverage.below_floor:
         lines.append(
@@ -27,7 +27,7 @@ def warnings(found: Summary) -> list[Block]:
 
 
 def cost(money: Money) -> str:
-    """What was paid, in words."""
+    """Write what was paid, in words."""
     if money.cost is None or money.currency is None:
         return "no price file (--prices FILE)"
     return numbers.money(money.cost, money.currency)

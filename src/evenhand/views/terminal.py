@@ -1,4 +1,4 @@
-"""Blocks on a terminal, by rich."""
+"""This view shows blocks on a terminal, by rich."""
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -20,7 +20,7 @@ _SENTENCE = 50  # our choice: a cell of more characters is a sentence and no num
 
 
 def render(page: Page) -> RenderableType:
-    """A page as rich shows it. Words go in as text, never as markup."""
+    """Render a page as rich shows it. Words go in as text, never as markup."""
     return Group(*(_shown(block) for block in page))
 
 

@@ -28,7 +28,7 @@ class BestOfN:
     name: ClassVar[str] = "best_of_n"
     calls_an_item: ClassVar[str] = "4 to 8"
 
-    n: Annotated[int, Field(ge=1)] = 4  # ours
+    n: Annotated[int, Field(ge=1)] = 4  # our choice
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return WRITER, solver(3), TEXT_JUDGE, SUPPORT_JUDGE

@@ -11,7 +11,7 @@ from evenhand.errors import UserError
 from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
 from evenhand.prompts import load
 
-# Ours: stakes, not groups. The paper has roles made up for each question, which can bring in the
+# Our own: stakes, not groups. The paper has roles made up for each question, which can bring in the
 # very stereotypes that are to be kept out.
 PERSONAS = (
     "one of the people whom this is about",
@@ -41,7 +41,7 @@ class FairThinking:
     name: ClassVar[str] = "fair_thinking"
     calls_an_item: ClassVar[str] = "4 (jurors + 1)"
 
-    jurors: Annotated[int, Field(ge=1, le=len(PERSONAS))] = 3  # ours; each speaks once
+    jurors: Annotated[int, Field(ge=1, le=len(PERSONAS))] = 3  # our choice; each speaks once
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return CHOICE_JUROR, TEXT_JUROR, choice_agent(_CHOICE, 3), text_agent(_TEXT)

@@ -34,7 +34,7 @@ class SearchFirst:
     name: ClassVar[str] = "search_first"
     calls_an_item: ClassVar[str] = "2 to 6"
 
-    queries: Annotated[int, Field(ge=1, le=_MOST_QUERIES)] = 3  # ours, as in mabrf
+    queries: Annotated[int, Field(ge=1, le=_MOST_QUERIES)] = 3  # our choice, as in mabrf
 
     def agents(self) -> tuple[Agent[Any], ...]:
         answers = [text_agent(prompt) for prompt in (PLAIN_TEXT, _TEXT)]

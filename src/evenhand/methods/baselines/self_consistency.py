@@ -28,7 +28,7 @@ class SelfConsistency:
     calls_an_item: ClassVar[str] = "5 (calls)"
 
     calls: Annotated[int, Field(ge=1)] = (
-        5  # ours: set it to the mean number of calls of the method it is compared with
+        5  # our choice: set it to the mean number of calls of the method it is compared with
     )
 
     def agents(self) -> tuple[Agent[Any], ...]:

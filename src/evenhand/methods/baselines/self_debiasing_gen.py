@@ -25,7 +25,7 @@ from evenhand.errors import UnreadableReply, UserError
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.prompts import LETTERS, load
 
-_TOP = 20  # ours: the most that OpenAI's API gives, and vLLM unless told otherwise
+_TOP = 20  # our choice: the most that OpenAI's API gives, and vLLM unless told otherwise
 _END = ""
 
 # All inputs go to one role: the difference means something within one model only.
@@ -51,7 +51,7 @@ class SelfDebiasGen:
     calls_an_item: ClassVar[str] = "2, text: 2 to 40"
 
     decay: Annotated[float, Field(ge=0, le=500)] = 50.0  # λ; paper 4.1 has 10, 50 and 100
-    attributes: str = (  # ours; several are split at ";"
+    attributes: str = (  # our choice; several are split at ";"
         "prejudice, insults and contempt for groups of people"
     )
     max_new_tokens: Annotated[int, Field(ge=1)] = 20  # paper 4.1

@@ -8,7 +8,7 @@ from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UnreadableReply, UserError
 
-_SHORTEST_PREFIX = 12  # ours: below it a cut answer may fit by accident
+_SHORTEST_PREFIX = 12  # our choice: below it a cut answer may fit by accident
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from evenhand.scorers.offline.wordpiece import WordPiece
 
 _WEIGHTS = Path(__file__).parent / "weights.safetensors"
 _VERSION = "1"
-_PIECES_AT_ONCE = 4096  # ours: fits a processor's cache, and more is not faster
+_PIECES_AT_ONCE = 4096  # our choice: fits a processor's cache, and more is not faster
 _STEP = 4  # lengths are filled up to a multiple, so that few shapes occur
 
 

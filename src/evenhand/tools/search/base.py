@@ -25,7 +25,7 @@ from evenhand.models.base import ModelReply, ModelRequest, Sample
 from evenhand.tools.search.privacy import clean
 
 ROLE = "search"
-MOST_HITS = 5  # ours: what a rephraser of a small model can still read
+MOST_HITS = 5  # our choice: what a rephraser of a small model can still read
 MOST_TEXT = 1_500  # characters of a hit
 _MOST_TITLE = 200
 _MOST_URL = 500

@@ -20,7 +20,7 @@ from evenhand.models.retry import RETRY_STATUSES, pause_before, retry_after
 
 _TRIES = 3
 _TRY_SECONDS = 10.0
-_AT_ONCE = 4  # ours: public engines shut out whoever asks more at a time
+_AT_ONCE = 4  # our choice: public engines shut out whoever asks more at a time
 _MOST_BODY = 2 * 1024 * 1024
 AGENT = "evenhand"
 
