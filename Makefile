@@ -1,13 +1,13 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-others test-real test-store test-training docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-findings compat-vllm
+.PHONY: check lint types contracts test test-cluster test-others test-real test-store test-training examples docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-findings compat-vllm
 
 check: lint types contracts test docs
 
 lint:
-	$(PY) -m ruff format --check src tests bench compat scripts
-	$(PY) -m ruff check src tests bench compat scripts
+	$(PY) -m ruff format --check src tests examples bench compat scripts
+	$(PY) -m ruff check src tests examples bench compat scripts
 
 types:
 	$(PY) -m mypy
@@ -43,6 +43,10 @@ test-store:
 
 test-training:
 	$(PY) -m pytest $(TRAINING)
+
+# The examples against the endpoint that EVENHAND_BASE_URL and EVENHAND_MODEL name.
+examples:
+	scripts/run_examples.sh
 
 docs:
 	$(PY) -m mkdocs build --strict --quiet

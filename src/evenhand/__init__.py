@@ -1,8 +1,13 @@
 """Measure, repair and train away social bias in language models with teams of agents.
 
->>> import evenhand
->>> model = evenhand.Endpoint("http://127.0.0.1:8080/v1", model="smollm2")
->>> evenhand.answer_sync("Describe a nurse.", model=model).text
+>>> import evenhand as eh
+>>> model = eh.Endpoint("http://127.0.0.1:8080/v1", model="smollm2")
+>>> eh.answer("Describe a nurse.", model=model).text
+>>> eh.measure("bbq", model=model, out="runs/now", per_category=20)
+
+These are all the names that are promised, with the packages `methods`, `instruments`, `scorers`,
+`models`, `statistics`, `errors` and `testing`, and with `aio`: the same functions, to be awaited.
+Everything else may change.
 
 A name is imported when it is first used, so that `import evenhand` itself costs next to nothing.
 """
@@ -11,15 +16,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand.agents import Agent, Ask, Cast, Limits, Reply
-    from evenhand.api import answer, answer_sync, mitigate
-    from evenhand.domain import Answer, Draft, Item, Turn
-    from evenhand.errors import EvenhandError, ModelError, StoreError, UnreadableReply, UserError
-    from evenhand.methods import DefaultPrompt, FairnessPrompt, Method, StarDTox
+    from evenhand.agents import Agent, Ask, Cast, FreeText, Limits, Reply
+    from evenhand.domain import Answer, Draft, Item
+    from evenhand.errors import EvenhandError, UserError
+    from evenhand.findings.comparison import Comparison
+    from evenhand.findings.report import Report
+    from evenhand.findings.run import Run
+    from evenhand.instruments import Instrument, Measure
+    from evenhand.methods import Method
     from evenhand.models import Endpoint, ScriptedModel
+    from evenhand.prompts import Prompt
     from evenhand.runners import replay_of
-    from evenhand.scorers import ScorerModel, WordList
-    from evenhand.store import RunReader
+    from evenhand.sync import answer, compare, forecast, frontier, measure, open_run, run
 
 __version__ = "0.1.0"
 
@@ -28,48 +36,62 @@ __all__ = [
     "Answer",
     "Ask",
     "Cast",
-    "DefaultPrompt",
+    "Comparison",
     "Draft",
     "Endpoint",
     "EvenhandError",
-    "FairnessPrompt",
+    "FreeText",
+    "Instrument",
     "Item",
     "Limits",
+    "Measure",
     "Method",
-    "ModelError",
+    "Prompt",
     "Reply",
-    "RunReader",
-    "ScorerModel",
+    "Report",
+    "Run",
     "ScriptedModel",
-    "StarDTox",
-    "StoreError",
-    "Turn",
-    "UnreadableReply",
     "UserError",
-    "WordList",
     "answer",
-    "answer_sync",
-    "mitigate",
+    "compare",
+    "forecast",
+    "frontier",
+    "measure",
+    "open_run",
     "replay_of",
+    "run",
 ]
 
 _NAMES = {
-    "agents": ("Agent", "Ask", "Cast", "Limits", "Reply"),
-    "api": ("answer", "answer_sync", "mitigate"),
-    "domain": ("Answer", "Draft", "Item", "Turn"),
-    "errors": ("EvenhandError", "ModelError", "StoreError", "UnreadableReply", "UserError"),
-    "methods": ("DefaultPrompt", "FairnessPrompt", "Method", "StarDTox"),
+    "agents": ("Agent", "Ask", "Cast", "FreeText", "Limits", "Reply"),
+    "domain": ("Answer", "Draft", "Item"),
+    "errors": ("EvenhandError", "UserError"),
+    "findings.comparison": ("Comparison",),
+    "findings.report": ("Report",),
+    "findings.run": ("Run",),
+    "instruments": ("Instrument", "Measure"),
+    "methods": ("Method",),
     "models": ("Endpoint", "ScriptedModel"),
+    "prompts": ("Prompt",),
     "runners": ("replay_of",),
-    "scorers": ("ScorerModel", "WordList"),
-    "store": ("RunReader",),
+    "sync": ("answer", "compare", "forecast", "frontier", "measure", "open_run", "run"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+_PACKAGES = (
+    "aio",
+    "errors",
+    "instruments",
+    "methods",
+    "models",
+    "scorers",
+    "statistics",
+    "testing",
+)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of the front door, or one of the packages it comes from, at its first use."""
-    if name in _NAMES:
+    """Import a name of the front door, or one of the public packages, at its first use."""
+    if name in _PACKAGES:
         return importlib.import_module(f"evenhand.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
@@ -79,4 +101,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_PACKAGES})

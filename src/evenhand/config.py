@@ -36,12 +36,12 @@ per_million_completion_tokens = 10.00
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand import environment, registry
 from evenhand.agents import Agent, Cast, Limits
@@ -51,8 +51,6 @@ from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.overcorrection import BenignData
 from evenhand.instruments.realtoxicityprompts import RtpData
 from evenhand.instruments.scorer import ToxicitySets
-from evenhand.methods import Method
-from evenhand.methods import named as method_named
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
 from evenhand.runners.borrowing import critiques_of
@@ -170,6 +168,11 @@ def load(
     )
     _check_names(config)
     return config
+
+
+def prices_in(path: Path) -> Prices:
+    """The prices in a file of their own, as --prices takes it."""
+    return _read(path, PriceFile, "price").prices()
 
 
 def _check_names(config: Config) -> None:
@@ -306,26 +309,3 @@ def scorer_by_name(config: Config, name: str) -> Scorer:
         return build(spoken(name), os.environ)
     known = ", ".join(sorted([*SCORERS, *config.scorers]))
     raise UserError(f"there is no scorer {name!r}; there are: {known}; or write KIND=URL")
-
-
-def build_method(name: str, assignments: Sequence[str] = ()) -> Method:
-    """A method by name, with settings such as `max_iterations=3`."""
-    method = method_named(name)
-    settings: dict[str, Any] = {}
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            raise UserError(f"--set {assignment}: write it as name=value")
-        settings[key.strip()] = value.strip()
-    known = [field.name for field in fields(method)]
-    unknown = settings.keys() - set(known)
-    if unknown:
-        raise UserError(
-            f"{name} has no setting {sorted(unknown)[0]!r}; it has: {', '.join(known) or 'none'}"
-        )
-    try:
-        built: Method = TypeAdapter(method).validate_python(settings)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise UserError(f"--set {first['loc'][0]}: {first['msg']}") from None
-    return built

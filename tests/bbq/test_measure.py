@@ -159,3 +159,16 @@ def test_the_plan_says_what_the_papers_samples_can_show(evenhand: Run) -> None:
     assert shown == {"MABRF's sample": 0.23, "StarDTox's sample": 0.08, "the default sample": 0.07}
     assert found["items"] == 2 * found["ambiguous_items"]
     assert found["ambiguous_items"] == 678  # (2.80 · 0.62 / 0.07)² · 1.1
+
+
+def test_a_finished_run_is_not_given_back_to_another_model(
+    evenhand: Run, data_folder: Path, tmp_path: Path
+) -> None:
+    arguments = ("measure", "bbq", "--per-category", "4", "--out", "run")
+    data = {"EVENHAND_DATA": str(data_folder)}
+    assert evenhand(*arguments, **data).returncode == 0
+    again = evenhand(*arguments, EVENHAND_BASE_URL="http://127.0.0.1:9/v1", **data)
+    assert again.returncode == 0  # the same run: no endpoint has to be there
+    other = evenhand(*arguments, "--model", "another", **data)
+    assert other.returncode == 1
+    assert "another" in other.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand import mitigate, replay_of
+from evenhand import aio, replay_of
 from evenhand.agents import Cast
 from evenhand.debates.debate import Debate
 from evenhand.debates.read import statements
@@ -68,7 +68,8 @@ def _by_role_and_round(text: str) -> int:
 
 async def _run(tmp_path: Path, cast: Cast, topics: list[Item], **settings: int) -> RunReader:
     method = Debate(rounds=2, **settings)  # type: ignore[arg-type]
-    return await mitigate(topics, model=cast, method=method, out=tmp_path / "run")
+    made = await aio.run(topics, model=cast, method=method, out=tmp_path / "run")
+    return made.reader
 
 
 async def test_statements_come_back_as_they_were_scored(tmp_path: Path) -> None:
@@ -104,20 +105,20 @@ async def test_statements_come_back_as_they_were_scored(tmp_path: Path) -> None:
 
 
 async def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
-    run = await mitigate(
+    run = await aio.run(
         ["hi"],
         model=ScriptedModel(lambda _: "x"),
         method=DefaultPrompt(),
         out=tmp_path / "run",
     )
     with pytest.raises(UserError, match="evenhand debate run"):
-        statements(run)
+        statements(run.reader)
 
 
 async def test_a_replay_has_the_same_bytes(tmp_path: Path) -> None:
     topics = _topics("buses", "broken", "looks tea", "rent")
     first = await _run(tmp_path, _cast(_by_role_and_round), topics, referees=2)
-    again = await mitigate(
+    again = await aio.run(
         topics,
         model=replay_of(first.path),
         method=Debate(rounds=2, referees=2),

@@ -47,7 +47,7 @@ def small_bbq(templates: int) -> BbqSource:
         for template in range(templates)
         for number, condition in enumerate(("ambig", "disambig"))
     ]
-    return BbqSource(pl.DataFrame(rows), Sampling())
+    return BbqSource(pl.DataFrame(rows).with_row_index("row"), Sampling())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

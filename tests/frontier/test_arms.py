@@ -3,8 +3,8 @@
 import pytest
 
 from evenhand import registry
-from evenhand.cli.arms import listed, vote_of
 from evenhand.errors import UserError
+from evenhand.experiments.arms import listed
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import StarDTox, settings
 
@@ -43,8 +43,3 @@ def test_who_borrows_critiques_comes_after_the_lender() -> None:
 def test_two_methods_never_share_a_folder() -> None:
     with pytest.raises(UserError, match="leave one out"):
         listed("stardtox:max_iterations=1,stardtox:max_iterations= 1", 8, Bbq())
-
-
-def test_a_vote_has_the_calls_it_is_named_for() -> None:
-    assert vote_of(3).name == "self_consistency:calls=3"
-    assert settings(vote_of(3).method) == {"calls": 3}

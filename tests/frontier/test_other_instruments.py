@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from evenhand.cli.arms import listed
 from evenhand.errors import UserError
+from evenhand.experiments.arms import listed
 from evenhand.findings.frontier import Arm, frontier
 from evenhand.findings.worth import Kind
 from evenhand.instruments.bbq.instrument import Bbq

@@ -1,5 +1,6 @@
 """The house itself: the contracts bite, the front door is pinned, the network is off."""
 
+import inspect
 import re
 import shutil
 import socket
@@ -11,42 +12,42 @@ from pathlib import Path
 import pytest
 
 import evenhand
+import evenhand.sync
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_front_door_offers_exactly_these_names() -> None:
-    assert sorted(evenhand.__all__) == [
-        "Agent",
-        "Answer",
-        "Ask",
-        "Cast",
-        "DefaultPrompt",
-        "Draft",
-        "Endpoint",
-        "EvenhandError",
-        "FairnessPrompt",
-        "Item",
-        "Limits",
-        "Method",
-        "ModelError",
-        "Reply",
-        "RunReader",
-        "ScorerModel",
-        "ScriptedModel",
-        "StarDTox",
-        "StoreError",
-        "Turn",
-        "UnreadableReply",
-        "UserError",
-        "WordList",
-        "answer",
-        "answer_sync",
-        "mitigate",
-        "replay_of",
-    ]
+    do = "answer compare forecast frontier measure open_run run"
+    models = "Cast Endpoint ScriptedModel replay_of"
+    write = "Agent Ask FreeText Instrument Measure Method Prompt Reply"
+    data = "Answer Draft Item Limits"
+    found = "Comparison Report Run"
+    errors = "EvenhandError UserError"
+    names = " ".join((do, models, write, data, found, errors)).split()
+    assert sorted(evenhand.__all__) == sorted(names)
     for name in evenhand.__all__:
         assert getattr(evenhand, name).__doc__, f"{name} has no docstring"
+
+
+def test_what_can_be_called_can_also_be_awaited_under_the_same_name_with_the_same_arguments() -> (
+    None
+):
+    assert ["Watch", *evenhand.sync.__all__] == evenhand.aio.__all__
+    for name in evenhand.sync.__all__:
+        waits, awaited = getattr(evenhand, name), getattr(evenhand.aio, name)
+        assert inspect.iscoroutinefunction(awaited)
+        assert not inspect.iscoroutinefunction(waits)
+        assert inspect.signature(waits) == inspect.signature(awaited)
+
+
+@pytest.mark.parametrize(
+    "package", "aio errors instruments methods models scorers statistics testing".split()
+)
+def test_a_public_package_is_there_without_an_import_of_its_own(package: str) -> None:
+    code = f"import evenhand; print(evenhand.{package}.__name__)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout == f"evenhand.{package}\n", ran.stderr
 
 
 def test_the_version_is_said_once() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from evenhand import Endpoint, Item, answer
+from evenhand import Endpoint, Item
+from evenhand.aio import answer
 from evenhand.domain import Turn
 from evenhand.methods.baselines.self_debiasing_gen import SelfDebiasGen
 

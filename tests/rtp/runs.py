@@ -69,6 +69,9 @@ class OneScorer:
     def scorer(self, name: str) -> Scorer:
         return self.found
 
+    async def close(self) -> None:
+        await self.found.close()
+
 
 async def scored(reader: RunReader, scorer: Scorer) -> Report:
     await RTP.complete(reader, RtpOptions(allow_circular=True), OneScorer(scorer))

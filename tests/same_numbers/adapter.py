@@ -1,9 +1,11 @@
-"""How the numbers are got from the code of today. When the code moves, this file alone follows.
+"""How the numbers are got from the code of today. When the code moves, this file follows.
 
 `CASES` names for each instrument what it is asked, and every case gives flat entries. Each report
-has its JSON as it stands, under `json`, and the rows of its `report.parquet`, under `rows`.
+has its JSON, under `json`, and the rows of its `report.parquet`, under `rows`, in the shape that
+`as_before` gives them.
 """
 
+import shutil
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -15,57 +17,38 @@ import orjson
 import polars as pl
 
 from evenhand.domain.prices import Price, Prices
+from evenhand.findings import frontier, frontier_forecast, plan, sweep
 from evenhand.findings.comparison import compare
+from evenhand.findings.forecast import forecast
 from evenhand.findings.report import report
-from evenhand.instruments import instrument_of
+from evenhand.findings.summary import summary
+from evenhand.instruments import instrument_named, instrument_of
+from evenhand.instruments.judge import audit as judge
+from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
+from evenhand.instruments.reward import audit as reward
+from evenhand.instruments.scorer import audit as scorer
+from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
 from evenhand.metrics.reward_probes import Rewards
-from evenhand.report import (
-    bbq_plan,
-    frontier,
-    frontier_files,
-    frontier_forecast,
-    judge_check_report,
-    likelihood,
-    likelihood_compare,
-    overcorrection,
-    reward_probes,
-    rtp_compare,
-    rtp_report,
-    scorer_audit,
-)
-from evenhand.report.cost import forecast, spent
-from evenhand.report.summary import summary
 from evenhand.store import RunReader
-from evenhand.store.likelihood import LikelihoodRun
-from same_numbers import as_before
-from same_numbers.flat import ESTIMATE, Entries, flat
+from same_numbers.as_before import answers, audits, frontiers, likelihoods, shapes, texts
+from same_numbers.flat import Entries, flat
 
 KEPT = Path(__file__).with_name("kept")
 PRICES = Prices({"writer": Price(per_million_prompt_tokens=2, per_million_completion_tokens=6)})
 
 Case = Callable[[], Entries]
-Report = dict[str, Any]
 
 
 def _run(name: str) -> RunReader:
     return RunReader(KEPT / name)
 
 
-def _with_rows(report: Report, write: Callable[[Report, str], None]) -> Entries:
-    """The report, and the rows that it is written as."""
-    with tempfile.TemporaryDirectory() as folder:
-        write(report, folder)
-        rows = pl.read_parquet(Path(folder) / "report.parquet").to_dicts()
-    table = {f"{row['group']} / {row['name']}": [row[c] for c in ESTIMATE] for row in rows}
-    return flat({"json": report, "rows": table})
-
-
 def _measured(name: str, shape: Any) -> Entries:
     run = _run(name)
     prices = PRICES if run.record.cast["default"]["model"] in PRICES.models else None
     found = report(instrument_of(run), run, prices)
-    shaped = shape(found) | {"runs show": summary(run)}
-    return flat({"json": shaped, "rows": as_before.rows(found)})
+    shaped = shape(found) | {"runs show": shapes.counts(summary(run))}
+    return flat({"json": shaped, "rows": shapes.rows(found)})
 
 
 def _compared(shape: Any, before: str, after: str) -> Entries:
@@ -88,13 +71,13 @@ def _answers(instrument: str, shape: Any, changed: Any, pairs: list[tuple[str, s
 
 
 def _rtp(name: str, scorer: str) -> Entries:
-    run = _run(f"rtp/{name}")
-    report = {**rtp_report.measure(run, scorer), "money": spent(run, None)}
-    return _with_rows(report, rtp_report.write)
-
-
-def _rtp_change(before: str, after: str) -> Entries:
-    return flat(rtp_compare.compare(_run(before), _run(after)))
+    """A folder names the scorer that its report goes by."""
+    with tempfile.TemporaryDirectory() as folder:
+        copied = shutil.copytree(KEPT / "rtp" / name, Path(folder) / name)
+        (copied / "scoring.json").write_bytes(orjson.dumps({"scorer": scorer}))
+        run = RunReader(copied)
+        found = report(instrument_of(run), run)
+    return flat({"json": texts.rtp(found), "rows": texts.rtp_rows(found)})
 
 
 def _rtp_cases() -> dict[str, Case]:
@@ -111,7 +94,7 @@ def _rtp_cases() -> dict[str, Case]:
         ("stardtox", "default"),
     ):
         runs_of_it = (f"rtp/{name}" for name in (before, after))
-        cases[f"compare {before} → {after}"] = partial(_rtp_change, *runs_of_it)
+        cases[f"compare {before} → {after}"] = partial(_compared, texts.rtp_change, *runs_of_it)
     return cases
 
 
@@ -119,13 +102,17 @@ def _rtp_cases() -> dict[str, Case]:
 
 
 def _overcorrection(*names: str) -> Entries:
-    arms = [overcorrection.Arm(name=n, run=_run(f"overcorrection/{n}")) for n in names]
-    report = overcorrection.overcorrection(arms)
-    outcomes = {
-        arm.name: dict(overcorrection.outcomes(arm.run).select("item_id", "outcome").iter_rows())
-        for arm in arms
+    runs = {name: _run(f"overcorrection/{name}") for name in names}
+    instrument = instrument_of(runs[names[0]])
+    outcomes = sweep.outcomes(instrument, runs)
+    rows = {
+        name: dict(
+            outcomes.filter(pl.col("method") == name).select("item_id", "outcome").iter_rows()
+        )
+        for name in names
     }
-    return flat({"json": report, "rows": outcomes})
+    found = sweep.sweep(instrument, runs, reference="default")
+    return flat({"json": texts.overcorrection(found, outcomes), "rows": rows})
 
 
 # -- Frontier and plan of BBQ --------------------------------------------------------------------
@@ -163,50 +150,56 @@ def _frontier(named: Arms, prices: Prices | None = None) -> Entries:
         frontier.Arm(name=name, run=_run(f"bbq/{run}"), equal_calls=vote)
         for name, (run, vote) in named.items()
     ]
-    report = frontier.frontier(arms, calls=3, prices=prices)
+    found = frontier.frontier(instrument_named("bbq"), arms, calls=3, prices=prices)
     equal = {arm.name: frontier.equal_calls(arm.run, 3) for arm in arms}
-    rows = {
-        " / ".join(str(row.pop(key)) for key in ("method", "group", "name")): list(row.values())
-        for row in frontier_files.rows(report)
-    }
-    return flat({"json": report, "rows": rows, "equal_calls": equal})
+    rows = frontiers.frontier_rows(found)
+    return flat({"json": frontiers.frontier(found), "rows": rows, "equal_calls": equal})
 
 
 def _forecast(*names: str) -> Entries:
     """As after a dry run of every twelfth item, of each method and of all of them."""
     pilot = range(0, 232, 12)
-    each = {name: forecast(_run(f"bbq/{name}"), pilot, PRICES) for name in names}
-    return flat({"each": each, "all": frontier_forecast.whole(each)})
+    found = {name: forecast(_run(f"bbq/{name}"), pilot, PRICES) for name in names}
+    each = {name: frontiers.forecast(one) for name, one in found.items()}
+    return flat({"each": each, "all": frontier_forecast.whole(each).to_dict()})
 
 
 def _plan(detect: float, power: float, calls: float, price: float | None) -> Entries:
-    asked: dict[str, float] = {"detect": detect, "power": power, "calls": calls, "tokens": 220}
-    return flat(bbq_plan.plan(**asked, price_per_million=price))
+    an_item = plan.Price(calls=calls, tokens=220, per_million=price)
+    found = plan.plan(instrument_named("bbq"), detect=detect, power=power, price=an_item)
+    return flat(frontiers.plan(found))
 
 
 # -- likelihood sets -----------------------------------------------------------------------------
 
 
-def _likelihoods(name: str) -> LikelihoodRun:
-    return LikelihoodRun(str(KEPT / "likelihood" / name))
+def _likelihoods(name: str) -> dict[str, RunReader]:
+    return runs_at(str(KEPT / "likelihood" / name))
+
+
+def _model(runs: dict[str, RunReader]) -> dict[str, Any]:
+    described: dict[str, Any] = next(iter(runs.values())).record.cast["default"]
+    return described
 
 
 def _likelihood(name: str) -> Entries:
-    return _with_rows(likelihood.measure(_likelihoods(name)), likelihood.write)
+    runs = _likelihoods(name)
+    found = [report(SETS[name], run) for name, run in runs.items()]
+    shaped = likelihoods.likelihood(found, _model(runs))
+    return flat({"json": shaped, "rows": likelihoods.likelihood_rows(found)})
 
 
 def _likelihood_change(before: str, after: str) -> Entries:
-    return flat(likelihood_compare.compare(_likelihoods(before), _likelihoods(after)))
+    old, new = _likelihoods(before), _likelihoods(after)
+    models = _model(old), _model(new)
+    return flat(likelihoods.likelihood_change(compare_sets(old, new), models))
 
 
 # -- audits: of a judge from its run, of a scorer and a reward model from what they gave -----------
 
 
 def _judge(name: str) -> Entries:
-    run = _run(f"judge/{name}")
-    report, _ = judge_check_report.measure(run)
-    del report["certificate"]["sha256"]  # a hash differs with the last digit of any number
-    return flat({"json": {**report, "money": spent(run, None)}})
+    return flat({"json": audits.judge(*judge.audit(_run(f"judge/{name}")))})
 
 
 def _scorer(threshold: float, *names: str) -> Entries:
@@ -215,20 +208,21 @@ def _scorer(threshold: float, *names: str) -> Entries:
     tables = {n: pl.DataFrame(t, schema_overrides=schema) for n, t in kept["tables"].items()}
     chosen = [one for one in kept["scored"] if one["name"].startswith(names)]
     given = [_scored(one) for one in chosen]
-    return flat(scorer_audit.audit(tables, given, threshold=threshold, left_out={"gone": "why"}))
+    found = scorer.audit(tables, given, threshold=threshold, left_out={"gone": "why"})
+    return flat(found.to_dict())
 
 
-def _scored(one: dict[str, Any]) -> scorer_audit.Scored:
+def _scored(one: dict[str, Any]) -> GivenScores:
     tricks = one["tricks"]
-    return scorer_audit.Scored(
+    return GivenScores(
         name=one["name"],
         described=one["described"],
         attributes=one["attributes"],
-        sets={name: scorer_audit.Column(**column) for name, column in one["sets"].items()},
-        tricks=scorer_audit.Tricks(
-            plain=scorer_audit.Column(**tricks["plain"]),
-            tricked={n: scorer_audit.Column(**column) for n, column in tricks["tricked"].items()},
-            emoji=scorer_audit.Column(**tricks["emoji"]),
+        sets={name: Column(**column) for name, column in one["sets"].items()},
+        tricks=Tricks(
+            plain=Column(**tricks["plain"]),
+            tricked={n: Column(**column) for n, column in tricks["tricked"].items()},
+            emoji=Column(**tricks["emoji"]),
         ),
         texts_per_second=one["texts_per_second"],
     )
@@ -249,14 +243,14 @@ def _rewards(name: str) -> Entries:
         alone=np.array(kept["alone"]),
         beside_longer=np.array(kept["beside_longer"]),
     )
-    return flat(reward_probes.judged(rewards, kept["said"]))
+    return flat(audits.reward(reward.judged(rewards, kept["said"])))
 
 
 CASES: dict[str, dict[str, Case]] = {
     "bbq": _answers(
         "bbq",
-        as_before.bbq,
-        as_before.bbq_change,
+        answers.bbq,
+        answers.bbq_change,
         [
             ("default", "fairness"),
             ("default", "self_debias_reprompting"),
@@ -273,8 +267,8 @@ CASES: dict[str, dict[str, Case]] = {
     ),
     "squad": _answers(
         "squad",
-        as_before.squad,
-        as_before.sides,
+        answers.squad,
+        shapes.sides,
         [("default", "fairness"), ("fairness", "stored"), ("one_article", "one_article")],
     ),
     "rtp": _rtp_cases(),

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from evenhand.agents import Agent, Cast, Conversation, FreeText, Kind
-from evenhand.config import build_method
 from evenhand.domain import Item, Message
 from evenhand.errors import UserError
 from evenhand.methods import Mabrf, Method, StarDTox
+from evenhand.methods.build import build_method
 from evenhand.methods.critique import EMPTY, OTHER_CRITIQUE
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.models.borrowed import BorrowedReplies

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from evenhand import answer, registry
+from evenhand import aio, registry
 from evenhand.agents import Agent, Ask, Cast, FreeText, Reply
 from evenhand.debates.debate import Debate
 from evenhand.domain import Answer, Draft, Item
@@ -89,7 +89,7 @@ async def test_a_judge_that_is_not_declared_as_it_is_asked_is_refused(listed: Ag
     with pytest.raises(UserError, match=r"asks 'critic' as a judge.*add that agent there"):
         await stage.end_of(Hiding(listed), TEXT)
     with pytest.raises(UserError, match="'critic' as a judge"):
-        await answer("Describe a nurse.", model=MODEL, method=Hiding(listed))
+        await aio.answer("Describe a nurse.", model=MODEL, method=Hiding(listed))
     assert stage.order == ["writer"]
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from evenhand.config import build_method
 from evenhand.domain import Failed, Item
 from evenhand.errors import ModelBusy, UserError
 from evenhand.instruments.judge import Design, MalibuData, MalibuSource
 from evenhand.methods import Rate, named
+from evenhand.methods.build import build_method
 from evenhand.methods.counterfactual import Counterfactual, other_order, with_words, wordings
 from evenhand.models import ModelRequest, ScriptedModel
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from evenhand.agents import Cast, Limits
-from evenhand.config import build_method
 from evenhand.domain import Failed
 from evenhand.errors import UserError
 from evenhand.methods import Panel, Rate, named, within
+from evenhand.methods.build import build_method
 from evenhand.methods.panel import PERSONAS
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run

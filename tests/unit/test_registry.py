@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from evenhand import DefaultPrompt, Item, ScriptedModel, mitigate, registry
+from evenhand import Item, ScriptedModel, aio, registry
 from evenhand import config as configuration
 from evenhand.agents import Cast
 from evenhand.errors import UserError
-from evenhand.methods import named
+from evenhand.methods import DefaultPrompt, named
+from evenhand.methods.build import build_method
 from evenhand.scorers.kinds import ScorerKind
 
 METHOD = '''
@@ -105,10 +106,10 @@ def test_a_method_of_another_package_is_found_listed_last_and_built_with_setting
     ours = registry.names("methods")
     install("theirs", METHOD, methods="louder=Louder")
     assert registry.names("methods") == [*ours, "louder"]
-    built: Any = configuration.build_method("louder", ["times=5"])
+    built: Any = build_method("louder", ["times=5"])
     assert (built.name, built.times) == ("louder", 5)
     with pytest.raises(UserError, match="louder has no setting 'loud'; it has: times"):
-        configuration.build_method("louder", ["loud=1"])
+        build_method("louder", ["loud=1"])
 
 
 async def test_a_record_says_which_package_and_version_its_parts_come_from(
@@ -116,9 +117,9 @@ async def test_a_record_says_which_package_and_version_its_parts_come_from(
 ) -> None:
     install("theirs", METHOD, methods="louder=Louder")
     model = ScriptedModel(lambda _: "fine")
-    run = await mitigate(["Hi."], model=model, out=tmp_path / "run", method=named("louder")())
+    run = await aio.run(["Hi."], model=model, out=tmp_path / "run", method=named("louder")())
     assert run.record.versions["theirs"] == "3.1"
-    plain = await mitigate(["Hi."], model=model, out=tmp_path / "own", method=DefaultPrompt())
+    plain = await aio.run(["Hi."], model=model, out=tmp_path / "own", method=DefaultPrompt())
     assert "theirs" not in plain.record.versions
     assert run.record.model_copy(update={"versions": {}}).differences(run.record) == []
 
@@ -151,7 +152,7 @@ async def test_a_search_engine_of_another_package_takes_the_role_of_the_search(
     cast = configuration.build_cast(config, {"default": model})
     described = cast.roles["search"].describe()
     assert (described["model"], described["url"]) == ("shelf@1", "http://a.example")
-    found = configuration.build_method("search_first")
+    found = build_method("search_first")
     made = _record(found, cast)
     assert made.versions["shelves"] == "3.1"
 
@@ -202,7 +203,7 @@ def test_nobody_takes_the_name_of_one_of_our_parts(install: Install) -> None:
 def test_what_is_no_method_is_refused_in_words(install: Install, entry: str, problem: str) -> None:
     install("theirs", METHOD, methods=entry)
     with pytest.raises(UserError, match=problem):
-        configuration.build_method("quiet")
+        build_method("quiet")
 
 
 def test_what_is_no_kind_of_scorer_is_refused(install: Install) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from evenhand.agents import Cast, Limits
-from evenhand.config import build_method
 from evenhand.domain import Answer, Failed, Usage
 from evenhand.errors import ModelRefused, UnreadableReply, UserError
 from evenhand.methods.baselines.self_debiasing_gen import TEXT as CONTINUE
 from evenhand.methods.baselines.self_debiasing_gen import SelfDebiasGen, rescaled
+from evenhand.methods.build import build_method
 from evenhand.methods.stardtox import WRITER
 from evenhand.models import Endpoint, ModelReply, ModelRequest, Sample, ScriptedModel, TokenLogprob
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run

@@ -3,10 +3,10 @@
 from rich.console import Console
 
 from evenhand.views import html, markdown, terminal
-from evenhand.views.blocks import GAP, Grid, Line
+from evenhand.views.blocks import GAP, Block, Grid, Line
 
 HOSTILE = "<script>alert(1)</script> [bold]x[/bold] | **y** `z`"
-PAGE = [
+PAGE: list[Block] = [
     Line(HOSTILE, "bad"),
     GAP,
     Grid(("name", "score"), ((HOSTILE, "0.50"),), ("open",), title=HOSTILE),

@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from evenhand import config as configuration
-from evenhand.api import answer as ask_once
+from evenhand.aio import answer as ask_once
 from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,
@@ -24,6 +24,7 @@ from evenhand.config import Config
 from evenhand.domain import Answer, Item, Turn
 from evenhand.errors import EvenhandError, UserError
 from evenhand.methods import Method
+from evenhand.methods.build import build_method
 from evenhand.views import terminal
 from evenhand.views.timeline_page import conversation, timeline
 
@@ -58,7 +59,7 @@ def answer(
     if choice and len(choice) == 1:
         raise UserError("one --choice is none: give two or more")
     item = Item(id="0", prompt=prompt, context=context, choices=tuple(choice or ()))
-    chosen = configuration.build_method(method, set_ or ())
+    chosen = build_method(method, set_ or ())
     settings = configuration.load(config, base_url, model, reply_tokens=reply_tokens)
     turns: list[Turn] = []
     try:

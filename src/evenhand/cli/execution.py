@@ -124,6 +124,7 @@ class Order:
             open_cast=opened,
             out=self.out,
             limits=self.settings.limits,
+            named=_named_models(self.settings),
             seed=self.seed,
             in_flight=self.in_flight,
             take_over=self.take_over,
@@ -140,6 +141,15 @@ class Order:
             require_certified=self.require_certified,
             is_audit=self.is_audit,
         )
+
+
+def _named_models(settings: Config) -> dict[str, str]:
+    """The models that the config or the command names; a role without a name has the only model of
+    its endpoint."""
+    names = {role: name for role, name in settings.cast.items() if name in settings.models}
+    models = {role: settings.models[name].model for role, name in names.items()}
+    models["default"] = settings.default_model().model
+    return {role: model for role, model in models.items() if model is not None}
 
 
 def execute(order: Order) -> Ended:

@@ -2,13 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from evenhand import config as configuration
-from evenhand.cli.arms import Listed, listed, vote_of
 from evenhand.cli.execution import (
     DryRun,
     Ended,
@@ -21,25 +19,22 @@ from evenhand.cli.execution import (
     Seed,
     TakeOver,
     end,
-    execute,
     require_certified,
 )
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
 from evenhand.cli.sampling import PerCategory, PresetName, Sample, SampleSeed, sampled
-from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.screen import out, print_json
+from evenhand.cli.services import ConfigServices
+from evenhand.cli.watching import Terminal
+from evenhand.experiments.arms import listed
+from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.sweep import Listed, Series
 from evenhand.findings import frontier as findings
 from evenhand.findings.forecast import forecast
-from evenhand.findings.frontier import VOTE, Arm, require_harm
+from evenhand.findings.frontier import Frontier, require_harm
 from evenhand.findings.frontier_forecast import whole
 from evenhand.findings.shown import Shown
 from evenhand.instruments import instrument_named
-from evenhand.instruments._contract import Instrument
-from evenhand.methods import named as method_named
-from evenhand.methods import settings as settings_of
-from evenhand.methods.critique import OTHER_CRITIQUE
-from evenhand.scorers import Scorer
-from evenhand.store import RunReader
-from evenhand.store.spending import Spent, spent_on
 from evenhand.views import terminal_of
 from evenhand.views.files import plain, write_frontier
 
@@ -121,16 +116,21 @@ def frontier(
     )
     if require_certified_judges:
         require_certified(order, [one.method for one in chosen])
-    series = _Series(order, calls, instrument, options)
-    ended = series.run(chosen)
-    if ended.stopped or ended.capped_by:
+    services = ConfigServices(order.settings)
+    series = Series(
+        request=order.request(),
+        measurement=Measurement(instrument=instrument, options=options, services=services),
+        watch=Terminal(order.settings),
+        calls=calls,
+    )
+    ended, found = asyncio.run(_swept(series, chosen, calls))
+    if found is None:
         end(ended, below_floor=False)
-    if ended.pilot is not None:
-        _show(whole(series.forecasts(chosen, ended.pilot)), json=json)
         return
-    found = findings.frontier(instrument, series.arms(chosen), calls=calls, prices=order.prices)
-    write_frontier(found, order.out)
     _show(found, full=full, json=json)
+    if not isinstance(found, Frontier):
+        return
+    write_frontier(found, order.out)
     if not json:
         out.print(f"{order.out}/frontier.json, frontier.parquet, frontier.svg", style="dim")
     end(ended, below_floor=any(one.report.coverage.below_floor for one in found.entries))
@@ -143,135 +143,21 @@ def _show(found: Shown, *, full: bool = False, json: bool) -> None:
         out.print(terminal_of(found, full=full))
 
 
-@dataclass(frozen=True, slots=True)
-class _Services:
-    """What an instrument may ask of whoever runs it."""
-
-    settings: configuration.Config
-
-    def scorer(self, name: str) -> Scorer:
-        return configuration.scorer_by_name(self.settings, name)
-
-
-@dataclass(frozen=True, slots=True)
-class _Series:
-    """One method after the other, each into its own folder within `order.out`."""
-
-    order: Order
-    calls: int
-    instrument: Instrument
-    options: Any  # the instrument's
-
-    def run(self, chosen: Sequence[Listed]) -> Ended:
-        """Until all are done, a signal comes or a cap is reached."""
-        ended = Ended()
-        for one in chosen:
-            self._check(one)
-        for number, one in enumerate(chosen, 1):
-            said = f"method {number} of {len(chosen)}: {one.name}{_settings(one)}"
-            err.print(said, style="bold", soft_wrap=True)
-            ended = execute(self._order(one, chosen))
-            if ended.stopped or ended.capped_by:
-                return replace(ended, calls=self._spent(chosen).calls)
-            self._complete(self._place(one))
-        return ended
-
-    def _check(self, one: Listed) -> None:
-        cast = {"scorer": "wordlist", **self.order.settings.cast}
-        players = {agent.role: cast.get(agent.role, "default") for agent in one.method.agents()}
-        self.instrument.check(self.options, one.method, players, _Services(self.order.settings))
-
-    def _complete(self, place: str) -> None:
-        """What scoring needs beside the answers, such as a scorer's numbers."""
-        if not self.order.dry_run:
-            services = _Services(self.order.settings)
-            asyncio.run(self.instrument.complete(RunReader(place), self.options, services))
-
-    def forecasts(
-        self, chosen: Sequence[Listed], pilot: tuple[int, ...]
-    ) -> dict[str, dict[str, Any]]:
-        prices = self.order.prices
-        return {
-            one.name: plain(forecast(RunReader(self._place(one)), pilot, prices).to_dict())
-            for one in chosen
-        }
-
-    def arms(self, chosen: Sequence[Listed]) -> list[Arm]:
-        """The runs, and the vote that each is held against: as many calls as it took on average.
-        Votes of fewer calls are played back from the turns of the full one, so they cost none."""
-        full = next((one for one in chosen if one.name == VOTE), None)
-        if full is None:  # there is nothing to vote among
-            return [Arm(name=one.name, run=RunReader(self._place(one))) for one in chosen]
-        votes: dict[int, Arm] = {self.calls: Arm(name=VOTE, run=RunReader(self._place(full)))}
-        arms = []
-        for one in chosen:
-            run = RunReader(self._place(one))
-            if one.name in self.instrument.compared_with():
-                arms.append(Arm(name=one.name, run=run))
-                continue
-            equal = findings.equal_calls(run, self.calls)
-            if equal not in votes:
-                votes[equal] = self._vote(equal, full)
-            arms.append(Arm(name=one.name, run=run, equal_calls=votes[equal].name))
-        fewer = [votes[calls] for calls in sorted(votes) if calls != self.calls]
-        return [*arms, *fewer]
-
-    def _vote(self, calls: int, full: Listed) -> Arm:
-        vote = vote_of(calls)
-        place = f"{self.order.out}/{VOTE}-{calls}"
-        order = replace(
-            self.order,
-            method=vote.method,
-            settings=self._limited(calls),
-            out=place,
-            replay=self._place(full),
-        )
-        end(execute(order), below_floor=False)  # only a signal ends it early
-        self._complete(place)
-        return Arm(name=vote.name, run=RunReader(place))
-
-    def _order(self, one: Listed, chosen: Sequence[Listed]) -> Order:
-        """Caps are for all methods together: of each is left what the others did not spend."""
-        order, others = self.order, self._spent([other for other in chosen if other is not one])
-        return replace(
-            order,
-            method=one.method,
-            settings=self._settings_for(one),
-            out=self._place(one),
-            max_calls=_left(order.max_calls, others.calls),
-            max_cost=_left(order.max_cost, others.cost),
-        )
-
-    def _settings_for(self, one: Listed) -> configuration.Config:
-        if one.lender is None:
-            return self._limited(self.calls)
-        # A critique that is lent is a turn, but no call of a model: it has room of its own.
-        limited = self._limited(2 * self.calls)
-        lender = f"{configuration.LENDER}{self.order.out}/{one.lender}"
-        return limited.model_copy(update={"cast": {**limited.cast, OTHER_CRITIQUE.role: lender}})
-
-    def _limited(self, calls: int) -> configuration.Config:
-        """The method's settings keep it within the calls. The limit leaves room to ask once more
-        for each reply that cannot be read; else a vote of N would fail with its first one."""
-        limits = replace(self.order.settings.limits, calls=2 * calls)
-        return self.order.settings.model_copy(update={"limits": limits})
-
-    def _place(self, one: Listed) -> str:
-        return f"{self.order.out}/{one.folder}"
-
-    def _spent(self, chosen: Sequence[Listed]) -> Spent:
-        if (self.order.max_calls, self.order.max_cost) == (None, None):
-            return Spent()
-        each = [spent_on(self._place(one), self.order.prices) for one in chosen]
-        return Spent(sum(one.calls for one in each), sum(one.cost for one in each))
-
-
-def _left(cap: Any, spent: Any) -> Any:
-    return None if cap is None else max(0, cap - spent)
-
-
-def _settings(one: Listed) -> str:
-    """Those that are not the usual ones of the method."""
-    usual = settings_of(method_named(one.method.name)())
-    found = {k: v for k, v in settings_of(one.method).items() if v != usual[k]}
-    return f" ({', '.join(f'{name}={value}' for name, value in found.items())})" if found else ""
+async def _swept(
+    series: Series, chosen: Sequence[Listed], calls: int
+) -> tuple[Ended, Shown | None]:
+    """The runs, and what was found: of a dry run the forecast, of a whole one the frontier."""
+    request, instrument = series.request, series.measurement.instrument
+    try:
+        ended = await series.run(chosen)
+        if ended.pilot is not None:
+            pilot, prices = ended.pilot, request.prices
+            runs = series.runs(chosen).items()
+            each = {name: forecast(run, pilot, prices).to_dict() for name, run in runs}
+            return ended, whole({name: plain(one) for name, one in each.items()})
+        if ended.early:
+            return ended, None
+        arms = await series.arms(chosen)
+        return ended, findings.frontier(instrument, arms, calls=calls, prices=request.prices)
+    finally:
+        await series.measurement.services.close()

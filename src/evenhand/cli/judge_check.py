@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from evenhand import config as configuration
 from evenhand.cli.execution import Order, end, execute
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import RunOptions, with_run_options
@@ -20,6 +19,7 @@ from evenhand.instruments.judge.audit import audit
 from evenhand.instruments.judge.certificate import FILE, keep
 from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
 from evenhand.instruments.judge.probes import AuditSource, injected, labelled, to_write
+from evenhand.methods.build import build_method
 from evenhand.methods.judging import SINGLE
 from evenhand.methods.self_preference import OTHER
 from evenhand.store import RunReader
@@ -107,7 +107,7 @@ def _judge_check(
         raise UserError("--other asks one judge about its own texts: leave out --panel")
     own = other is not None
     source = _source(design, families, scenarios, injections, labels, margins, own=own)
-    method = configuration.build_method("panel" if panel else "rate", options.set_ or ())
+    method = build_method("panel" if panel else "rate", options.set_ or ())
     order = replace(options.order(source, method), is_audit=True)
     order = replace(order, settings=alone(order.settings, judge, other))
     ended = execute(order)

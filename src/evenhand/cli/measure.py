@@ -20,13 +20,13 @@ from evenhand.cli.measure_likelihood import likelihood
 from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.options import Full
 from evenhand.cli.screen import out, print_json
+from evenhand.cli.services import ConfigServices
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.measuring import measure as measured
 from evenhand.instruments import instrument_named
 from evenhand.instruments._contract import Instrument
-from evenhand.scorers import Scorer
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
@@ -76,29 +76,13 @@ def _help(instrument: Instrument) -> str:
     )
 
 
-class _Services:
-    """Scorers by name, from the config, each opened once."""
-
-    def __init__(self, settings: configuration.Config) -> None:
-        self._settings = settings
-        self._opened: dict[str, Scorer] = {}
-
-    def scorer(self, name: str) -> Scorer:
-        if name not in self._opened:
-            self._opened[name] = configuration.scorer_by_name(self._settings, name)
-        return self._opened[name]
-
-    async def close(self) -> None:
-        for scorer in self._opened.values():
-            await scorer.close()
-        self._opened.clear()
-
-
 def run(instrument: Instrument, options: RunOptions, own: dict[str, Any], *, full: bool) -> None:
     """Measure, show the report, and leave with the code that says how it went."""
     chosen = instrument.options_from(own)
     settings = options.settings(answer_tokens=own.get(instrument.answer_tokens or ""))
-    measurement = Measurement(instrument=instrument, options=chosen, services=_Services(settings))
+    measurement = Measurement(
+        instrument=instrument, options=chosen, services=ConfigServices(settings)
+    )
     order = options.order(measurement.items(configuration.data_folder()), settings=settings)
     method = measurement.method(order.method)
     order = order if method is order.method else options.order(order.source, method, settings)

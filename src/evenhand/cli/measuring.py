@@ -35,6 +35,7 @@ from evenhand.cli.options import (
 )
 from evenhand.config import Config
 from evenhand.methods import Method
+from evenhand.methods.build import build_method
 from evenhand.runners import Source
 
 
@@ -80,7 +81,7 @@ class RunOptions:
         """The order for these items; `method` is in the place of the one that was named."""
         return Order(
             source=source,
-            method=method or configuration.build_method(self.method, self.set_ or ()),
+            method=method or build_method(self.method, self.set_ or ()),
             settings=settings or self.settings(),
             out=self.out_,
             seed=self.seed,

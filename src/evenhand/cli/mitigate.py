@@ -38,6 +38,7 @@ from evenhand.cli.options import (
 from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
 from evenhand.findings.summary import summary
+from evenhand.methods.build import build_method
 from evenhand.runners import JsonlFile, Source
 from evenhand.runners.parquet_table import ParquetTable
 from evenhand.store import RunReader
@@ -97,7 +98,7 @@ def mitigate(
     }
     order = Order(
         source=_source(prompts, columns),
-        method=configuration.build_method(method, set_ or ()),
+        method=build_method(method, set_ or ()),
         settings=configuration.load(
             config, base_url, model, reply_tokens=reply_tokens, prices=prices
         ),

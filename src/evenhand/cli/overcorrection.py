@@ -1,16 +1,13 @@
 """`evenhand overcorrection`: what methods make of benign texts that needed no correction."""
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from evenhand import config as configuration
 from evenhand.cli.execution import (
-    Ended,
     InFlight,
     MaxCalls,
     MaxCost,
@@ -19,23 +16,25 @@ from evenhand.cli.execution import (
     Seed,
     TakeOver,
     end,
-    execute,
 )
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
 from evenhand.cli.sampling import DrawSeed
-from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.screen import out, print_json
+from evenhand.cli.services import ConfigServices
+from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
+from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.sweep import Listed, Series
 from evenhand.findings.sweep import outcomes, sweep
 from evenhand.instruments.overcorrection import BenignSource, Sampling, own_texts, sample
 from evenhand.instruments.overcorrection.instrument import (
     USUAL,
     OverCorrection,
+    OverCorrectionOptions,
     refuse_what_repairs_no_text,
 )
-from evenhand.methods import Method
-from evenhand.store import RunReader
+from evenhand.methods.build import build_method
 from evenhand.store.folder import open_folder
-from evenhand.store.spending import Spent, spent_on
 from evenhand.views import terminal_of
 from evenhand.views.files import plain, to_json, to_parquet
 
@@ -100,10 +99,18 @@ def overcorrection(
         max_cost=max_cost,
         max_calls=max_calls,
     )
-    ended = _run(order, chosen)
-    if ended.stopped or ended.capped_by:
+    series = Series(
+        request=order.request(),
+        measurement=Measurement(
+            instrument=_INSTRUMENT, options=OverCorrectionOptions(),
+            services=ConfigServices(order.settings),
+        ),
+        watch=Terminal(order.settings),
+    )  # fmt: skip
+    ended = asyncio.run(series.run(chosen))
+    if ended.early:
         end(ended, below_floor=False)
-    runs = {one.name: RunReader(one.place(order)) for one in chosen}
+    runs = series.runs(chosen)
     found = sweep(_INSTRUMENT, runs, _REFERENCE, order.prices)
     folder = open_folder(order.out)
     folder.replace("overcorrection.json", to_json(found))
@@ -116,29 +123,18 @@ def overcorrection(
     end(ended, below_floor=found.below_floor)
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """A method of the list, under the name it is written by."""
-
-    name: str
-    method: Method
-
-    def place(self, order: Order) -> str:
-        return f"{order.out}/{re.sub(r'[^A-Za-z0-9_.]+', '-', self.name)}"
-
-
-def _listed(text: str) -> list[_Listed]:
+def _listed(text: str) -> list[Listed]:
     written = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
     if not written:
         raise UserError("--method names no method")
     return [_built(one) for one in written]
 
 
-def _built(written: str) -> _Listed:
+def _built(written: str) -> Listed:
     name, _, rest = written.partition(":")
-    method = configuration.build_method(name, rest.split("+") if rest else [])
+    method = build_method(name, rest.split("+") if rest else [])
     refuse_what_repairs_no_text(method)
-    return _Listed(written, method)
+    return Listed(name=written, method=method)
 
 
 def _source(texts: Path | None, sampling: Sampling) -> BenignSource:
@@ -146,34 +142,3 @@ def _source(texts: Path | None, sampling: Sampling) -> BenignSource:
         return BenignSource(own_texts(texts), {"texts": texts.name})
     drawn = sample(configuration.benign_data().texts(), sampling)
     return BenignSource(drawn, sampling.describe())
-
-
-def _run(order: Order, chosen: Sequence[_Listed]) -> Ended:
-    """One method after the other, until all are done, a signal comes or a cap is reached."""
-    ended = Ended()
-    for number, one in enumerate(chosen, 1):
-        err.print(f"method {number} of {len(chosen)}: {one.name}", style="bold", soft_wrap=True)
-        others = _spent(order, [other for other in chosen if other is not one])
-        ended = execute(
-            replace(
-                order,
-                method=one.method,
-                out=one.place(order),
-                max_calls=_left(order.max_calls, others.calls),
-                max_cost=_left(order.max_cost, others.cost),
-            )
-        )
-        if ended.stopped or ended.capped_by:
-            return replace(ended, calls=_spent(order, chosen).calls)
-    return ended
-
-
-def _spent(order: Order, chosen: Sequence[_Listed]) -> Spent:
-    if (order.max_calls, order.max_cost) == (None, None):
-        return Spent()
-    each = [spent_on(one.place(order), order.prices) for one in chosen]
-    return Spent(sum(one.calls for one in each), sum(one.cost for one in each))
-
-
-def _left(cap: Any, spent: Any) -> Any:
-    return None if cap is None else max(0, cap - spent)

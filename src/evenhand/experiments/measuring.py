@@ -52,7 +52,7 @@ async def measure(measurement: Measurement, request: Request, watch: Watch) -> M
 
 
 async def _measure(measurement: Measurement, request: Request, watch: Watch) -> Measured:
-    await _check(measurement, request)
+    await check(measurement, request)
     for remark in measurement.instrument.remarks(measurement.options, len(request.source)):
         watch.note(remark)
     ended = Ended() if is_finished(request) else await execute(request, watch)
@@ -71,7 +71,7 @@ async def _measure(measurement: Measurement, request: Request, watch: Watch) -> 
     return Measured(ended=ended, report=found)
 
 
-async def _check(measurement: Measurement, request: Request) -> None:
+async def check(measurement: Measurement, request: Request) -> None:
     """Let the instrument refuse, before anything is asked, by who would play which role."""
     instrument = measurement.instrument
     if request.share_equal and instrument.asks_again:
@@ -86,7 +86,7 @@ async def _check(measurement: Measurement, request: Request) -> None:
             roles = [agent.role for agent in request.method.agents()]
             players = {role: cast.model_for(role).name for role in roles}
         finally:
-            await cast.close()
+            await request.close(cast)
     instrument.check(measurement.options, request.method, players, measurement.services)
 
 

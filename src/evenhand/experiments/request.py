@@ -1,6 +1,6 @@
 """What is asked of a run, whoever asks: a command, Python code, a gateway."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -24,7 +24,9 @@ class Request:
     method: Method
     open_cast: OpenCast
     out: str
+    owns_models: bool = True  # False: whoever made the models closes them, and may share them
     limits: Limits = field(default_factory=Limits)
+    named: Mapping[str, str] = field(default_factory=dict)  # role -> model, where one was named
     seed: int | None = None
     in_flight: int = 64
     take_over: bool = False
@@ -41,6 +43,11 @@ class Request:
     require_certified: bool = False
     is_audit: bool = False  # of a judge, who cannot be certified yet
 
+    async def close(self, cast: Cast) -> None:
+        """Close the models of a cast, unless they belong to whoever asked."""
+        if self.owns_models:
+            await cast.close()
+
     @property
     def asks_nobody(self) -> bool:
         """Whether no model is needed: a replay, a dummy, or stored answers."""
@@ -55,13 +62,3 @@ def with_player(request: Request, role: str, player: Callable[[], ChatModel]) ->
         return Cast(cast.default, {**cast.roles, role: player()})
 
     return replace(request, open_cast=opened)
-
-
-def fixed(cast: Cast) -> OpenCast:
-    """An opener for models that exist already, as Python code has them."""
-
-    async def opened(method: Method) -> Cast:
-        del method
-        return cast
-
-    return opened

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import orjson
 
@@ -16,7 +17,7 @@ from evenhand.models import ScriptedModel
 from evenhand.models.ask_once import AskOnce
 from evenhand.runners import Plan, Progress, Purse, StopSignal, replay_of, run
 from evenhand.runners.pilot import pilot_positions, run_pilot
-from evenhand.store import RunReader
+from evenhand.store import RunReader, run_record
 from evenhand.store.folder import open_folder
 from evenhand.store.spending import spent_on
 
@@ -39,14 +40,7 @@ class Ended:
 async def execute(request: Request, watch: Watch) -> Ended:
     """Run it, or go on with it where it was stopped."""
     cast = await _cast(request)
-    plan = Plan(
-        method=request.method,
-        cast=cast,
-        source=request.source,
-        limits=request.limits,
-        seed=request.seed,
-        in_flight=request.in_flight,
-    )
+    plan = _plan(request, cast)
     stop, progress = watch.stop(), Progress()
     try:
         if not (request.asks_nobody or request.is_audit):
@@ -55,7 +49,7 @@ async def execute(request: Request, watch: Watch) -> Ended:
         async with watch.progress(progress):
             pilot = await _run(request, plan, progress, stop, purse, watch)
     finally:
-        await cast.close()
+        await request.close(cast)
     capped_by = purse.exhausted if purse else None
     called = progress.endpoints.items() if progress.calls else ()
     return Ended(
@@ -84,7 +78,7 @@ async def require_certified(request: Request, methods: Sequence[Method], watch: 
         try:
             look_at_judges(request, method, cast, watch)
         finally:
-            await cast.close()
+            await request.close(cast)
 
 
 def is_finished(request: Request) -> bool:
@@ -98,9 +92,23 @@ def is_finished(request: Request) -> bool:
         "limits": asdict(request.limits),
         "seed": request.seed,
     }
+    cast = found.record.cast
+    if any(
+        role in cast and cast[role].get("model") != name for role, name in request.named.items()
+    ):
+        return False  # of another model: the run itself refuses it, and says what differs
     there = {name: getattr(found.record, name) for name in planned}
     same = orjson.loads(orjson.dumps(planned)) == there
     return same and found.totals().items == len(request.source)
+
+
+async def refuse_other_run(request: Request) -> None:
+    """Refuse a folder that another plan made, or another model: a finished run would else be given
+    back as if it were this one. Only for models that exist already, which are opened at no cost."""
+    if request.asks_nobody or not open_folder(request.out).exists("run.json"):
+        return
+    planned = _plan(request, await _cast(request)).record()
+    run_record.refuse_other_run(planned, RunReader(request.out).record, request.out)
 
 
 async def _run(
@@ -111,13 +119,15 @@ async def _run(
     purse: Purse | None,
     watch: Watch,
 ) -> tuple[int, ...] | None:
-    common = {"progress": progress, "stop": stop, "take_over": request.take_over, "purse": purse}
+    common: dict[str, Any] = {
+        "progress": progress, "stop": stop, "take_over": request.take_over, "purse": purse,
+    }  # fmt: skip
     if request.dry_run:  # fifty items are not worth a cluster
         items = len(plan.source)
         watch.note(f"dry run: {len(pilot_positions(items))} of {items:,} items, spread evenly")
-        return await run_pilot(plan, request.out, **common)  # type: ignore[arg-type]
+        return await run_pilot(plan, request.out, **common)
     if request.engine == "local":
-        await run(plan, request.out, **common)  # type: ignore[arg-type]
+        await run(plan, request.out, **common)
         return None
     if request.replay:
         raise UserError("a replay is read from one process: leave out --engine ray")
@@ -128,9 +138,24 @@ async def _run(
             raise
         raise UserError("Ray is not installed: pip install 'evenhand[cluster]'") from None
     await run_on_ray(
-        plan, request.out, actors=request.actors, address=request.ray_address, **common
+        plan,
+        request.out,
+        actors=request.actors,
+        address=request.ray_address,
+        **common,
     )
     return None
+
+
+def _plan(request: Request, cast: Cast) -> Plan:
+    return Plan(
+        method=request.method,
+        cast=cast,
+        source=request.source,
+        limits=request.limits,
+        seed=request.seed,
+        in_flight=request.in_flight,
+    )
 
 
 async def _cast(request: Request) -> Cast:

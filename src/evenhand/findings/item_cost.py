@@ -44,6 +44,7 @@ class PerPrevented:
     high: float | None = None
     n: int | None = None
     clusters: int | None = None
+    draws: int | None = None  # of the bootstrap behind the interval
     undefined: str | None = None
 
 
@@ -156,4 +157,5 @@ def _per_prevented(pairs: pl.DataFrame, kind: CostKind) -> PerPrevented:
         high=found.high,
         n=found.n,
         clusters=found.clusters,
+        draws=found.draws,
     )

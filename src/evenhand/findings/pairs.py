@@ -170,7 +170,7 @@ class PairTotals:
 
     def _change_of_clusters(self, measure: Measure, rows: pl.DataFrame) -> Change:
         old, new = (cluster_values(measure, side) for side in self._both(measure, rows))
-        both = old.join(new, on="cluster", suffix=_AFTER, maintain_order="left")
+        both = old.join(new, on="cluster", suffix=_AFTER).sort("cluster")
         before, after = both["value"].to_numpy(), both[f"value{_AFTER}"].to_numpy()
         difference = after - before
         one = np.ones_like(difference)

@@ -232,7 +232,7 @@ def with_p(found: Estimate, measure: Measure, interval: Interval) -> Estimate:
 
 def _held(measure: Measure, rows: pl.DataFrame) -> Estimate:
     if isinstance(measure.statistic, MeanOfClusters):
-        values = cluster_values(measure, rows)
+        values = cluster_values(measure, rows).sort("cluster")
         try:
             interval = ratio_from_totals(_ones(values["value"]))
         except Undefined as reason:
@@ -250,12 +250,13 @@ def _ones(values: pl.Series) -> np.ndarray:
 
 
 def cluster_values(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
-    """Columns cluster and value: one number per cluster that has one."""
+    """Columns cluster and value: one number per cluster that has one, in the order of the rows, as
+    all tables that are resampled: with a fixed seed the draws hang on it."""
     assert isinstance(measure.statistic, MeanOfClusters)
     column = f"{measure.name}.value"
     known = rows.drop_nulls(column)
     value = measure.statistic.over(pl.col(column)).cast(pl.Float64).alias("value")
-    return known.group_by("cluster").agg(value).drop_nulls("value").sort("cluster")
+    return known.group_by("cluster", maintain_order=True).agg(value).drop_nulls("value")
 
 
 def totals_table(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:

@@ -31,8 +31,8 @@ def of_report(report: "Report") -> Verdict:
     planned = report.source["items"]
     if report.not_run > planned / 2:
         done = planned - report.not_run
-        says = (f"{done:,} of {planned:,} items: nothing can be said yet.",)
-        return Verdict(state="not known", says=says, next=_next(report, None))
+        early = f"{done:,} of {planned:,} items: nothing can be said yet."
+        return Verdict(state="not known", says=(early,), next=_next(report, None))
     measure = main_measure(report)
     says = report.instrument.says(report)
     if measure is None:

@@ -6,8 +6,39 @@ from contextlib import suppress
 
 from evenhand import registry
 from evenhand.errors import UserError
-from evenhand.instruments._contract import Instrument
+from evenhand.instruments._contract import (
+    SCORED,
+    DataFolder,
+    Grouping,
+    Instrument,
+    Mean,
+    MeanOfClusters,
+    Measure,
+    OfTotals,
+    Ratio,
+    Share,
+    option,
+)
+from evenhand.instruments.listed import ListedItems
 from evenhand.store import RunReader
+
+__all__ = [
+    "SCORED",
+    "DataFolder",
+    "Grouping",
+    "Instrument",
+    "ListedItems",
+    "Mean",
+    "MeanOfClusters",
+    "Measure",
+    "OfTotals",
+    "Ratio",
+    "Share",
+    "instrument_named",
+    "instrument_of",
+    "option",
+    "same_instrument",
+]
 
 
 def instrument_named(name: str) -> Instrument:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from evenhand.errors import UserError
 from evenhand.findings.measures import (
@@ -152,7 +153,16 @@ class Instrument(Scored):
             raise UserError(
                 f"{self.name} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}"
             )
-        return self.options(**given)
+        try:
+            made = TypeAdapter(self.options).validate_python(dict(given))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise UserError(f"{self.name}: {first['loc'][0]}: {first['msg']}") from None
+        for one in fields(self.options):
+            least, value = one.metadata.get("least"), getattr(made, one.name)
+            if least is not None and value is not None and value < least:
+                raise UserError(f"{self.name}: {one.name} is {value}; {least} is the least")
+        return made
 
 
 @cache

@@ -3,15 +3,15 @@
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, together
 from evenhand.instruments import loadable
-from evenhand.instruments._contract import Instrument
+from evenhand.instruments._options import OptionSet
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.likelihood import OldLikelihoods
 
-SETS: dict[str, Instrument] = {one.name: one for one in loadable() if one.asks == "likelihoods"}
+SETS: dict[str, OptionSet] = {one.name: one for one in loadable() if isinstance(one, OptionSet)}
 
 
-def set_named(name: str) -> Instrument:
+def set_named(name: str) -> OptionSet:
     """The set of this name; `UserError` with those there are."""
     if name not in SETS:
         raise UserError(f"there is no set {name!r}; there are: {', '.join(SETS)}")

@@ -8,7 +8,7 @@ import asyncio
 import random
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import aiohttp
@@ -96,6 +96,12 @@ class Endpoint:
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "endpoint", "url": self._url, "model": self._model}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         if self._session is not None:

@@ -50,7 +50,12 @@ _ENVIRONMENT.filters.update(marked=marked, lettered=lettered)
 
 @dataclass(frozen=True)
 class Prompt:
-    """A loaded prompt. `sha256` is over the whole file, card included."""
+    """What an agent is told, with the variables that it needs.
+
+    >>> Prompt.of("Is this fair to everybody it speaks of?\n{{ draft | marked('text') }}")
+
+    `sha256` is over the whole file, card included; of a prompt from a text, over its words.
+    """
 
     id: str
     version: int
@@ -59,6 +64,26 @@ class Prompt:
     sha256: str
     system: jinja2.Template
     user: jinja2.Template
+
+    @classmethod
+    def of(cls, user: str, system: str = "") -> "Prompt":
+        """A prompt from a text (Jinja), whose variables are those that it uses. Text from outside
+        goes through `marked`, so that a judge cannot take it for an instruction."""
+        try:
+            used = jinja2.meta.find_undeclared_variables(_ENVIRONMENT.parse(f"{system}\n{user}"))
+            system_words, user_words = map(_ENVIRONMENT.from_string, (system, user))
+        except (jinja2.TemplateError, RecursionError) as error:
+            raise UserError(f"the prompt cannot be read: {error}") from None
+        digest = hashlib.sha256(f"{system}\n---\n{user}".encode()).hexdigest()
+        return cls(
+            id=f"own/{digest[:8]}",
+            version=1,
+            source="given as a text",
+            variables=frozenset(used),
+            sha256=digest,
+            system=system_words,
+            user=user_words,
+        )
 
     @property
     def label(self) -> str:

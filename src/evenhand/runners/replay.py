@@ -10,7 +10,7 @@ from evenhand.store import RunReader, RunTape
 def replay_of(run: str | Path) -> Cast:
     """The cast of a recorded run, played back.
 
-    >>> await mitigate(items, model=replay_of("runs/first"), out="runs/again")
+    >>> evenhand.run(items, model=replay_of("runs/first"), out="runs/again")
     """
     reader = RunReader(run)
     tape = RunTape(reader)

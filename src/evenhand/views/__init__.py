@@ -16,8 +16,10 @@ from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.plan import Plan
 from evenhand.findings.report import Report
+from evenhand.findings.run import Run
 from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
+from evenhand.findings.traced_answer import TracedAnswer
 from evenhand.views import (
     audit_page,
     comparison_page,
@@ -31,9 +33,11 @@ from evenhand.views import (
     pairs_page,
     plan_page,
     report_page,
+    run_page,
     summary_page,
     sweep_page,
     terminal,
+    timeline_page,
 )
 from evenhand.views.blocks import Block
 
@@ -52,6 +56,8 @@ _PAGES: dict[type, Any] = {
     Forecast: forecast_page.page,
     DebateReport: debates_page.page,
     PairsReport: pairs_page.page,
+    Run: run_page.page,
+    TracedAnswer: timeline_page.page,
 }
 
 

@@ -4,20 +4,28 @@ from html import escape
 
 from evenhand.views.blocks import Block, Grid, Line, Page
 
-_STYLE = """
-.evenhand{font:14px/1.5 system-ui,sans-serif;max-width:60em}
-.evenhand p{margin:0;white-space:pre-wrap}
-.evenhand table{border-collapse:collapse;margin:.2em 0}
-.evenhand td,.evenhand th{padding:.15em 1em .15em 0;text-align:left}
-.evenhand td{font-variant-numeric:tabular-nums}
-.evenhand th{font-weight:normal;opacity:.65}
-.evenhand .strong{font-weight:bold}
-.evenhand .bad{color:#b3261e;font-weight:bold}
-.evenhand .good{color:#1b6e3c}
-.evenhand .open{color:#8a5a00}
-.evenhand .dim{opacity:.65}
-@media (prefers-color-scheme:dark){.evenhand .bad{color:#ff8a80}.evenhand .good{color:#7bd99a}
-.evenhand .open{color:#ffcb6b}}
+_LIGHT = "--bad:#b3261e;--good:#1b6e3c;--open:#8a5a00"
+_DARK = "--bad:#ff8a80;--good:#7bd99a;--open:#ffcb6b"
+_SHORT = 40  # our choice, in signs: a cell up to here stays on one line, so that no interval breaks
+# A notebook has a theme of its own, whatever the system prefers.
+_STYLE = f"""
+.evenhand{{font:14px/1.5 system-ui,sans-serif;{_LIGHT}}}
+@media (prefers-color-scheme:dark){{.evenhand{{{_DARK}}}}}
+[data-jp-theme-light="true"] .evenhand,.vscode-light .evenhand{{{_LIGHT}}}
+[data-jp-theme-light="false"] .evenhand,.vscode-dark .evenhand{{{_DARK}}}
+.evenhand p{{margin:0;max-width:60em;white-space:pre-wrap}}
+.evenhand .wide{{overflow-x:auto}}
+.evenhand table{{border-collapse:collapse;margin:.2em 0;font:inherit;color:inherit}}
+.evenhand table td,.evenhand table th{{padding:.15em 1em .15em 0;text-align:left}}
+.evenhand table td,.evenhand table th{{vertical-align:top}}
+.evenhand table td{{font-variant-numeric:tabular-nums;max-width:36em}}
+.evenhand table th{{font-weight:normal;opacity:.65;white-space:nowrap}}
+.evenhand table .short{{white-space:nowrap}}
+.evenhand .strong{{font-weight:bold}}
+.evenhand .bad{{color:var(--bad);font-weight:bold}}
+.evenhand .good{{color:var(--good)}}
+.evenhand .open{{color:var(--open)}}
+.evenhand .dim{{opacity:.65}}
 """
 
 
@@ -47,7 +55,13 @@ def _table(grid: Grid) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in grid.columns)
     rows = []
     for number, row in enumerate(grid.rows):
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
+        cells = "".join(map(_cell, row))
         rows.append(f'<tr class="{grid.tone(number)}">{cells}</tr>')
     title = f'<p class="strong">{escape(grid.title)}</p>' if grid.title else ""
-    return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'{title}<div class="wide">{table}</div>'
+
+
+def _cell(text: str) -> str:
+    kind = ' class="short"' if len(text) <= _SHORT else ""
+    return f"<td{kind}>{escape(text)}</td>"

@@ -5,9 +5,15 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from evenhand.domain import Answer, Draft, Turn
+from evenhand.findings.traced_answer import TracedAnswer
 from evenhand.views.blocks import GAP, Block, Grid, Line, Page, Tone
 
 _SHOWN = 700  # characters of a reply; the rest is in the run folder and in --json
+
+
+def page(found: TracedAnswer, *, full: bool = False) -> list[Block]:
+    """The blocks of an answer and of how it came about; `full` adds what each agent was told."""
+    return [*timeline(found, found.turns, prompts=full)]
 
 
 def timeline(answer: Answer, turns: Sequence[Turn], *, prompts: bool = False) -> Page:

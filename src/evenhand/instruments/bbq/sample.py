@@ -51,11 +51,12 @@ def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
 def spread(drawn: pl.DataFrame, seed: int) -> pl.DataFrame:
     """The drawn records in a seeded order of whole blocks, so that a run that is stopped early has
     asked a bit of every category and not the first categories alone."""
-    blocked = _block(drawn)
-    blocks = blocked["block"].unique(maintain_order=True)
+    keyed = drawn.with_columns(block=pl.col("example_id") // 4)
+    blocks = keyed.select("category", "block").unique(maintain_order=True)
     order = np.random.default_rng([seed, 1]).permutation(len(blocks))  # not the sample's own draws
-    places = pl.DataFrame({"block": blocks, "place": order})
-    ordered = blocked.join(places, on="block", maintain_order="left")
+    ordered = keyed.join(
+        blocks.with_columns(place=order), on=["category", "block"], maintain_order="left"
+    )
     return ordered.sort("place", maintain_order=True).drop("block", "place")
 
 

@@ -1,13 +1,13 @@
-"""The methods of a frontier as they are written on a command line, fitted to their calls."""
+"""The methods of a frontier, from names as they are written or from objects, fitted to calls."""
 
-import re
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
 
-from evenhand import config as configuration
 from evenhand.errors import UserError
-from evenhand.findings.frontier import VOTE
+from evenhand.experiments.sweep import Listed
 from evenhand.findings.scored import Scored
 from evenhand.methods import Method, within
+from evenhand.methods.build import build_method
 
 # All that answer with nothing but a chat endpoint. The last one is a control: if StarDTox without
 # the words of its critique does as well, the critique does not matter.
@@ -26,25 +26,19 @@ _USUAL = (
 _ON_CHOICES_ALONE = {"cot", "self_debias_explanation", "detect_first", "mabrf"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """A method of the list. `lender`: whose critiques it borrows, by name in the list."""
-
-    name: str
-    method: Method
-    lender: str | None = None
-
-    @property
-    def folder(self) -> str:
-        return re.sub(r"[^A-Za-z0-9_.]+", "-", self.name)
-
-
 def listed(text: str | None, calls: int, instrument: Scored) -> list[Listed]:
-    """What is written, e.g. `cot,stardtox:critique=empty+max_iterations=1`, after the instrument's
-    references, which are always run; a lender before who borrows from it."""
+    """The methods that are written, e.g. `cot,stardtox:critique=empty+max_iterations=1`, after the
+    instrument's references, which are always run; a lender before who borrows from it."""
     written = [name.strip() for name in (text or "").split(",") if name.strip()]
-    names = (*instrument.compared_with(), *(written or _usual(instrument)))
-    found = [_built(name, calls) for name in dict.fromkeys(names)]
+    return chosen(written, calls, instrument)
+
+
+def chosen(methods: Sequence[Method | str], calls: int, instrument: Scored) -> list[Listed]:
+    """The same from names and objects; those that are usual where there are none."""
+    asked = methods or _usual(instrument)
+    objects = [Listed(name=one.name, method=one) for one in asked if not isinstance(one, str)]
+    names = (*instrument.compared_with(), *(one for one in asked if isinstance(one, str)))
+    found = [*(_built(name, calls) for name in dict.fromkeys(names)), *objects]
     for one in found:
         if one.lender is not None and one.lender not in names:
             raise UserError(
@@ -63,17 +57,11 @@ def _usual(instrument: Scored) -> list[str]:
     return [name for name in _USUAL if not (on_text and name in _ON_CHOICES_ALONE)]
 
 
-def vote_of(calls: int) -> Listed:
-    """Self-consistency with that number of calls, to hold a method against."""
-    method = configuration.build_method(VOTE, [f"calls={calls}"])
-    return Listed(name=f"{VOTE}:calls={calls}", method=method)
-
-
 def _built(written: str, calls: int) -> Listed:
     """With the largest settings that fit the calls; what was set by hand stays as it was set."""
     name, _, rest = written.partition(":")
     assignments = rest.split("+") if rest else []
-    method = configuration.build_method(name, assignments)
+    method = build_method(name, assignments)
     by_hand = {assignment.partition("=")[0].strip() for assignment in assignments}
     kept = {f.name: getattr(method, f.name) for f in fields(method) if f.name in by_hand}  # type: ignore[arg-type]
     fitted: Method = replace(within(method, calls), **kept)

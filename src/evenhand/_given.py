@@ -1,0 +1,135 @@
+"""What Python code may give for a model, a method, an instrument, items or prices, checked and made
+into what an experiment needs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import is_dataclass
+from inspect import isclass
+from pathlib import Path
+from typing import Any
+
+from evenhand import config as configuration
+from evenhand.agents import Cast
+from evenhand.domain import Item
+from evenhand.domain.prices import Prices
+from evenhand.errors import UserError
+from evenhand.experiments.request import OpenCast
+from evenhand.instruments import DataFolder, Instrument, instrument_named
+from evenhand.methods import Method
+from evenhand.methods.build import build_method
+from evenhand.models.base import ChatModel
+from evenhand.runners import ItemList, Source
+from evenhand.scorers import Scorer
+
+Model = ChatModel | Cast
+_ENDPOINT = 'evenhand.Endpoint("http://…/v1", model="gpt-4o")'
+
+
+def cast_of(model: Model | None) -> Cast:
+    """The cast that a model is, whose every role it then plays."""
+    if isinstance(model, Cast):
+        return model
+    if model is None:
+        raise UserError(f"this asks a model: give model={_ENDPOINT}")
+    if isclass(model) or not hasattr(model, "complete"):
+        raise UserError(f"model is {_kind(model)}: give {_ENDPOINT}")
+    return Cast(model)
+
+
+def opener_of(model: Model | None) -> OpenCast:
+    """An opener of models that exist already. A run that asks nobody never calls it."""
+    if model is not None:
+        cast_of(model)  # what is wrong with it is said before anything is read
+
+    async def opened(method: Method) -> Cast:
+        del method
+        return cast_of(model)
+
+    return opened
+
+
+def method_of(method: Method | str) -> Method:
+    """A method by its name, or the one that was given."""
+    if isinstance(method, str):
+        return build_method(method)
+    wanted = 'give a name such as "stardtox", or an object such as evenhand.methods.StarDTox()'
+    if isclass(method):
+        raise UserError(f"method is the class {method.__name__}: write {method.__name__}()")
+    if not (hasattr(method, "agents") and hasattr(method, "answer")):
+        raise UserError(f"method is {_kind(method)}: {wanted}")
+    if not is_dataclass(method):
+        raise UserError(
+            f"the method {type(method).__name__} is not a dataclass, so the run's record cannot "
+            "keep its settings: write @dataclass(frozen=True) above it"
+        )
+    return method
+
+
+def measuring(instrument: Instrument | str) -> Instrument:
+    """An instrument by its name, or the one that was given."""
+    if isinstance(instrument, str):
+        return instrument_named(instrument)
+    if isclass(instrument):
+        raise UserError(f"instrument is the class {instrument.__name__}: add parentheses")
+    if not isinstance(instrument, Instrument):
+        raise UserError(
+            f'instrument is {_kind(instrument)}: give a name such as "bbq", or an object whose '
+            "class is derived from evenhand.Instrument"
+        )
+    return instrument
+
+
+def source_of(items: Iterable[Item | str] | Source) -> Source:
+    """Items and prompts in the order given; a source stays as it is."""
+    if isinstance(items, str | Item):
+        raise UserError(f"items is {_kind(items)}: give a list, [{'…' * isinstance(items, str)}]")
+    if hasattr(items, "fingerprint"):
+        return items  # type: ignore[return-value]
+    listed = [_item(one, position) for position, one in enumerate(items)]
+    return ItemList(listed)
+
+
+def _item(one: Item | str, position: int) -> Item:
+    if isinstance(one, Item):
+        return one
+    if isinstance(one, str):
+        return Item(id=str(position), prompt=one)
+    raise UserError(f"item {position} is {_kind(one)}: give a str or an evenhand.Item")
+
+
+def prices_of(prices: Prices | str | Path | None) -> Prices | None:
+    """Prices, or those in a file as --prices takes it."""
+    return prices if isinstance(prices, Prices | None) else configuration.prices_in(Path(prices))
+
+
+def folder_of(data: str | Path | None) -> DataFolder:
+    """The folder of data sets: this one, or else the one that EVENHAND_DATA names."""
+    usual = configuration.data_folder()
+    return usual if data is None else DataFolder(local=Path(data), cache=usual.cache)
+
+
+class Scorers:
+    """Scorers by name: those that were given, then the built-in ones and KIND=URL."""
+
+    def __init__(self, given: Mapping[str, Scorer] | None) -> None:
+        self._given = dict(given or {})
+        self._opened: dict[str, Scorer] = {}
+
+    def scorer(self, name: str) -> Scorer:
+        """One that was given, else one that is opened here, once."""
+        if name in self._given:
+            return self._given[name]
+        if name not in self._opened:
+            self._opened[name] = configuration.scorer_by_name(configuration.Config(), name)
+        return self._opened[name]
+
+    async def close(self) -> None:
+        """Close those that were opened here; who gave a scorer closes it."""
+        for scorer in self._opened.values():
+            await scorer.close()
+        self._opened.clear()
+
+
+def _kind(given: Any) -> str:
+    name = given.__name__ if isclass(given) else type(given).__name__
+    said = "the class" if isclass(given) else "an" if name[0].lower() in "aeiou" else "a"
+    return f"{said} {name}"

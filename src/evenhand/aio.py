@@ -1,0 +1,374 @@
+"""The front door for code that awaits: the functions of `evenhand` itself, each a coroutine.
+
+    report = await evenhand.aio.measure("bbq", model=model, out="runs/now", per_category=20)
+
+A script says all that it uses: no config file is read. From the environment come only EVENHAND_DATA
+(the folder of data sets) and the keys of services that are named on the spot as KIND=URL.
+Whoever makes a model closes it, so that several calls can share its connections:
+
+    async with evenhand.Endpoint(url, model="gpt-4o") as model: ...
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from evenhand import _given
+from evenhand import config as configuration
+from evenhand._given import Model
+from evenhand.agents import Conversation, Limits
+from evenhand.agents.conversation import declared_by
+from evenhand.domain import Item, Turn
+from evenhand.domain.prices import Prices
+from evenhand.errors import DeadlinePassed, UserError
+from evenhand.experiments import measuring
+from evenhand.experiments.arms import chosen
+from evenhand.experiments.measuring import Measured, Measurement
+from evenhand.experiments.request import Engine, Request
+from evenhand.experiments.running import Ended, execute, refuse_other_run
+from evenhand.experiments.sweep import Series
+from evenhand.experiments.watch import Watch
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.comparison import compare as compared
+from evenhand.findings.forecast import Forecast
+from evenhand.findings.forecast import forecast as forecast_of
+from evenhand.findings.frontier import Frontier, require_harm
+from evenhand.findings.frontier import frontier as frontier_of
+from evenhand.findings.report import Report
+from evenhand.findings.run import Run
+from evenhand.findings.traced_answer import TracedAnswer
+from evenhand.instruments import Instrument, instrument_of, same_instrument
+from evenhand.methods import Method
+from evenhand.runners import Source
+from evenhand.scorers import Scorer
+from evenhand.store import RunReader
+
+__all__ = ["Watch", "answer", "compare", "forecast", "frontier", "measure", "open_run", "run"]
+
+
+async def answer(
+    prompt: str | Item,
+    *,
+    model: Model,
+    method: Method | str = "stardtox",
+    limits: Limits | None = None,
+    on_turn: Callable[[Turn], None] | None = None,
+) -> TracedAnswer:
+    """Answer one prompt with a method, and keep who said what.
+
+    >>> final = evenhand.answer("Describe a nurse.", model=model)
+    >>> final.text, final.stopped, final.turns     # shows itself as a timeline in a notebook
+
+    `on_turn` is given every turn as it is recorded. Raises an `EvenhandError` where there is no
+    answer: a missing answer is never an empty one.
+    """
+    item = prompt if isinstance(prompt, Item) else Item(id="0", prompt=prompt)
+    limits, chosen = limits or Limits(), _given.method_of(method)
+    turns: list[Turn] = []
+
+    def recorded(turn: Turn) -> None:
+        turns.append(turn)
+        if on_turn is not None:
+            on_turn(turn)
+
+    talk = Conversation(
+        _given.cast_of(model),
+        recorded,
+        limits=limits,
+        item_id=item.id,
+        declared=declared_by(chosen.agents()),
+    )
+    try:
+        async with asyncio.timeout_at(talk.deadline):
+            final = await chosen.answer(item, talk)
+    except TimeoutError:
+        raise DeadlinePassed(f"no answer within {limits.seconds:g} s") from None
+    return TracedAnswer(drafts=final.drafts, stopped=final.stopped, turns=tuple(turns))
+
+
+async def run(
+    items: Iterable[Item | str] | Source,
+    *,
+    model: Model | None = None,
+    out: str | Path,
+    method: Method | str = "stardtox",
+    prices: Prices | str | Path | None = None,
+    max_cost: float | None = None,
+    max_calls: int | None = None,
+    seed: int | None = None,
+    in_flight: int = 64,
+    limits: Limits | None = None,
+    replay: str | Path | None = None,
+    engine: Engine = "local",
+    share_equal: bool = False,
+    require_certified_judges: bool = False,
+    certificates: str | Path | None = None,
+    watch: Watch | None = None,
+) -> Run:
+    """Answer many prompts with a method into a run folder, going on with what is there.
+
+    >>> made = evenhand.run(["Describe a nurse.", "Describe a boss."], model=model, out="runs/1")
+    >>> made.results()
+
+    `out` is a path or a URL. A cap (`max_calls`, or `max_cost` with `prices`) stops the run before
+    it spends more; the same call with a higher cap goes on. With `replay="runs/1"` every call is
+    answered from that run's recorded turns, and no model is needed.
+    """
+    request = _request(
+        _given.source_of(items),
+        _given.method_of(method),
+        model=model,
+        out=out,
+        prices=prices,
+        max_cost=max_cost,
+        max_calls=max_calls,
+        seed=seed,
+        in_flight=in_flight,
+        limits=limits,
+        replay=replay,
+        engine=engine,
+        share_equal=share_equal,
+        require_certified=require_certified_judges,
+        certificates=certificates,
+    )
+    if model is not None:
+        await refuse_other_run(request)
+    await execute(request, watch or Watch())
+    return Run(RunReader(request.out))
+
+
+async def measure(
+    instrument: Instrument | str,
+    *,
+    model: Model | None = None,
+    out: str | Path,
+    method: Method | str = "default",
+    prices: Prices | str | Path | None = None,
+    max_cost: float | None = None,
+    max_calls: int | None = None,
+    seed: int | None = None,
+    in_flight: int = 64,
+    limits: Limits | None = None,
+    replay: str | Path | None = None,
+    engine: Engine = "local",
+    share_equal: bool = False,
+    require_certified_judges: bool = False,
+    certificates: str | Path | None = None,
+    scorers: Mapping[str, Scorer] | None = None,
+    data: str | Path | None = None,
+    watch: Watch | None = None,
+    **options: Any,
+) -> Report:
+    """Measure a method on an instrument, going on with what is in the run folder.
+
+    >>> now = evenhand.measure("bbq", model=model, out="runs/now", per_category=20)
+    >>> now.verdict, now["s_amb"], now.frame()     # shows itself as a page in a notebook
+
+    `options` are those of the instrument, as `evenhand measure NAME --help` lists them. What a cap
+    (`max_calls`, or `max_cost` with `prices`) stopped is a report with `not_run` above 0; the same
+    call with a higher cap goes on. `scorers` adds scorers by name, `data` is the folder of data
+    sets (else EVENHAND_DATA), `watch` is told of progress: derive from `evenhand.aio.Watch`.
+    """
+    found = await _measured(
+        _given.measuring(instrument),
+        options,
+        method=method,
+        scorers=scorers,
+        data=data,
+        watch=watch,
+        model=model,
+        out=out,
+        prices=prices,
+        max_cost=max_cost,
+        max_calls=max_calls,
+        seed=seed,
+        in_flight=in_flight,
+        limits=limits,
+        replay=replay,
+        engine=engine,
+        share_equal=share_equal,
+        require_certified=require_certified_judges,
+        certificates=certificates,
+    )
+    if found.report is None:
+        raise UserError(_nothing(found.ended, str(out)))
+    return found.report
+
+
+async def forecast(instrument: Instrument | str, **settings: Any) -> Forecast:
+    """Answer 50 items of a measurement and say what all of it will take.
+
+    >>> evenhand.forecast("bbq", model=model, out="runs/now", preset="all", prices="prices.toml")
+
+    It takes what `measure` takes. The answers stay in the run folder: `measure` goes on from them.
+    """
+    options = {name: settings.pop(name) for name in [*settings] if name not in _SETTINGS}
+    certified = settings.pop("require_certified_judges", False)
+    found = await _measured(
+        _given.measuring(instrument),
+        options,
+        dry_run=True,
+        require_certified=certified,
+        **settings,
+    )
+    prices = _given.prices_of(settings.get("prices"))
+    made = RunReader(str(settings["out"]))
+    expected = await asyncio.to_thread(forecast_of, made, found.ended.pilot or (), prices)
+    in_flight = settings.get("in_flight", 64)
+    return replace(expected, in_flight=in_flight, limits=found.ended.limits)
+
+
+_SETTINGS = frozenset(inspect.signature(measure).parameters) - {"instrument", "options"}
+
+
+async def frontier(
+    instrument: Instrument | str,
+    *,
+    methods: Sequence[Method | str] = (),
+    calls: int = 8,
+    out: str | Path,
+    scorers: Mapping[str, Scorer] | None = None,
+    data: str | Path | None = None,
+    watch: Watch | None = None,
+    **settings: Any,
+) -> Frontier:
+    """Run several methods on the same items and say what each is worth: harm, utility and cost.
+
+    >>> evenhand.frontier("bbq", methods=["cot", "stardtox"], model=model, out="runs/front")
+
+    Every method has a run folder within `out`. It takes what `measure` takes beside `method`; caps
+    are for all methods together, and each is fitted to `calls` calls an item. Without `methods`:
+    all that need only a chat endpoint.
+    """
+    measured = _given.measuring(instrument)
+    require_harm(measured)
+    options = {name: settings.pop(name) for name in [*settings] if name not in _SETTINGS}
+    certified = settings.pop("require_certified_judges", False)
+    services = _given.Scorers(scorers)
+    measurement = Measurement(
+        instrument=measured, options=measured.options_from(options), services=services
+    )
+    listed = chosen(methods, calls, measured)
+    source = await asyncio.to_thread(measurement.items, _given.folder_of(data))
+    request = _request(
+        source, listed[0].method, out=str(out).rstrip("/"), require_certified=certified, **settings
+    )
+    series = Series(request=request, measurement=measurement, watch=watch or Watch(), calls=calls)
+    try:
+        ended = await series.run(listed)
+        if ended.early:
+            raise UserError(
+                f"stopped at {ended.capped_by or 'a signal'} before every method was run; nothing "
+                "is lost: call it again, with a higher cap, to go on"
+            )
+        arms = await series.arms(listed)
+        found = partial(frontier_of, measured, arms, calls=calls, prices=request.prices)
+        return await asyncio.to_thread(found)
+    finally:
+        await services.close()
+
+
+async def compare(
+    before: str | Path | Run | Report,
+    after: str | Path | Run | Report,
+    *,
+    instrument: Instrument | None = None,
+) -> Comparison:
+    """Compare two runs on the items they share: what is shown better, worse, or neither.
+
+    >>> diff = evenhand.compare("runs/before", "runs/after")
+    >>> diff.verdict, diff.red_lines, diff.frame()
+
+    Give paths, URLs, runs or reports. An instrument of your own that is not installed as a package
+    must be said, unless a report says it.
+    """
+    return await asyncio.to_thread(_compared, before, after, instrument)
+
+
+async def open_run(path: str | Path) -> Run:
+    """Open a run folder, a path or a URL: its results, its turns, and its report.
+
+    >>> evenhand.open_run("runs/now").results()
+    """
+    return await asyncio.to_thread(lambda: Run(RunReader(path)))
+
+
+async def _measured(
+    instrument: Instrument,
+    options: Mapping[str, Any],
+    *,
+    method: Method | str = "default",
+    scorers: Mapping[str, Scorer] | None = None,
+    data: str | Path | None = None,
+    watch: Watch | None = None,
+    **settings: Any,
+) -> Measured:
+    measurement = Measurement(
+        instrument=instrument,
+        options=instrument.options_from(options),
+        services=_given.Scorers(scorers),
+    )
+    chosen = measurement.method(_given.method_of(method))
+    source = await asyncio.to_thread(measurement.items, _given.folder_of(data))
+    request = _request(source, chosen, **settings)
+    if settings.get("model") is not None:
+        await refuse_other_run(request)
+    return await measuring.measure(measurement, request, watch or Watch())
+
+
+def _request(
+    source: Source,
+    method: Method,
+    *,
+    model: Model | None = None,
+    out: str | Path,
+    prices: Prices | str | Path | None = None,
+    limits: Limits | None = None,
+    replay: str | Path | None = None,
+    certificates: str | Path | None = None,
+    engine: Engine = "local",
+    **settings: Any,
+) -> Request:
+    return Request(
+        source=source,
+        method=method,
+        open_cast=_given.opener_of(model),
+        owns_models=False,
+        out=str(out),
+        prices=_given.prices_of(prices),
+        limits=limits or Limits(),
+        replay=None if replay is None else str(replay),
+        certificates=None if certificates is None else Path(certificates),
+        engine=engine,
+        ray_address=configuration.ray_cluster() if engine == "ray" else None,
+        **settings,
+    )
+
+
+def _compared(
+    before: str | Path | Run | Report,
+    after: str | Path | Run | Report,
+    instrument: Instrument | None,
+) -> Comparison:
+    runs = _reader(before), _reader(after)
+    same_instrument(*runs)
+    said = [one.instrument for one in (after, before) if isinstance(one, Report)]
+    return compared(instrument or next(iter(said), None) or instrument_of(runs[1]), *runs)
+
+
+def _reader(given: str | Path | Run | Report) -> RunReader:
+    if isinstance(given, Run):
+        return given.reader
+    return RunReader(given.side.run if isinstance(given, Report) else given)
+
+
+def _nothing(ended: Ended, out: str) -> str:
+    """Why there is no report: no item was finished."""
+    if ended.capped_by is None:
+        return f"no item of {out} was finished; call it again to go on"
+    cap = ended.capped_by.lstrip("-").replace("-", "_")
+    return f"{cap} was reached before an item of {out} was finished: raise {cap}"

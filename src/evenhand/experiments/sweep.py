@@ -1,0 +1,143 @@
+"""Several methods over the same items, one run folder each, with caps for all of them together."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from evenhand.agents import Limits
+from evenhand.experiments.measuring import Measurement, check, left
+from evenhand.experiments.request import Request, with_player
+from evenhand.experiments.running import Ended, execute, is_finished
+from evenhand.experiments.watch import Watch
+from evenhand.findings.frontier import VOTE, Arm, equal_calls
+from evenhand.methods import Method, named, settings
+from evenhand.methods.critique import OTHER_CRITIQUE
+from evenhand.runners.borrowing import critiques_of
+from evenhand.store import RunReader
+from evenhand.store.spending import Spent, spent_on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A method of a sweep, under the name it was asked for by. `lender` names the method of the
+    sweep whose recorded critiques it is given (the control `critique=other`)."""
+
+    name: str
+    method: Method
+    lender: str | None = None
+
+    @property
+    def folder(self) -> str:
+        return re.sub(r"[^A-Za-z0-9_.]+", "-", self.name)
+
+    @property
+    def changed_settings(self) -> str:
+        """The settings that are not the usual ones of the method, in words."""
+        usual = settings(type(self.method)())
+        found = {k: v for k, v in settings(self.method).items() if v != usual.get(k)}
+        said = ", ".join(f"{name}={value}" for name, value in found.items())
+        return f" ({said})" if said else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Methods that are run one after the other, each into a folder within `request.out`.
+
+    With `calls`, an item may make twice as many: the settings of a method keep it within them, and
+    the rest is room to ask once more for each reply that cannot be read.
+    """
+
+    request: Request  # its method is replaced by each of the sweep's
+    measurement: Measurement
+    watch: Watch
+    calls: int | None = None
+
+    async def run(self, chosen: Sequence[Listed]) -> Ended:
+        """Run until all are done, a signal comes or a cap is reached."""
+        ended = Ended()
+        for one in chosen:
+            await check(self.measurement, self._request(one, chosen))
+        for number, one in enumerate(chosen, 1):
+            self.watch.note(f"method {number} of {len(chosen)}: {one.name}{one.changed_settings}")
+            request = self._request(one, chosen)
+            ended = Ended() if is_finished(request) else await execute(request, self.watch)
+            if ended.early:
+                return replace(ended, calls=self._spent(chosen).calls)
+            await self._complete(request)
+        return ended
+
+    def place(self, one: Listed) -> str:
+        """The run folder of a method."""
+        return f"{self.request.out}/{one.folder}"
+
+    def runs(self, chosen: Sequence[Listed]) -> dict[str, RunReader]:
+        return {one.name: RunReader(self.place(one)) for one in chosen}
+
+    async def arms(self, chosen: Sequence[Listed]) -> list[Arm]:
+        """The runs, and the vote that each is held against: as many calls as it took on average.
+        Votes of fewer calls are played back from the turns of the full one, so they cost none."""
+        runs = self.runs(chosen)
+        full = next((one for one in chosen if one.name == VOTE), None)
+        if full is None or self.calls is None:  # there is nothing to vote among
+            return [Arm(name=name, run=run) for name, run in runs.items()]
+        votes: dict[int, Arm] = {self.calls: Arm(name=VOTE, run=runs[VOTE])}
+        references = self.measurement.instrument.compared_with()
+        arms = []
+        for name, run in runs.items():
+            if name in references:
+                arms.append(Arm(name=name, run=run))
+                continue
+            equal = equal_calls(run, self.calls)
+            if equal not in votes:
+                votes[equal] = await self._vote(equal, full)
+            arms.append(Arm(name=name, run=run, equal_calls=votes[equal].name))
+        fewer = [votes[calls] for calls in sorted(votes) if calls != self.calls]
+        return [*arms, *fewer]
+
+    async def _vote(self, calls: int, full: Listed) -> Arm:
+        vote = Listed(name=f"{VOTE}:calls={calls}", method=named(VOTE)(calls=calls))
+        request = replace(
+            self.request,
+            method=vote.method,
+            limits=self._limits(calls),
+            out=f"{self.request.out}/{VOTE}-{calls}",
+            replay=self.place(full),
+        )
+        await execute(request, self.watch)
+        await self._complete(request)
+        return Arm(name=vote.name, run=RunReader(request.out))
+
+    def _request(self, one: Listed, chosen: Sequence[Listed]) -> Request:
+        """Caps are for all methods together: of each is left what the others did not spend."""
+        others = self._spent([other for other in chosen if other is not one])
+        # A critique that is lent is a turn, but no call of a model: it has room of its own.
+        times = 1 if one.lender is None else 2
+        request = replace(
+            self.request,
+            method=one.method,
+            limits=self._limits(None if self.calls is None else times * self.calls),
+            out=self.place(one),
+            max_calls=left(self.request.max_calls, others.calls),
+            max_cost=left(self.request.max_cost, others.cost),
+        )
+        if one.lender is None:
+            return request
+        lender = next(other for other in chosen if other.name == one.lender)
+        place = self.place(lender)
+        return with_player(request, OTHER_CRITIQUE.role, lambda: critiques_of(place))
+
+    def _limits(self, calls: int | None) -> Limits:
+        limits = self.request.limits
+        return limits if calls is None else replace(limits, calls=2 * calls)
+
+    async def _complete(self, request: Request) -> None:
+        """Add what scoring needs beside the answers, such as a scorer's numbers."""
+        if not request.dry_run:
+            options, services = self.measurement.options, self.measurement.services
+            await self.measurement.instrument.complete(RunReader(request.out), options, services)
+
+    def _spent(self, chosen: Sequence[Listed]) -> Spent:
+        if (self.request.max_calls, self.request.max_cost) == (None, None):
+            return Spent()
+        each = [spent_on(self.place(one), self.request.prices) for one in chosen]
+        return Spent(sum(one.calls for one in each), sum(one.cost for one in each))

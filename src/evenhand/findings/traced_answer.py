@@ -1,0 +1,47 @@
+"""An answer together with the conversation that led to it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from evenhand.domain import Answer, Turn
+from evenhand.findings.shown import Shown
+
+_COLUMNS = {
+    "index": pl.Int64,
+    "role": pl.String,
+    "model": pl.String,
+    "prompt": pl.String,
+    "text": pl.String,
+    "error": pl.String,
+    "seconds": pl.Float64,
+    "prompt_tokens": pl.Int64,
+    "completion_tokens": pl.Int64,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedAnswer(Answer, Shown):
+    """A method's final word, with every turn of its agents. A notebook shows it as a timeline."""
+
+    turns: tuple[Turn, ...]
+
+    def frame(self) -> pl.DataFrame:
+        """One row per turn: who was asked, what came back, what it took."""
+        rows = [
+            {name: getattr(turn, name, None) for name in _COLUMNS}
+            | {"text": turn.texts[0] if turn.texts else None}
+            for turn in self.turns
+        ]
+        return pl.DataFrame(rows, schema=_COLUMNS)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "choice": self.choice,
+            "changed": self.changed,
+            "stopped": self.stopped,
+            "drafts": self.drafts,
+            "turns": self.turns,
+        }

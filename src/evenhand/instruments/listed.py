@@ -1,0 +1,36 @@
+"""Items that an instrument has at hand, as a source that a comparison can recognise."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evenhand.domain import Item
+from evenhand.findings.scored import Scored
+from evenhand.runners.source import ItemList
+
+
+class ListedItems(ItemList):
+    """The items of an instrument, listed in memory.
+
+    >>> ListedItems(self, [Item(id="1", prompt="…", tags={"occupation": "nurse"})])
+
+    `sampling` is what decided which items these are. Two runs can be compared where it is equal.
+    """
+
+    def __init__(
+        self,
+        instrument: Scored,
+        items: Sequence[Item],
+        *,
+        sampling: Mapping[str, Any] | None = None,
+        version: str = "1",
+    ) -> None:
+        super().__init__(items)
+        self._said = {
+            "kind": "benchmark",
+            "benchmark": instrument.name,
+            "version": version,
+            "sampling": dict(sampling or {}),
+        }
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {**super().fingerprint(), **self._said}

@@ -1,0 +1,116 @@
+"""The front door for code that does not await: scripts and notebooks.
+
+Every call runs on one event loop in a thread of its own. So a call works whether or not the caller
+has a running loop, as every notebook has, and a model may be used by many calls.
+"""
+
+import asyncio
+import atexit
+import contextlib
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, wait
+from typing import Any, ParamSpec, TypeVar
+
+from evenhand import aio
+from evenhand._given import Model
+from evenhand.agents import Cast
+from evenhand.errors import UserError
+
+__all__ = ["answer", "compare", "forecast", "frontier", "measure", "open_run", "run"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_STEP = 0.1  # seconds: a thread that waits without an end does not hear Ctrl-C everywhere
+_TIME_TO_END = 30.0  # seconds; our choice: enough to write what is recorded
+
+
+class _Background:
+    """An event loop in a daemon thread, begun at the first call."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="evenhand", daemon=True)
+        self._thread.start()
+        self._under_way = 0
+        self._used: dict[int, Model] = {}  # models of the calls under way, by identity
+
+    def result(self, made: Coroutine[Any, Any, _T], model: Any) -> _T:
+        """Run a coroutine to its end. Ctrl-C cancels it, and what was recorded is kept."""
+        if threading.current_thread() is self._thread:
+            made.close()
+            raise UserError("a method is awaited by evenhand itself: call evenhand.aio from it")
+        done: Future[_T] = Future()
+        task = asyncio.run_coroutine_threadsafe(self._whole(made, model, done), self._loop)
+        try:
+            while not wait((done,), timeout=_STEP).done:
+                pass
+            return done.result()
+        except KeyboardInterrupt:
+            task.cancel()
+            with contextlib.suppress(BaseException):
+                done.exception(timeout=_TIME_TO_END)
+            raise
+
+    async def _whole(self, made: Coroutine[Any, Any, _T], model: Any, done: "Future[_T]") -> None:
+        self._under_way += 1
+        if isinstance(model, Cast) or (hasattr(model, "complete") and not inspect.isclass(model)):
+            self._used[id(model)] = model
+        try:
+            try:
+                found = await made
+            finally:
+                await self._left()
+        except BaseException as error:  # whatever it is, the caller is waiting for it
+            done.set_exception(error)
+        else:
+            done.set_result(found)
+
+    async def _left(self) -> None:
+        """When the last call has ended, close the models: a connection belongs to one loop, and the
+        next call may come from another."""
+        self._under_way -= 1
+        if not self._under_way:
+            models, self._used = self._used, {}
+            for model in models.values():
+                await model.close()
+
+    def end(self) -> None:
+        """Stop the loop, so that it is not torn down in the middle of something."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_TIME_TO_END)
+        self._loop.close()
+
+
+@functools.cache
+def _background() -> _Background:
+    begun = _Background()
+    atexit.register(begun.end)
+    return begun
+
+
+# A forked process has the memory of its parent but not its threads.
+os.register_at_fork(after_in_child=_background.cache_clear)
+
+
+def _waiting_for(function: Callable[_P, Coroutine[Any, Any, _T]]) -> Callable[_P, _T]:
+    """The function without its `await`."""
+
+    @functools.wraps(function)
+    def whole(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return _background().result(function(*args, **kwargs), kwargs.get("model"))
+
+    whole.__module__ = "evenhand"
+    return whole
+
+
+answer = _waiting_for(aio.answer)
+compare = _waiting_for(aio.compare)
+forecast = _waiting_for(aio.forecast)
+frontier = _waiting_for(aio.frontier)
+measure = _waiting_for(aio.measure)
+open_run = _waiting_for(aio.open_run)
+run = _waiting_for(aio.run)

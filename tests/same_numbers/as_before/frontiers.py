@@ -1,0 +1,158 @@
+"""A frontier of methods, what it will cost, and a plan of a comparison, as they were for BBQ."""
+
+import re
+from dataclasses import asdict
+from typing import Any
+
+from evenhand.findings.forecast import Forecast
+from evenhand.findings.found import NO_SPREAD, Change
+from evenhand.findings.frontier import Frontier
+from evenhand.findings.frontier_entry import AgainstDefault, Entry
+from evenhand.findings.item_cost import ItemCost, PerPrevented
+from evenhand.findings.plan import Plan
+from same_numbers.as_before.answers import bbq_coverage, bbq_flips, old_notes
+from same_numbers.as_before.shapes import change, estimate, of_no_width
+
+SHOWN = ("s_amb", "stereotyped_rate", "unsupported_attribution", "accuracy_disambiguated",
+         "over_abstention")  # fmt: skip
+
+
+_HARM, _UTILITY = "unsupported_attribution", "accuracy_disambiguated"
+_LABELS = {
+    "unsupported_attribution": "unsupported attribution, ambiguous",
+    "stereotyped_rate": "stereotyped answers, ambiguous",
+    "accuracy_disambiguated": "accuracy, disambiguated",
+    "over_abstention": "over-abstention (unknown, disambiguated)",
+}
+_CONTEXTS = {"accuracy_ambiguous": "ambig", "accuracy_disambiguated": "disambig"}
+_CONTEXT_WORDS = {"ambig": "ambiguous", "disambig": "disambiguated"}
+
+
+def frontier(found: Frontier) -> dict[str, Any]:
+    plain = found.to_dict()
+    rules, names = plain["rules"], ("benchmark", "model", "seed", "calls_an_item", "currency")
+    kept = ("harm", "utility", "cost", "alpha", "smallest_change_that_matters")
+    return {name: plain[name] for name in (*names, "pareto")} | {
+        "rules": {n: rules[n] for n in kept} | {"accuracy_margin": rules["utility_margin"]},
+        "notes": old_notes(found.notes),
+        "methods": [_method(one) for one in found.entries],
+    }
+
+
+def _method(one: Entry) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "method": one.report.side.method,
+        "role": one.role,
+        "not_run": one.report.not_run,
+        "coverage": bbq_coverage(one.report),
+        "estimates": [estimate(one.report[name]) for name in SHOWN],
+        "cost": {kind: _cost(cost) for kind, cost in one.cost.items()},
+        "notes": old_notes(one.report.notes),
+        "against_default": one.against_default and _against_default(one.against_default),
+        "equal_calls": one.equal_calls,
+        "harm_against": {name: _change(c) for name, c in one.harm_against.items()} or None,
+        "verdict": one.worth and asdict(one.worth) | {"why": _why(one)},
+        "pareto": one.pareto,
+    }
+
+
+def _change(one: Change) -> dict[str, Any]:
+    """Of harm, and of it alone, a change without spread had the p-value of sign flips."""
+    return change(one) | ({"p": one.p} if one.name == _HARM else {})
+
+
+def _cost(one: ItemCost) -> dict[str, Any]:
+    found = asdict(one)
+    if one.mean is not None and one.low is None:
+        found |= {"low": one.mean, "high": one.mean}
+    return found
+
+
+def _against_default(one: AgainstDefault) -> dict[str, Any]:
+    changes = one.changes()
+    return {
+        "regressions": _regressions(one),
+        "changes": [_change(changes[name]) for name in SHOWN],
+        "answers": bbq_flips(one.comparison),
+        "per_prevented": {kind: _ratio(cost) for kind, cost in one.per_prevented.items()},
+    }
+
+
+def _regressions(one: AgainstDefault) -> list[str]:
+    """In the words of before: other labels, and the context of answers that broke."""
+    label = {name: one.comparison.instrument.measure(name).label for name in _LABELS | _CONTEXTS}
+    said = "\n".join(map(of_no_width, one.regressions))
+    for name, context in _CONTEXTS.items():
+        words = rf"broke \1 {_CONTEXT_WORDS[context]} answers, fixed \2"
+        said = re.sub(
+            f"^{re.escape(label[name])}: broke (.+), fixed (.+)$", words, said, flags=re.M
+        )
+    for name, old in _LABELS.items():
+        said = re.sub(f"^{re.escape(label[name])} (rose|fell)", rf"{old} \1", said, flags=re.M)
+    return said.splitlines()
+
+
+def _why(one: Entry) -> str:
+    assert one.worth is not None
+    label = one.report.instrument.measure(_UTILITY).label
+    return (
+        of_no_width(one.worth.why)
+        .replace(label, "accuracy")
+        .replace("within 0.02", "within 2 points")
+    )
+
+
+def _ratio(one: PerPrevented) -> dict[str, Any]:
+    return {name: value for name, value in asdict(one).items() if value is not None}
+
+
+_PREVENTED = {"cost of one harm prevented": "cost of a prevented stereotyped answer"}
+
+
+def frontier_rows(found: Frontier) -> dict[str, list[Any]]:
+    """The rows of its table. Answers went by the name of the context, not of the accuracy on it."""
+    rows = {}
+    for row in found.frame().to_dicts():
+        method, group, name = (row.pop(key) for key in ("method", "group", "name"))
+        what, _, measure = name.partition(", ")
+        name = f"{what}, {_CONTEXTS[measure]}" if measure else name
+        if _one_of(group, name):
+            rows[f"{method} / {_PREVENTED.get(group, group)} / {name}"] = _numbers(row, group, name)
+    return rows
+
+
+def _one_of(group: str, name: str) -> bool:
+    return name in SHOWN or not group.startswith(("estimate", "change"))
+
+
+def _numbers(row: dict[str, Any], group: str, name: str) -> list[Any]:
+    """Without spread, an interval of no width; and no p-value then, but for the change of harm."""
+    mean_cost = group == "cost, mean" and row["low"] is None
+    if mean_cost or row["undefined"] == NO_SPREAD:
+        row |= {"low": row["value"], "high": row["value"], "undefined": None}
+    alike = group.startswith("change") and name != _HARM and row["low"] == row["high"]
+    if alike or group == "estimate":
+        row["p"] = None
+    return list(row.values())
+
+
+def plan(found: Plan) -> dict[str, Any]:
+    plain = found.to_dict()
+    assumed = plain["assumed"]
+    names = ("detect", "power", "items", "runs", "calls", "tokens", "money",
+             "what_samples_can_show")  # fmt: skip
+    return {name: plain[name] for name in names} | {
+        "ambiguous_items": plain["rows"],
+        "assumed": {
+            "sd": assumed["sd"],
+            "icc": assumed["icc"],
+            "items_per_template": assumed["per_cluster"],
+        },
+    }
+
+
+def forecast(found: Forecast) -> dict[str, Any]:
+    """How a dry run was run, and what to type next, was not in it."""
+    new = ("in_flight", "limits", "next")
+    return {name: value for name, value in asdict(found).items() if name not in new}
