@@ -33,8 +33,14 @@ def test_methods_by_name_and_by_object_are_held_against_the_references(
 def test_a_cap_that_is_reached_is_an_error_and_the_same_call_goes_on(
     data_folder: Path, tmp_path: Path
 ) -> None:
-    settings: dict[str, Any] = {"methods": ["cot"], "calls": 2, "model": eh.ScriptedModel(any_reply),
-                "out": tmp_path / "front", "data": data_folder, "per_category": 4}  # fmt: skip
+    settings: dict[str, Any] = {
+        "methods": ["cot"],
+        "calls": 2,
+        "model": eh.ScriptedModel(any_reply),
+        "out": tmp_path / "front",
+        "data": data_folder,
+        "per_category": 4,
+    }
     with pytest.raises(eh.UserError, match="higher cap"):
         eh.frontier("bbq", max_calls=20, **settings)
     assert eh.frontier("bbq", **settings).entries
