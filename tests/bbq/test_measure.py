@@ -157,8 +157,8 @@ def test_the_plan_says_what_the_papers_samples_can_show(evenhand: Run) -> None:
     found = json.loads(evenhand("plan", "bbq", "--detect", "0.07", "--json").stdout)
     shown = {name: round(mde, 2) for name, mde in found["what_samples_can_show"].items()}
     assert shown == {"MABRF's sample": 0.23, "StarDTox's sample": 0.08, "the default sample": 0.07}
-    assert found["items"] == 2 * found["ambiguous_items"]
-    assert found["ambiguous_items"] == 678  # (2.80 · 0.62 / 0.07)² · 1.1
+    assert found["items"] == 2 * found["rows"]
+    assert found["rows"] == 678  # (2.80 · 0.62 / 0.07)² · 1.1
 
 
 def test_a_finished_run_is_not_given_back_to_another_model(

@@ -78,7 +78,9 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 
 def test_every_prompt_file_is_used_by_an_agent_and_every_agent_has_one() -> None:
-    assert _agents() == set(SHIPPED)
+    # A candidate's two forms are no agent's words: the judge's prompt quotes them.
+    quoted = {"malibu/one_candidate", "malibu/two_candidates"}
+    assert _agents() | quoted == set(SHIPPED)
 
 
 def test_an_unknown_prompt_is_named() -> None:

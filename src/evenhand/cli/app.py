@@ -21,7 +21,7 @@ COMMANDS = {
     "serve-local": ("serve_local:serve_local", "Serve a model on this machine with llama.cpp."),
     "answer": ("answer:answer", "Answer one prompt with a method."),
     "mitigate": ("mitigate:mitigate", "Answer every prompt of a file with a method."),
-    "measure": ("measure:measure", "Measure a method on a benchmark, or a model itself."),
+    "measure": ("measure:measure", "Measure a method on an instrument, or a model itself."),
     "compare": ("compare:compare", "Compare two runs on the items they share."),
     "frontier": ("frontier:frontier", "Run several methods and say what each is worth."),
     "plan": ("plan:plan", "Plan a paired comparison on BBQ before anything is spent."),

@@ -62,9 +62,9 @@ def frontier(
     calls: Annotated[
         int, typer.Option(min=1, help="Calls an item that each method is fitted to.")
     ] = 8,
-    preset: PresetName | None = None,
+    preset: PresetName = None,
     per_category: PerCategory = None,
-    sample_seed: SampleSeed | None = None,
+    sample_seed: SampleSeed = None,
     sample: Sample = None,
     dry_run: DryRun = False,
     prices: PriceFile = None,

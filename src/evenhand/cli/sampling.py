@@ -22,7 +22,7 @@ class Preset(StrEnum):
 
 
 PresetName = Annotated[
-    Preset,
+    Preset | None,
     typer.Option(
         "--preset",
         help="templates: a block of each of the 343 (1,372 items); all: 58,492; "
@@ -32,7 +32,7 @@ PresetName = Annotated[
 PerCategory = Annotated[
     int | None, typer.Option(min=4, help="So many items of each category, in whole blocks.")
 ]
-SampleSeed = Annotated[int, typer.Option(help="Draws the sample and the option order.")]
+SampleSeed = Annotated[int | None, typer.Option(help="Draws the sample and the option order.")]
 DrawSeed = Annotated[int, typer.Option("--sample-seed", help="Draws the sample.")]
 
 
