@@ -24,7 +24,7 @@ COMMANDS = {
     "measure": ("measure:measure", "Measure a method on an instrument, or a model itself."),
     "compare": ("compare:compare", "Compare two runs on the items they share."),
     "frontier": ("frontier:frontier", "Run several methods and say what each is worth."),
-    "plan": ("plan:plan", "Plan a paired comparison on BBQ before anything is spent."),
+    "plan": ("plan:plan", "Plan a paired comparison before anything is spent."),
     "methods": ("methods:methods", "List the methods, or show one with its settings."),
     "overcorrection": (
         "overcorrection:overcorrection",

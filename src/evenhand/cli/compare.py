@@ -20,7 +20,9 @@ def compare(
     full: Full = False,
     json: Json = False,
 ) -> None:
-    """Compare two runs on the items they share: what is shown better, worse, or neither.
+    """Compare two runs on the items they share.
+
+    It says what is shown to be better, what worse, and what could be either way.
 
     Example: evenhand compare runs/bbq-default runs/bbq-stardtox
     """
