@@ -43,8 +43,8 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
 
 
 def _head(report: Report) -> str:
-    planned = report.source["items"]
-    answered = f"{report.coverage.scored:,} of {planned:,} scored"
+    asked = report.source["items"] - report.masked_records  # what is masked is not missing
+    answered = f"{report.coverage.scored:,} of {asked:,} scored"
     version = report.source.get("version", "")
     method = report.side.method["name"]
     return f"{report.instrument.title} {version} · {report.side.model} · {method} · {answered}"
