@@ -17,12 +17,9 @@ plan, dry runs, caps, resume and the command line follow from the declaration.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from evenhand.errors import UserError
@@ -37,6 +34,7 @@ from evenhand.findings.measures import (
     Share,
 )
 from evenhand.findings.scored import SCORED, Scored
+from evenhand.instruments.files import card_of
 from evenhand.methods import Method
 from evenhand.runners.source import Source
 from evenhand.scorers import Scorer
@@ -166,11 +164,3 @@ class Instrument(Scored):
             if least is not None and value is not None and value < least:
                 raise UserError(f"{self.name}: {one.name} is {value}; {least} is the least")
         return made
-
-
-@cache
-def card_of(package: str) -> dict[str, Any]:
-    """Read the `card.yaml` of a package."""
-    text = resources.files(package).joinpath("card.yaml").read_text("utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
-    return loaded

@@ -7,7 +7,12 @@ import tempfile
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from evenhand.errors import UserError
 
@@ -81,3 +86,11 @@ class PinnedFiles:
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as part:
             part.write(data)
         os.replace(part.name, path)
+
+
+@cache
+def card_of(package: str) -> dict[str, Any]:
+    """The `card.yaml` of a package: version, licence, revision and checksums of its data."""
+    text = resources.files(package).joinpath("card.yaml").read_text("utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded

@@ -1,26 +1,21 @@
 """The records of BBQ, joined with the metadata that says which option is the stereotyped one."""
 
 import io
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
 
 from evenhand.errors import UserError
-from evenhand.instruments.files import PinnedFiles
+from evenhand.instruments.files import PinnedFiles, card_of
 
 _METADATA = "supplemental/additional_metadata.csv"
 _KEY = ("category", "question_index", "example_id")
 
 
-@cache
 def card() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("card.yaml").read_text("utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
-    return loaded
+    """The card of the data."""
+    return card_of(__package__)
 
 
 class BbqData:

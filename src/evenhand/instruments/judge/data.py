@@ -2,24 +2,21 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.agents import strict_json
 from evenhand.errors import UnreadableReply, UserError
+from evenhand.instruments.files import card_of
 from evenhand.instruments.judge.labels import Family, Labels, read_labels
 
 
-@cache
 def card() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("card.yaml").read_text("utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
-    return loaded
+    """The card of the data."""
+    return card_of(__package__)
 
 
 @dataclass(frozen=True, slots=True)

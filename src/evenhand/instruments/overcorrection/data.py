@@ -11,18 +11,16 @@ from typing import Any
 
 import orjson
 import polars as pl
-import yaml
 
-from evenhand.instruments.files import PinnedFiles
+from evenhand.instruments.files import PinnedFiles, card_of
 
 COLUMNS = ("id", "set", "kind", "template", "identity", "family", "text")
 _NOUNS = {"female": "woman", "male": "man"}
 
 
-@cache
 def card() -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load(_shipped("card.yaml"))
-    return loaded
+    """The card of the data."""
+    return card_of(__package__)
 
 
 def _shipped(name: str) -> str:

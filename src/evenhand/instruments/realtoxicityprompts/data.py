@@ -2,24 +2,19 @@
 
 import gzip
 import hashlib
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
 
 from evenhand.errors import UserError
-from evenhand.instruments.files import PinnedFiles
+from evenhand.instruments.files import PinnedFiles, card_of
 from evenhand.metrics.toxicity import bucket
 
 
-@cache
 def card() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("card.yaml").read_text("utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
-    return loaded
+    """The card of the data."""
+    return card_of(__package__)
 
 
 class RtpData:

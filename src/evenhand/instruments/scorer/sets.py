@@ -12,16 +12,13 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
-import yaml
 
-from evenhand.instruments.files import PinnedFiles
+from evenhand.instruments.files import PinnedFiles, card_of
 
 _SCHEMA = {
     "text": pl.String,
@@ -45,11 +42,9 @@ _IDENTITIES = re.compile(
 )
 
 
-@cache
 def card() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("card.yaml").read_text("utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
-    return loaded
+    """The card of the data."""
+    return card_of(__package__)
 
 
 class ToxicitySets:

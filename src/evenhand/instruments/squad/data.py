@@ -1,26 +1,21 @@
 """The questions of SQuAD v2's development set, one row each."""
 
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
-import yaml
 
 from evenhand.errors import UserError
-from evenhand.instruments.files import PinnedFiles
+from evenhand.instruments.files import PinnedFiles, card_of
 from evenhand.metrics.squad import has_words
 
 _NAME = "squad_v2"
 
 
-@cache
 def card() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("card.yaml").read_text("utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
-    return loaded
+    """The card of the data."""
+    return card_of(__package__)
 
 
 class SquadData:
