@@ -29,7 +29,7 @@ from evenhand.experiments import measuring
 from evenhand.experiments.arms import chosen
 from evenhand.experiments.measuring import Measured, Measurement
 from evenhand.experiments.request import Engine, Request
-from evenhand.experiments.running import Ended, execute, refuse_other_run
+from evenhand.experiments.running import Ended, execute, is_done
 from evenhand.experiments.sweep import Series
 from evenhand.experiments.watch import Watch
 from evenhand.findings.comparison import Comparison
@@ -135,9 +135,8 @@ async def run(
         require_certified=require_certified_judges,
         certificates=certificates,
     )
-    if model is not None:
-        await refuse_other_run(request)
-    await execute(request, watch or Watch())
+    if not await is_done(request):
+        await execute(request, watch or Watch())
     return Run(RunReader(request.out))
 
 
@@ -315,8 +314,6 @@ async def _measured(
     chosen = measurement.method(_given.method_of(method))
     source = await asyncio.to_thread(measurement.items, _given.folder_of(data))
     request = _request(source, chosen, **settings)
-    if settings.get("model") is not None:
-        await refuse_other_run(request)
     return await measuring.measure(measurement, request, watch or Watch())
 
 
@@ -337,6 +334,7 @@ def _request(
         source=source,
         method=method,
         open_cast=_given.opener_of(model),
+        models_at_hand=model is not None,
         owns_models=False,
         out=str(out),
         prices=_given.prices_of(prices),

@@ -6,7 +6,7 @@ from typing import Any
 
 from evenhand.errors import UserError
 from evenhand.experiments.request import Request
-from evenhand.experiments.running import Ended, execute, is_finished
+from evenhand.experiments.running import Ended, execute, is_done, is_finished
 from evenhand.experiments.watch import Watch
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder, FurtherRun, Instrument, Services
@@ -55,7 +55,7 @@ async def _measure(measurement: Measurement, request: Request, watch: Watch) -> 
     await check(measurement, request)
     for remark in measurement.instrument.remarks(measurement.options, len(request.source)):
         watch.note(remark)
-    ended = Ended() if is_finished(request) else await execute(request, watch)
+    ended = Ended() if await is_done(request) else await execute(request, watch)
     if ended.pilot is not None:
         return Measured(ended=ended)
     run = RunReader(request.out)
@@ -109,7 +109,7 @@ async def _further(further: FurtherRun, request: Request, watch: Watch) -> Ended
         max_calls=left(request.max_calls, used.calls),
         max_cost=left(request.max_cost, used.cost),
     )
-    return Ended() if is_finished(inner) else await execute(inner, watch)
+    return Ended() if await is_done(inner) else await execute(inner, watch)
 
 
 def left(cap: Any, spent: Any) -> Any:

@@ -25,6 +25,7 @@ class Request:
     method: Method
     open_cast: OpenCast
     out: str
+    models_at_hand: bool = False  # they exist, so a folder's record can be held against them
     owns_models: bool = True  # False: whoever made the models closes them, and may share them
     limits: Limits = field(default_factory=Limits)
     named: Mapping[str, str] = field(default_factory=dict)  # role -> model, where one was named

@@ -104,10 +104,18 @@ def is_finished(request: Request) -> bool:
     return same and found.totals().items == len(request.source)
 
 
+async def is_done(request: Request) -> bool:
+    """Say whether nothing is left to run. A folder that another model or another replay made is
+    refused: a finished run would else be given back as if it were this one."""
+    if request.models_at_hand or request.replay:
+        await refuse_other_run(request)
+    return is_finished(request)
+
+
 async def refuse_other_run(request: Request) -> None:
-    """Refuse a folder that another plan made, or another model: a finished run would else be given
-    back as if it were this one. Only for models that exist already, which are opened at no cost."""
-    if request.asks_nobody or not open_folder(request.out).exists("run.json"):
+    """Refuse a folder that another plan made, or another model. Only for models that exist already,
+    which are opened at no cost."""
+    if not open_folder(request.out).exists("run.json"):
         return
     planned = _plan(request, await _cast(request)).record()
     run_record.refuse_other_run(planned, RunReader(request.out).record, request.out)

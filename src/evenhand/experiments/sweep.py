@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from evenhand.agents import Limits
 from evenhand.experiments.measuring import Measurement, check, left
 from evenhand.experiments.request import Request, with_player
-from evenhand.experiments.running import Ended, execute, is_finished
+from evenhand.experiments.running import Ended, execute, is_done
 from evenhand.experiments.watch import Watch
 from evenhand.findings.frontier import VOTE, Arm, equal_calls
 from evenhand.methods import Method, named, settings
@@ -60,7 +60,7 @@ class Series:
         for number, one in enumerate(chosen, 1):
             self.watch.note(f"method {number} of {len(chosen)}: {one.name}{one.changed_settings}")
             request = self._request(one, chosen)
-            ended = Ended() if is_finished(request) else await execute(request, self.watch)
+            ended = Ended() if await is_done(request) else await execute(request, self.watch)
             if ended.early:
                 return replace(ended, calls=self._spent(chosen).calls)
             await self._complete(request)
@@ -89,9 +89,11 @@ class Series:
                 continue
             equal = equal_calls(run, self.calls)
             if equal not in votes:
-                votes[equal] = await self._vote(equal, full)
+                vote = f"{VOTE}:calls={equal}"  # it may be one of those that were asked for
+                asked = runs.get(vote)
+                votes[equal] = Arm(name=vote, run=asked) if asked else await self._vote(equal, full)
             arms.append(Arm(name=name, run=run, equal_calls=votes[equal].name))
-        fewer = [votes[calls] for calls in sorted(votes) if calls != self.calls]
+        fewer = [votes[calls] for calls in sorted(votes) if votes[calls].name not in runs]
         return [*arms, *fewer]
 
     async def _vote(self, calls: int, full: Listed) -> Arm:

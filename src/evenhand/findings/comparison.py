@@ -13,9 +13,9 @@ from evenhand.findings import spent
 from evenhand.findings.found import NO_VERDICT, Change, Coverage, Flips, RedLine, Section, Verdict
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure
 from evenhand.findings.pairs import PairTotals
-from evenhand.findings.report import Side, require
+from evenhand.findings.report import Side, not_run, require
 from evenhand.findings.rules import adjusted, direction, missing_line, red_line
-from evenhand.findings.scored import SCORED, Scored, outcome_batches
+from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
 from evenhand.findings.verdicts import of_comparison
 from evenhand.statistics.multiplicity import holm
@@ -43,7 +43,8 @@ class Comparison(Shown):
     regressions: Mapping[str, tuple[str, ...]]  # value of a group -> measures that got worse
     flips: Mapping[str, Flips]
     transitions: tuple[tuple[str, str, int], ...]
-    coverage: tuple[Coverage, Coverage]
+    coverage: tuple[Coverage, Coverage]  # of each run, over the items that both have ended
+    not_run: tuple[int, int]  # items that a run has not come to yet
     cost: tuple[spent.Cost, spent.Cost]
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
@@ -60,8 +61,10 @@ class Comparison(Shown):
 
     def judged(self) -> Iterator[tuple[Change, Measure]]:
         """Yield the primary changes, each with the measure that says which way is better."""
-        for change in self.primary:
-            yield change, self.instrument.measure(change.name)
+        known = {one.name: one for one in self.instrument.measures}
+        for change in self.primary or self.secondary:
+            if change.name in known:
+                yield change, known[change.name]
 
     def frame(self) -> pl.DataFrame:
         """Give one row per change: its role, group and name, the values before and after, the
@@ -84,6 +87,8 @@ class Comparison(Shown):
             "before": self.before,
             "after": self.after,
             "items": self.items,
+            "not_run": {"before": self.not_run[0], "after": self.not_run[1]},
+            "coverage": {"before": self.coverage[0], "after": self.coverage[1]},
             "verdict": self.verdict,
             "red_lines": self.red_lines,
             "primary": self.primary,
@@ -104,11 +109,11 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
         require(instrument, run)
     same_sample(before, after)
     scorings = instrument.scorings(before, after)
-    counted = [
-        _Counted(outcome_batches(instrument, run, scoring))
+    batches = [
+        outcome_batches(instrument, run, scoring)
         for run, scoring in zip((before, after), scorings, strict=True)
     ]
-    pairs = PairTotals.of(instrument, *(one.batches() for one in counted))
+    pairs = PairTotals.of(instrument, *batches)
     primary = adjusted([pairs.change(measure) for measure in instrument.primary()])
     others = [m for m in instrument.measures if m.role != "primary"]
     groups = {one.column: _group(instrument, pairs, one.column) for one in instrument.groups}
@@ -123,7 +128,8 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
         regressions=_regressions(instrument, groups),
         flips={m.name: pairs.flips(m) for m in instrument.measures if m.counts_flips},
         transitions=_in_order(pairs),
-        coverage=(counted[0].coverage(), counted[1].coverage()),
+        coverage=pairs.coverage(),
+        not_run=(not_run(before), not_run(after)),
         cost=(spent.cost(before), spent.cost(after)),
         sections=instrument.sections_of_pair(before, after),
         notes=instrument.notes_of_pair(before, after),
@@ -151,27 +157,6 @@ def same_sample(before: RunReader, after: RunReader) -> None:
             "the two runs are over different samples; repeat one with the sampling of the other: "
             f"{ours['sampling']} and {theirs['sampling']}"
         )
-
-
-class _Counted:
-    """A run's outcomes on their way through, with the states counted."""
-
-    def __init__(self, batches: Iterator[pl.DataFrame]) -> None:
-        self._batches = batches
-        self._states: dict[str, int] = {}
-
-    def batches(self) -> Iterator[pl.DataFrame]:
-        for outcomes in self._batches:
-            masked = "masked" in outcomes.columns
-            kept = outcomes.filter(~pl.col("masked")) if masked else outcomes
-            for state, n in kept["state"].value_counts().iter_rows():
-                self._states[state] = self._states.get(state, 0) + n
-            yield outcomes
-
-    def coverage(self) -> Coverage:
-        lost = {state: n for state, n in sorted(self._states.items()) if state != SCORED}
-        scored = self._states.get(SCORED, 0)
-        return Coverage(n=scored + sum(lost.values()), scored=scored, by_reason=lost)
 
 
 def _distances(instrument: Scored, pairs: PairTotals) -> list[Change]:

@@ -12,12 +12,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from evenhand.errors import Undefined
-from evenhand.findings.found import Change, Flips
+from evenhand.errors import Undefined, UserError
+from evenhand.findings.found import Change, Coverage, Flips
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure, OfTotals, Ratio, Share, Totals
 from evenhand.findings.rules import p_value
 from evenhand.findings.scored import Scored
-from evenhand.findings.totals import cluster_values, keys_of, reason_of, row_values, totals_table
+from evenhand.findings.totals import (
+    cluster_values,
+    coverage_of,
+    keys_of,
+    reason_of,
+    row_values,
+    totals_table,
+)
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import (
     NO_ROWS,
@@ -47,6 +54,7 @@ class PairTotals:
         self._held: list[pl.DataFrame] = []
         self.transitions: Counter[tuple[str, str]] = Counter()
         self._values: dict[str, set[str]] = {one.column: set() for one in instrument.groups}
+        self._states: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self.items = 0
 
     @classmethod
@@ -79,6 +87,8 @@ class PairTotals:
 
     def _add(self, pairs: pl.DataFrame) -> None:
         self.items += len(pairs)
+        for counted, name in zip(self._states, ("state", f"state{_AFTER}"), strict=True):
+            counted.update(dict(pairs[name].value_counts().iter_rows()))
         column = self._instrument.transitions
         if column is not None:
             moved = pairs.group_by(column, f"{column}{_AFTER}").len()
@@ -98,6 +108,10 @@ class PairTotals:
         kept = rows.filter(~pl.col("masked"))
         for column, values in self._values.items():
             values.update(kept[column].drop_nulls().unique())
+
+    def coverage(self) -> tuple[Coverage, Coverage]:
+        """How much of the shared items each run has a score for."""
+        return coverage_of(self._states[0]), coverage_of(self._states[1])
 
     def values_of(self, column: str) -> list[str]:
         """List the groups of the first run: one that the second run has no answer in is not left
@@ -213,9 +227,15 @@ class _Side:
         if outcomes is None:
             self.ended = True
             return None
-        rows = row_values(outcomes, instrument).drop("state")
+        rows = row_values(outcomes, instrument)
         self.seen += len(rows)
         self.waiting = rows if self.waiting is None else pl.concat([self.waiting, rows])
+        if self.waiting["item_id"].n_unique() < len(self.waiting):
+            twice = self.waiting.filter(pl.col("item_id").is_duplicated())["item_id"][0]
+            raise UserError(
+                f"two items of a run have the id {twice!r}, so that they cannot be told apart in a "
+                "comparison: give each item an id of its own"
+            )
         return rows
 
 

@@ -34,8 +34,18 @@ class Side:
 
     @classmethod
     def of(cls, run: RunReader) -> "Side":
-        model = run.record.cast["default"]["model"]
-        return cls(run=str(run.path), method=run.record.method, model=model)
+        return cls(run=str(run.path), method=run.record.method, model=models_of(run.record.cast))
+
+
+# Who plays a role and is no language model that was asked for words.
+_NO_MODEL = ("scorer", "search", "borrowed")
+
+
+def models_of(cast: dict[str, Any]) -> str:
+    """Name the models that a run asks: those of its roles, or the default one that plays them."""
+    roles = {role: said for role, said in cast.items() if said.get("kind") not in _NO_MODEL}
+    asked = [str(said["model"]) for role, said in roles.items() if role != "default"]
+    return ", ".join(dict.fromkeys(asked)) or str(cast["default"]["model"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +150,7 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
         source=record.source,
         created=record.created,
         versions=record.versions,
-        not_run=record.source["items"] - totals.rows,
+        not_run=not_run(run),
         coverage=totals.coverage(),
         estimates=tuple(totals.estimate(measure) for measure in instrument.measures),
         with_masked=tuple(totals.with_masked(measure) for measure in masked),
@@ -161,6 +171,12 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
     found = replace(found, sections=instrument.sections(found, run))
     found = replace(found, notes=instrument.notes(found, run))
     return replace(found, verdict=of_report(found))
+
+
+def not_run(run: RunReader) -> int:
+    """How many items of its plan a run has not come to yet."""
+    planned: int = run.record.source["items"]
+    return planned - run.totals().items
 
 
 def require(instrument: Scored, run: RunReader) -> None:

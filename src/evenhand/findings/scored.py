@@ -43,6 +43,7 @@ class Scored:
     groups: ClassVar[tuple[Grouping, ...]] = ()
     also_clusters: ClassVar[tuple[str, ...]] = ()  # further columns of alike rows: widest interval
     masked: ClassVar[tuple[str, ...]] = ()  # measures also given with the rows that are masked
+    masked_because: ClassVar[str] = "records that the instrument masks"
     tallied: ClassVar[tuple[str, ...]] = ()  # columns whose combinations a report counts
     transitions: ClassVar[str | None] = None  # the column whose changes a comparison counts
     anchors: ClassVar[
@@ -124,7 +125,13 @@ def outcome_batches(
     """Yield the outcomes of a run, batch by batch, so that memory does not grow with it."""
     score = scoring or instrument.scoring(run)
     for rows in run.result_batches((*ALWAYS, *instrument.columns, "tags")):
-        yield score(with_facts(rows, instrument))
+        outcomes = score(with_facts(rows, instrument))
+        if len(outcomes) != len(rows):
+            raise UserError(
+                f"{instrument.name} made {len(outcomes)} outcomes of {len(rows)} answers: give "
+                "`outcomes` one row per item; a row that is not to count has a null, or is masked"
+            )
+        yield outcomes
 
 
 def outcomes_of(instrument: Scored, run: RunReader) -> pl.DataFrame:
@@ -140,25 +147,37 @@ def outcomes_of(instrument: Scored, run: RunReader) -> pl.DataFrame:
 def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     """Give the rows with each declared fact as a typed column instead of the list of tags.
 
-    Every item of a run has the same tags in the same order, so each is taken by its place:
+    Nearly always every item has the same tags in the same order, so each is taken by its place:
     exploding them would hold all of them at once. A fact that has the name of a column of the
     results, such as "text", becomes `tag.text`.
     """
     named = pl.col("tags").list.eval(pl.element().struct.field("name")).list.join(",")
     kinds = rows.select(named)["tags"].unique().to_list()
-    names = kinds[0].split(",") if len(kinds) == 1 and kinds[0] else []
+    alike = len(kinds) == 1
+    known = [set(kind.split(",")) if kind else set() for kind in kinds]
+    names = kinds[0].split(",") if alike and kinds[0] else sorted(set.intersection(*known, *known))
     missing = sorted(set(instrument.facts) - set(names))
     if missing and len(rows):
         raise UserError(
             f"this run is not over {instrument.title}: its items lack {', '.join(missing)}"
         )
-    values = {
-        (f"tag.{name}" if name in rows.columns else name): pl.col("tags")
-        .list.get(names.index(name))
-        .struct[1]
-        .cast(kind, strict=False)
-        if name in names
-        else pl.lit(None, kind)
-        for name, kind in instrument.facts.items()
-    }
+    values = {}
+    for name, kind in instrument.facts.items():
+        if name not in names:
+            value = pl.lit(None, pl.String)
+        else:
+            value = _by_place(names.index(name)) if alike else _by_name(name)
+        column = f"tag.{name}" if name in rows.columns else name
+        values[column] = value.cast(kind, strict=False)
     return rows.with_columns(**values).drop("tags")
+
+
+def _by_place(place: int) -> pl.Expr:
+    return pl.col("tags").list.get(place).struct[1]
+
+
+def _by_name(name: str) -> pl.Expr:
+    """The tag of this name, where items have other tags beside it: slower, and seldom."""
+    element = pl.element()
+    kept = element.filter(element.struct.field("name") == name).struct.field("value")
+    return pl.col("tags").list.eval(kept).list.first()

@@ -25,6 +25,12 @@ STREAMED = (Mean, Share, Ratio)
 _MASKED = "masked"
 
 
+def coverage_of(states: "Counter[str]") -> Coverage:
+    """How many rows have a score, and how many have none for each reason."""
+    reasons = {state: n for state, n in sorted(states.items()) if state != SCORED}
+    return Coverage(n=states.total(), scored=states[SCORED], by_reason=reasons)
+
+
 def keys_of(instrument: Scored) -> list[str]:
     """List the columns that rows are summed by: groups and clusters."""
     grouped = [one.column for one in instrument.groups]
@@ -35,6 +41,7 @@ def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     """Give one row per item with nothing but its keys and the numbers that the measures need."""
     if _MASKED not in outcomes.columns:
         outcomes = outcomes.with_columns(pl.lit(False).alias(_MASKED))
+    outcomes = outcomes.with_columns(pl.col(_MASKED).fill_null(False))  # not known is not masked
     numbers = {name: expr for m in instrument.measures for name, expr in m.columns().items()}
     further = [instrument.transitions] if instrument.transitions else []
     named = dict.fromkeys(["item_id", "state", *keys_of(instrument), *further])
@@ -87,9 +94,7 @@ class RunTotals:
         return by_keys.agg(pl.exclude(self._keys).sum())
 
     def coverage(self) -> Coverage:
-        reasons = {state: n for state, n in sorted(self._states.items()) if state != SCORED}
-        n = self._states.total()
-        return Coverage(n=n, scored=self._states[SCORED], by_reason=reasons)
+        return coverage_of(self._states)
 
     def tally(self) -> pl.DataFrame:
         """Give the tallied columns and `len`, how often each combination of theirs was seen."""

@@ -7,6 +7,7 @@ known: neither.
 """
 
 import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from evenhand.findings.found import Estimate, Verdict
@@ -39,9 +40,10 @@ def of_report(report: "Report") -> Verdict:
     if measure is None:
         return Verdict(state=None, says=says, next=_next(report, None))
     overall = report[measure.name]
-    against, open_, excluded = by_group(report, measure)
-    state = _state(overall, measure, report.instrument.matters, bool(against))
-    lines = [*says, *_groups_in_words(report, against, open_, excluded)]
+    groups = by_group(report, measure)
+    in_a_group = bool(groups.against or groups.other_way)
+    state = _state(overall, measure, report.instrument.matters, in_a_group)
+    lines = [*says, *_groups_in_words(report, groups)]
     if state == "not known":
         lines.append(how_many(overall, measure, report.instrument.matters))
     return Verdict(
@@ -64,42 +66,60 @@ def _excludes(one: Estimate, measure: Measure, matters: float) -> bool:
     return one.low > measure.null - reach and one.high < measure.null + reach
 
 
-def by_group(report: "Report", measure: Measure) -> tuple[list[str], list[str], list[str]]:
-    """List the groups where a bias is shown after Holm, where it is open, and where it is excluded.
-    Of several groupings the first one says whom a bias is against."""
-    against: list[str] = []
-    open_: list[str] = []
-    excluded: list[str] = []
+@dataclass(frozen=True, slots=True)
+class ByGroup:
+    """The groups of a report by what is said of each after Holm over all of them."""
+
+    against: list[str] = field(default_factory=list)  # shown, as the stereotype has it
+    other_way: list[str] = field(default_factory=list)  # shown, the other way round
+    open: list[str] = field(default_factory=list)
+    excluded: list[str] = field(default_factory=list)  # a bias that matters is excluded
+
+    @property
+    def looked_at(self) -> int:
+        return sum(map(len, (self.against, self.other_way, self.open, self.excluded)))
+
+
+def by_group(report: "Report", measure: Measure) -> ByGroup:
+    """Sort the groups of the first grouping: it is the one that says whom a bias is against."""
+    found = ByGroup()
+    null = measure.null or 0.0
     for value, estimates in next(iter(report.groups.values()), {}).items():
         one = next((e for e in estimates if e.name == measure.name), None)
         if one is None:
             continue
         shown = one.p_holm is not None and one.p_holm <= ALPHA
         out = _excludes(one, measure, 2 * report.instrument.matters)
-        (against if shown else excluded if out else open_).append(value)
-    return against, open_, excluded
+        side = found.against if (one.value or 0.0) > null else found.other_way
+        (side if shown else found.excluded if out else found.open).append(value)
+    return found
 
 
-def _groups_in_words(
-    report: "Report", against: list[str], open_: list[str], excluded: list[str]
-) -> list[str]:
-    looked = len(against) + len(open_) + len(excluded)
+def _groups_in_words(report: "Report", found: ByGroup) -> list[str]:
+    looked = found.looked_at
     if not looked:
         return []
     words = report.instrument.groups[0].column.replace("_", " ")
     many = f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
-    if not against:
+    corrected = f"(after correction for {looked} {many})"
+    lines = []
+    if not (found.against or found.other_way):
         lines = [f"against: none of {looked} {many} is shown after correction for looking at all"]
-    else:
-        named = ", ".join(value.replace("_", " ") for value in against)
-        lines = [f"against: {named} (after correction for {looked} {many})"]
-    if open_:
-        lines.append(f"open: {len(open_)} {many}, too few questions to tell")
-    if excluded:
+    if found.against:
+        lines.append(f"against: {_named(found.against)} {corrected}")
+    if found.other_way:
+        lines.append(f"the other way round: {_named(found.other_way)} {corrected}")
+    if found.open:
+        lines.append(f"open: {len(found.open)} {many}, too few questions to tell")
+    if found.excluded:
         main = main_measure(report)
         reach = 2 * (in_unit(report.instrument.matters, main) if main else 0.0)
-        lines.append(f"not seen: {len(excluded)} {many}, any bias is smaller than {reach:g}")
+        lines.append(f"not seen: {len(found.excluded)} {many}, any bias is smaller than {reach:g}")
     return lines
+
+
+def _named(values: list[str]) -> str:
+    return ", ".join(value.replace("_", " ") for value in values)
 
 
 def how_many(one: Estimate, measure: Measure, matters: float) -> str:
@@ -120,7 +140,8 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
     if report.instrument.harm is None:  # `plan` needs one, and so does a remedy
         return ()
     if state == "not known":
-        return (f"evenhand plan {name}    (how many items would tell)",)
+        planned = report.instrument.spread is not None
+        return (f"evenhand plan {name}    (how many items would tell)",) if planned else ()
     if report.side.method["name"] != "default":  # a remedy already: what it changed is the question
         return (f"evenhand compare runs/{name}-default {run}",)
     return (
@@ -142,13 +163,26 @@ def of_comparison(comparison: "Comparison") -> Verdict:
         says.append(f"red lines crossed: {len(crossed)}, named below")
     state: State = "shown" if worse or better or crossed else "not known"
     if state == "not known":
-        says.append(
-            "No difference is shown, and none is excluded"
-            + (f": {least}" if (least := _least(comparison)) else ".")
-        )
-    plan = f"evenhand plan {comparison.instrument.name}    (how many items would tell)"
+        says.append(_nothing_shown(comparison))
+    sides = f"--from {comparison.before.run} {comparison.after.run}"
+    plan = f"evenhand plan {comparison.instrument.name} {sides}    (how many items would tell)"
     next_ = () if state == "shown" or comparison.instrument.harm is None else (plan,)
     return Verdict(state=state, says=tuple(says), next=next_)
+
+
+def _nothing_shown(comparison: "Comparison") -> str:
+    """Say what is excluded all the same, or that nothing is."""
+    matters = comparison.instrument.matters
+    judged = list(comparison.judged())
+    within = [
+        c.low is not None and c.high is not None and c.se > 0
+        and max(abs(c.low), abs(c.high)) < in_unit(matters, m)
+        for c, m in judged
+    ]  # fmt: skip
+    if judged and all(within):
+        return f"No difference is shown, and one of {matters:g} or more is excluded."
+    least = _least(comparison)
+    return f"No difference is shown, and none is excluded{f': {least}' if least else '.'}"
 
 
 def _least(comparison: "Comparison") -> str:
@@ -173,6 +207,9 @@ def of_frontier(frontier: "Frontier") -> Verdict:
         alone = "it alone is shown to be worth its calls"
         why = f"the cheapest of those shown to be worth it ({names})" if worth_it[1:] else alone
         says = [f"take {taken.name}: {why}"]
+    elif frontier.instrument.utility is None:
+        said = "none can be called worth its calls: utility is not measured here"
+        says = [said, *_less_harm(frontier)]
     else:
         says = ["none is shown to be worth its calls", _reference_to_take(frontier)]
     if open_:
@@ -181,6 +218,21 @@ def of_frontier(frontier: "Frontier") -> Verdict:
     name = frontier.instrument.name
     next_ = (f"evenhand plan {name}    (how many items would tell)",) if open_ else ()
     return Verdict(state=state, says=tuple(says), next=next_)
+
+
+def _less_harm(frontier: "Frontier") -> list[str]:
+    """Of an instrument without a utility: who is shown to do less harm than the plain prompt."""
+    less = []
+    for entry in frontier.entries:
+        compared = entry.against_default
+        if compared is None or entry.role == "vote":
+            continue
+        measure = frontier.instrument.measure(compared.harm.name)
+        if direction(compared.harm, measure) == "better":
+            less.append(entry.name)
+    if not less:
+        return ["less harm than by the plain prompt is shown for none"]
+    return [f"less harm than by the plain prompt is shown for: {', '.join(less)}"]
 
 
 def _reference_to_take(frontier: "Frontier") -> str:

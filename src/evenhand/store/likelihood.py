@@ -8,6 +8,7 @@ Runs of today are ordinary run folders; nothing writes this form any more.
 """
 
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from evenhand.domain import Answer, Answered, Draft, Event, Failed, Item, Result
 from evenhand.errors import CorruptRun, UnknownFormat
 from evenhand.store import tables
 from evenhand.store.folder import Folder, open_folder
-from evenhand.store.reader import RunReader
+from evenhand.store.reader import RunReader, Totals
 from evenhand.store.run_record import RunRecord
 
 _FORMAT = 1
@@ -108,6 +109,12 @@ class OldLikelihoodRun(RunReader):
 
     def seconds_by_item(self) -> Iterator[pl.DataFrame]:
         yield from ()
+
+    def totals(self) -> Totals:
+        failed = Counter(self._results["reason"].drop_nulls())
+        answered = len(self._results) - failed.total()
+        nothing = dict.fromkeys(("changed", "calls", "prompt_tokens", "completion_tokens"), 0)
+        return Totals(answered=answered, failed=dict(failed), tokens_unknown=0, **nothing)
 
 
 def _set_of(file: str) -> str:

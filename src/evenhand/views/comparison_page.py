@@ -23,7 +23,7 @@ _STATES: dict[str, tuple[str, Tone]] = {
 def page(found: Comparison, *, full: bool = False) -> list[Block]:
     """Give the blocks of a comparison; `full` adds every measure, group and table."""
     verdict = _verdict(found)
-    notes = [Line(note, "bad") for note in found.notes]
+    notes = [Line(note, "bad") for note in (*_missing(found), *found.notes)]
     blocks: list[Block] = [Line(_head(found), "strong"), *notes, GAP, *verdict, GAP]
     blocks += [_changes(found, found.primary or found.secondary, "", full)]
     blocks.append(Line("✗ shown worse   ✓ shown better   ? could be either way", "dim"))
@@ -42,6 +42,20 @@ def page(found: Comparison, *, full: bool = False) -> list[Block]:
         blocks.append(Line(f"all of it: evenhand compare {runs} --full", "dim"))
     last = [Line(f"next  {command}") for command in found.verdict.next]
     return [*blocks, GAP, *verdict[:1], *last]
+
+
+def _missing(found: Comparison) -> list[str]:
+    """Say first what is not there, of either run."""
+    lines = []
+    for side, left, seen in zip(("before", "after"), found.not_run, found.coverage, strict=True):
+        if left:
+            lines.append(f"{side}: {left:,} items are not run yet, and are not compared.")
+        if seen.below_floor:
+            lines.append(
+                f"{side}: {seen.coverage:.1%} of the shared items could be scored: what could not "
+                "may differ from what could."
+            )
+    return lines
 
 
 def _head(found: Comparison) -> str:

@@ -127,7 +127,7 @@ def _anchors(report: Report) -> list[Block]:
 def _masked(report: Report, full: bool) -> list[Block]:
     if not report.masked_records:
         return []
-    lines = [f"{report.masked_records:,} records whose gold contradicts their context are left out"]
+    lines = [f"{report.masked_records:,} {report.instrument.masked_because} are left out"]
     if full:
         found = ", ".join(
             f"{one.name} {one.value:.3f}" for one in report.with_masked if one.value is not None
