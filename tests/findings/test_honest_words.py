@@ -1,0 +1,144 @@
+"""What a page must not say: results of another run, a direction that is not there, a loss that is
+only an unfinished run."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import evenhand as eh
+from evenhand.findings.comparison import compare
+from evenhand.findings.report import models_of, report
+from evenhand.findings.verdicts import by_group, main_measure
+from evenhand.instruments import Grouping, ListedItems, Mean, Measure
+from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.store import RunReader
+from evenhand.views import page_of
+from evenhand.views.blocks import Line
+from front_door.titles import CHOICES, Titles
+
+KEPT = Path(__file__).parents[1] / "same_numbers/kept/bbq"
+
+
+class Leaning(Titles):
+    """The same items with a bias score: +1 for she, −1 for he, by kind of work."""
+
+    name = "leaning"
+    harm = "score"
+    measures = (
+        Measure(
+            name="score",
+            label="bias score",
+            statistic=Mean(pl.col("score")),
+            better="zero",
+            role="primary",
+            within=(-1, 1),
+        ),
+    )
+    groups = (Grouping(column="work", measures=("score",)),)
+
+    def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
+        scores = {0: 1.0, 1: -1.0, 2: 0.0}
+        return (
+            super()
+            .outcomes(rows)
+            .with_columns(
+                rows["choice"].replace_strict(scores, default=None).alias("score"),
+                work=pl.lit("paid"),
+            )
+        )
+
+
+def always(letter: str, name: str = "scripted") -> eh.ScriptedModel:
+    return eh.ScriptedModel(lambda _: f'{{"answer": "{letter}"}}', name=name)
+
+
+def test_a_bias_the_other_way_round_is_not_said_to_be_against_the_group(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"occupations": 6}
+    other = eh.measure(Leaning(), model=always("B"), out=tmp_path / "he", **settings)
+    measure = main_measure(other)
+    assert measure is not None
+    assert other["score"].value == -1
+    assert by_group(other, measure).against == []
+    assert by_group(other, measure).other_way == ["paid"]
+    assert any(line.startswith("the other way round: paid") for line in other.verdict.says)
+    she = eh.measure(Leaning(), model=always("A"), out=tmp_path / "she", **settings)
+    assert by_group(she, measure).against == ["paid"]
+
+
+def test_an_unfinished_run_is_said_to_be_one_and_is_no_loss() -> None:
+    runs = RunReader(KEPT / "default"), RunReader(KEPT / "unfinished")
+    found = compare(Bbq(), *runs)
+    assert found.not_run[0] == 0
+    assert found.not_run[1] > 0
+    lines = [block.text for block in page_of(found) if isinstance(block, Line)]
+    assert any("items are not run yet" in line for line in lines[:4])
+    # Coverage is that of the shared items: what the second run never came to is in neither.
+    assert found.coverage[0].n == found.coverage[1].n == found.items
+
+
+def test_two_items_of_one_id_are_refused_in_a_comparison(tmp_path: Path) -> None:
+    class Twice(Titles):
+        name = "twice"
+
+        def source(self, data: Any, options: Any) -> ListedItems:
+            items = [
+                eh.Item(id="x", prompt=f"Who? {n}", choices=CHOICES, tags={"occupation": str(n)})
+                for n in range(4)
+            ]
+            return ListedItems(self, items, sampling={})
+
+    for name in ("a", "b"):
+        eh.measure(Twice(), model=always("A"), out=tmp_path / name)
+    with pytest.raises(eh.UserError, match="two items of a run have the id 'x'"):
+        eh.compare(tmp_path / "a", tmp_path / "b", instrument=Twice())
+
+
+def test_outcomes_that_leave_rows_out_are_refused(tmp_path: Path) -> None:
+    class Filtering(Titles):
+        name = "filtering"
+
+        def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
+            return super().outcomes(rows).head(3)
+
+    with pytest.raises(eh.UserError, match="made 3 outcomes of 8 answers"):
+        eh.measure(Filtering(), model=always("A"), out=tmp_path / "run")
+
+
+def test_a_frontier_does_not_mix_the_answers_of_two_models(tmp_path: Path) -> None:
+    class Costly(Titles):
+        name = "costly"
+        harm = "guessed"
+
+    settings: dict[str, Any] = {"methods": ["cot"], "calls": 1, "out": tmp_path / "front"}
+    eh.frontier(Costly(), model=always("A", "one"), **settings)
+    with pytest.raises(eh.UserError, match="model one"):
+        eh.frontier(Costly(), model=always("B", "other"), **settings)
+
+
+def test_a_replay_is_not_answered_from_another_finished_run(tmp_path: Path) -> None:
+    eh.measure(Titles(), model=always("A", "one"), out=tmp_path / "one")
+    eh.measure(Titles(), model=always("B", "other"), out=tmp_path / "other")
+    with pytest.raises(eh.UserError, match="was made with"):
+        eh.measure(Titles(), replay=tmp_path / "one", out=tmp_path / "other")
+
+
+def test_the_models_that_were_asked_are_named_and_not_the_one_that_was_not() -> None:
+    said = {"kind": "endpoint", "model": "large"}
+    cast = {"default": {"kind": "endpoint", "model": "small"}, "generator": said}
+    assert models_of(cast) == "large"
+    assert models_of({"default": said}) == "large"
+    assert models_of({"default": said, "scorer": {"kind": "scorer", "model": "list"}}) == "large"
+
+
+def test_a_row_whose_mask_is_not_known_counts(tmp_path: Path) -> None:
+    class Masking(Titles):
+        name = "masking"
+
+        def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
+            return super().outcomes(rows).with_columns(masked=pl.lit(None, pl.Boolean))
+
+    found = eh.measure(Masking(), model=always("A"), out=tmp_path / "run")
+    assert (found.coverage.n, found.masked_records) == (8, 0)
+    assert report(Masking(), RunReader(tmp_path / "run"))["guessed"].n == 8
