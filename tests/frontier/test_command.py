@@ -180,11 +180,11 @@ def test_a_dry_run_says_what_all_methods_will_cost_and_the_frontier_goes_on_from
         (("--methods", "stardtox:critique=other"), "add 'stardtox' to --methods"),
         (("--methods", "stardtox", "--calls", "1"), "stardtox makes at least 2 calls"),
         (("--method", "nonsense"), "there is no method 'nonsense'"),
-        (("--bench", "other"), "there is no benchmark 'other'"),
+        (("--bench", "other"), "there is no instrument 'other'"),
         (("--bench", "squad"), "squad names no harm that a method is to lower"),
         (("--sample", "questions=9"), "bbq has no option 'questions'"),
-        (("--sample", "per_category=3"), "at least 4 are needed"),
-        (("--sample", "per_category=few"), "--sample per_category"),
+        (("--sample", "per_category=3"), "per_category is 3; 4 is the least"),
+        (("--sample", "per_category=few"), "per_category: Input should be a valid integer"),
     ],
 )
 def test_a_list_that_cannot_be_run_is_refused_before_anything_is_asked(

@@ -1,12 +1,10 @@
 """The options that say which items of a benchmark are asked."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from pydantic import TypeAdapter, ValidationError
 
 from evenhand import config as configuration
 from evenhand.errors import UserError
@@ -55,14 +53,5 @@ def sampled(
         if not equals:
             raise UserError(f"--sample {assignment}: write it as NAME=VALUE")
         values[name.strip()] = value.strip()
-    instrument.options_from(values)  # refuses a name that there is not
-    try:
-        options = TypeAdapter(instrument.options).validate_python(values)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise UserError(f"--sample {first['loc'][0]}: {first['msg']}") from None
-    for one in fields(options):
-        least, value = one.metadata.get("least"), getattr(options, one.name)
-        if least is not None and value is not None and value < least:
-            raise UserError(f"--sample {one.name}={value}: at least {least} are needed")
+    options = instrument.options_from(values)
     return instrument.source(configuration.data_folder(), options), options
