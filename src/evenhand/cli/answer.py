@@ -76,7 +76,7 @@ def answer(
         out.print(terminal.render(timeline(final, turns, prompts=show_prompts)))
     else:
         out.print(final.text, markup=False)
-        err.print(Text(_closing(final, turns), style="dim"), soft_wrap=True)
+        err.print(Text(_closing(final, turns, chosen), style="dim"), soft_wrap=True)
 
 
 async def _ask(
@@ -107,25 +107,31 @@ def _heard(turn: Turn) -> Text:
     return Text(f"{turn.index + 1}. {turn.role} · {turn.seconds:.1f} s · {begins}", style="dim")
 
 
-def _closing(final: Answer, turns: Sequence[Turn]) -> str:
+def _closing(final: Answer, turns: Sequence[Turn], method: Method) -> str:
     """How the answer came about, in one line."""
     revisions = len(final.drafts) - 1
     ending = _ENDINGS.get(final.stopped, final.stopped.replace("_", " "))
     if revisions:
         ending += f" after {revisions} revision{'s' if revisions > 1 else ''}"
-    parts = [ending, *_harm(final, turns), _spent(turns), "--show-trace shows who said what"]
+    parts = [
+        ending,
+        *_harm(final, turns, method),
+        _spent(turns),
+        "--show-trace shows who said what",
+    ]
     return " · ".join(parts)
 
 
-def _harm(final: Answer, turns: Sequence[Turn]) -> list[str]:
+def _harm(final: Answer, turns: Sequence[Turn], method: Method) -> list[str]:
     """Harm before and after, and who says so: a model that judges itself is no witness."""
     first, last = (draft.scores.get("harm") for draft in (final.drafts[0], final.drafts[-1]))
     speakers = {turn.role: turn.model for turn in turns}
-    judge = speakers.get("scorer") or speakers.get("bias_evaluator")
+    agents = [agent for agent in method.agents() if agent.role in speakers]
+    judge = next((speakers[agent.role] for agent in agents if agent.judges), None)
     if first is None or last is None or judge is None:
         return []
     change = f"{first:.2f} → {last:.2f}" if len(final.drafts) > 1 else f"{last:.2f}"
-    own = judge == speakers.get("generator")
+    own = judge in {speakers[agent.role] for agent in agents if agent.kind == "writer"}
     return [f"harm {change} ({'the model’s own judgement' if own else f'by {judge}'})"]
 
 
