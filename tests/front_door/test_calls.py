@@ -232,7 +232,7 @@ def test_an_instrument_of_ones_own_is_measured_compared_and_opened_again(tmp_pat
     assert same["guessed"] == diff["guessed"]
     again = eh.open_run(tmp_path / "before").report(Titles())
     assert again.estimates == before.estimates
-    with pytest.raises(eh.UserError, match="there is no instrument 'titles'"):
+    with pytest.raises(eh.UserError, match="a run of titles, which is no instrument"):
         eh.open_run(tmp_path / "before").report()
 
 
