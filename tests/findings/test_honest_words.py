@@ -8,12 +8,15 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from evenhand.experiments.sweep import Listed
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import models_of, report
 from evenhand.findings.verdicts import by_group, main_measure
 from evenhand.instruments import Grouping, ListedItems, Mean, Measure
 from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.methods import Rate
 from evenhand.store import RunReader
+from evenhand.testing import any_reply
 from evenhand.views import page_of
 from evenhand.views.blocks import Line
 from front_door.titles import CHOICES, Titles
@@ -130,6 +133,27 @@ def test_the_models_that_were_asked_are_named_and_not_the_one_that_was_not() -> 
     assert models_of(cast) == "large"
     assert models_of({"default": said}) == "large"
     assert models_of({"default": said, "scorer": {"kind": "scorer", "model": "list"}}) == "large"
+
+
+def test_a_finished_run_is_not_given_back_where_its_judges_must_be_certified(
+    tmp_path: Path,
+) -> None:
+    settings: dict[str, Any] = {"method": "self_refine", "out": tmp_path / "run"}
+    model = eh.ScriptedModel(any_reply)
+    assert eh.measure(Titles(), model=model, **settings).not_run == 0
+    with pytest.raises(eh.UserError, match="Nothing was asked"):
+        eh.measure(Titles(), model=model, require_certified_judges=True, **settings)
+
+
+def test_a_group_that_the_declared_order_does_not_name_is_not_left_out() -> None:
+    grouping = Grouping(column="bucket", measures=(), order=("high", "low"))
+    assert grouping.ordered(["a", "low", "high"]) == ["high", "low", "a"]
+
+
+def test_a_method_cannot_name_a_folder_outside_the_sweeps() -> None:
+    names = ("..", "../up", "a/b", ".hidden", "cot:calls=1")
+    folders = [Listed(name=name, method=Rate()).folder for name in names]
+    assert folders == ["-", "-up", "a-b", "hidden", "cot-calls-1"]
 
 
 def test_a_row_whose_mask_is_not_known_counts(tmp_path: Path) -> None:

@@ -84,8 +84,11 @@ async def require_certified(request: Request, methods: Sequence[Method], watch: 
 
 
 def is_finished(request: Request) -> bool:
-    """Say whether the folder holds all of this very run: then no endpoint has to be there."""
-    if request.dry_run or not open_folder(request.out).exists("run.json"):
+    """Say whether the folder holds all of this very run: then no endpoint has to be there. Where
+    certificates are required it is never so: the judges are looked at first, as before any run."""
+    if request.dry_run or request.require_certified:
+        return False
+    if not open_folder(request.out).exists("run.json"):
         return False
     found = RunReader(request.out)
     planned = {

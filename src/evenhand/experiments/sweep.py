@@ -28,7 +28,8 @@ class Listed:
 
     @property
     def folder(self) -> str:
-        return re.sub(r"[^A-Za-z0-9_.]+", "-", self.name)
+        """The name of its run folder: no other sign, and no dot first, so that it stays within."""
+        return re.sub(r"[^A-Za-z0-9_.]+", "-", self.name).lstrip(".") or "-"
 
     @property
     def changed_settings(self) -> str:

@@ -60,7 +60,8 @@ class Comparison(Shown):
         return found
 
     def judged(self) -> Iterator[tuple[Change, Measure]]:
-        """Yield the primary changes, each with the measure that says which way is better."""
+        """Yield the primary changes, each with the measure that says which way is better; of an
+        instrument that has none, all of its changes."""
         known = {one.name: one for one in self.instrument.measures}
         for change in self.primary or self.secondary:
             if change.name in known:
@@ -170,8 +171,7 @@ def _distances(instrument: Scored, pairs: PairTotals) -> list[Change]:
 
 def _group(instrument: Scored, pairs: PairTotals, column: str) -> dict[str, tuple[Change, ...]]:
     grouping = next(one for one in instrument.groups if one.column == column)
-    present = pairs.values_of(column)
-    values = [v for v in grouping.order if v in present] or present
+    values = grouping.ordered(pairs.values_of(column))
     primary = instrument.primary()
     return {v: tuple(pairs.change(m, **{column: v}) for m in primary) for v in values}
 

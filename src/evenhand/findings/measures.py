@@ -6,7 +6,7 @@ one number, what a good value is, and what the number may lose in a comparison. 
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -131,6 +131,11 @@ class Grouping:
     column: str
     measures: tuple[str, ...]  # which of the measures, by name
     order: tuple[str, ...] = ()  # of the values; by name without it
+
+    def ordered(self, present: Sequence[str]) -> list[str]:
+        """Give the values that are there in the declared order, and after them any others."""
+        known = [value for value in self.order if value in present]
+        return [*known, *(value for value in present if value not in known)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

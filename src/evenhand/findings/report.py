@@ -193,8 +193,7 @@ def _group(instrument: Scored, totals: RunTotals, column: str) -> dict[str, tupl
     """Estimate each group; a measure that has a value for "no bias" gets a p-value with Holm over
     all groups, because all of them were looked at."""
     grouping = next(one for one in instrument.groups if one.column == column)
-    present = totals.values_of(column)
-    values = [v for v in grouping.order if v in present] or present
+    values = grouping.ordered(totals.values_of(column))
     by_measure = {
         name: _over_groups(instrument.measure(name), totals, column, values)
         for name in grouping.measures
