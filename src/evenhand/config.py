@@ -48,9 +48,6 @@ from evenhand.agents import Agent, Cast, Limits
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.instruments._contract import DataFolder
-from evenhand.instruments.overcorrection import BenignData
-from evenhand.instruments.realtoxicityprompts import RtpData
-from evenhand.instruments.scorer import ToxicitySets
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
 from evenhand.runners.borrowing import critiques_of
@@ -216,14 +213,6 @@ def _misplaced(path: Path, place: tuple[int | str, ...], problem: str) -> str:
     return said
 
 
-def rtp_data() -> RtpData:
-    return RtpData(local=_data(), cache=_cache())
-
-
-def benign_data() -> BenignData:
-    return BenignData(local=_data(), cache=_cache())
-
-
 def _data() -> Path | None:
     local = os.environ.get("EVENHAND_DATA")
     return Path(local) if local else None
@@ -232,11 +221,6 @@ def _data() -> Path | None:
 def data_folder() -> DataFolder:
     """The folder that EVENHAND_DATA names, and the user's cache that downloads go to."""
     return DataFolder(local=_data(), cache=_cache())
-
-
-def toxicity_sets() -> ToxicitySets:
-    """The sets that scorers are audited with, found as BBQ is."""
-    return ToxicitySets(local=_data(), cache=_cache())
 
 
 def _cache() -> Path:

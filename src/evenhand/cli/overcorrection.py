@@ -26,7 +26,6 @@ from evenhand.errors import UserError
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.sweep import Listed, Series
 from evenhand.findings.sweep import outcomes, sweep
-from evenhand.instruments.overcorrection import BenignSource, Sampling, own_texts, sample
 from evenhand.instruments.overcorrection.instrument import (
     USUAL,
     OverCorrection,
@@ -86,8 +85,9 @@ def overcorrection(
     Example: evenhand overcorrection --method default,fairness,stardtox --out runs/benign
     """
     chosen = _listed(method)
+    options = OverCorrectionOptions(items=items, texts=texts, sample_seed=sample_seed)
     order = Order(
-        source=_source(texts, Sampling(items=items, seed=sample_seed)),
+        source=_INSTRUMENT.source(configuration.data_folder(), options),
         method=chosen[0].method,
         settings=configuration.load(
             config, base_url, model, reply_tokens=reply_tokens, prices=prices
@@ -102,7 +102,7 @@ def overcorrection(
     series = Series(
         request=order.request(),
         measurement=Measurement(
-            instrument=_INSTRUMENT, options=OverCorrectionOptions(),
+            instrument=_INSTRUMENT, options=options,
             services=ConfigServices(order.settings),
         ),
         watch=Terminal(order.settings),
@@ -135,10 +135,3 @@ def _built(written: str) -> Listed:
     method = build_method(name, rest.split("+") if rest else [])
     refuse_what_repairs_no_text(method)
     return Listed(name=written, method=method)
-
-
-def _source(texts: Path | None, sampling: Sampling) -> BenignSource:
-    if texts is not None:
-        return BenignSource(own_texts(texts), {"texts": texts.name})
-    drawn = sample(configuration.benign_data().texts(), sampling)
-    return BenignSource(drawn, sampling.describe())

@@ -17,6 +17,7 @@ from evenhand.cli.screen import err, out, print_json
 from evenhand.config import Config
 from evenhand.errors import UserError
 from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.instruments.scorer import ToxicitySets
 from evenhand.instruments.scorer.audit import ScorerAudits
 from evenhand.instruments.scorer.audit import audit as audit_of
 from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
@@ -171,7 +172,8 @@ async def _audit(
             if attribute not in scorer.attributes:
                 has = ", ".join(scorer.attributes)
                 raise UserError(f"{scorer.name} has no score for {attribute!r}, only for: {has}")
-        tables, left_out = gathered(configuration.toxicity_sets(), sets)
+        data = configuration.data_folder()
+        tables, left_out = gathered(ToxicitySets(local=data.local, cache=data.cache), sets)
         texts = await plan(tables, opened, sample)
         scored = [await _columns(scorer, texts, attribute) for scorer in opened]
     finally:

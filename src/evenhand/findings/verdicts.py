@@ -164,10 +164,20 @@ def of_comparison(comparison: "Comparison") -> Verdict:
     state: State = "shown" if worse or better or crossed else "not known"
     if state == "not known":
         says.append(_nothing_shown(comparison))
-    sides = f"--from {comparison.before.run} {comparison.after.run}"
-    plan = f"evenhand plan {comparison.instrument.name} {sides}    (how many items would tell)"
-    next_ = () if state == "shown" or comparison.instrument.harm is None else (plan,)
+    next_ = _plan(comparison) if state == "not known" else ()
     return Verdict(state=state, says=tuple(says), next=next_)
+
+
+def _plan(comparison: "Comparison") -> tuple[str, ...]:
+    """Name the command that says how many items would tell, where it can: from the spread that the
+    instrument declares, or from that of these two runs."""
+    instrument = comparison.instrument
+    spreads = any(change.se > 0 for change, _ in comparison.judged())
+    if instrument.harm is None or (instrument.spread is None and not spreads):
+        return ()
+    runs = f" --from {comparison.before.run} {comparison.after.run}"
+    said = "" if instrument.spread is not None else runs
+    return (f"evenhand plan {instrument.name}{said}    (how many items would tell)",)
 
 
 def _nothing_shown(comparison: "Comparison") -> str:
