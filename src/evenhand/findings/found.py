@@ -14,6 +14,29 @@ Cell = str | int | float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Bounds are the values that a number could have if the missing answers were known: all of them
+    filled the one way, and all the other way. They are not an interval: they hold for certain, and
+    say nothing about sampling. Source: Manski 1989."""
+
+    missing: int  # answers, or pairs of which one is missing
+    low: float | None = None  # None where an answer could have any value
+    high: float | None = None
+    overturn: int | None = None  # so many missing answers would overturn what the others show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The p-values of what may be claimed of a change, two-sided but for the last. In each of them
+    a missing answer counts against the side that failed to give it: in the run after it is harm; in
+    the run before it is none where "better" is claimed, and harm where "worse" is."""
+
+    better: float
+    worse: float
+    kept: float | None = None  # one-sided: that no more than the margin was lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """An estimate is a number of a report. Without a value it says why, and is never printed as 0.
     Where every cluster gave the same value there is no interval, and `undefined` is "no_spread"."""
@@ -25,8 +48,10 @@ class Estimate:
     n: int = 0
     clusters: int = 0
     undefined: str | None = None
-    p: float | None = None  # against the value that says "no bias", where there is one
+    p: float | None = None  # against the value that says "no bias"; missing answers speak for it
     p_holm: float | None = None  # after Holm over all groups that were looked at
+    p_small: float | None = None  # of a bias that matters being excluded, missing answers or not
+    bounds: Bounds | None = None  # None where no answer is missing
 
     @classmethod
     def of(
@@ -57,8 +82,8 @@ class Estimate:
 class Change:
     """A change is after minus before, over the items that both runs answered.
 
-    `se` is 0 and the interval a point where every cluster changed alike; p is then that of sign
-    flips, never 1 for a change that is not 0.
+    `p` is that of clustered sign flips, so that it has a value where every cluster changed alike.
+    What may be claimed of the change is in `evidence`, which counts the missing answers too.
     """
 
     name: str
@@ -73,15 +98,19 @@ class Change:
     n: int = 0
     clusters: int = 0
     undefined: str | None = None
+    bounds: Bounds | None = None  # None where no answer is missing
+    evidence: Evidence | None = None  # None where a missing answer could have any value
+    evidence_holm: Evidence | None = None  # after Holm, where the change belongs to a family
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flips:
-    """Flips count how many items became right and how many became wrong, with McNemar's exact p."""
+    """Flips count how many items became right and how many became wrong, with the p-value of
+    clustered sign flips: items of one cluster are alike, so they are not counted one by one."""
 
     fixed: int
     broken: int
-    p_mcnemar: float
+    p: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

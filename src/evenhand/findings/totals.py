@@ -7,15 +7,16 @@ cluster at once: of those the row values are kept.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import NO_SPREAD, Coverage, Estimate
+from evenhand.findings import filled
+from evenhand.findings.filled import Filled
+from evenhand.findings.found import NO_SPREAD, Bounds, Coverage, Estimate
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure, OfTotals, Ratio, Share
-from evenhand.findings.rules import p_value
 from evenhand.findings.scored import SCORED, Scored
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import NO_ROWS, Interval, ratio_from_totals
@@ -43,9 +44,22 @@ def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
         outcomes = outcomes.with_columns(pl.lit(False).alias(_MASKED))
     outcomes = outcomes.with_columns(pl.col(_MASKED).fill_null(False))  # not known is not masked
     numbers = {name: expr for m in instrument.measures for name, expr in m.columns().items()}
+    numbers |= {missing_of(m): _is_missing(m) for m in instrument.measures}
     further = [instrument.transitions] if instrument.transitions else []
     named = dict.fromkeys(["item_id", "state", *keys_of(instrument), *further])
     return outcomes.select(*named, **numbers)
+
+
+def missing_of(measure: Measure) -> str:
+    """Name the column that says whether a row's value is missing."""
+    return f"{measure.name}.missing"
+
+
+def _is_missing(measure: Measure) -> pl.Expr:
+    """A value is missing where the row has no score and the measure is about it, or may be: whether
+    it is can depend on the answer."""
+    lost = pl.col("state") != SCORED
+    return lost if measure.where is None else lost & measure.where.fill_null(True)
 
 
 class RunTotals:
@@ -86,7 +100,7 @@ class RunTotals:
         )
         self._sums = sums if self._sums is None else self._added(pl.concat([self._sums, sums]))
         if self._held_measures:
-            numbers = [name for m in self._held_measures for name in m.columns()]
+            numbers = [name for m in self._held_measures for name in (*m.columns(), missing_of(m))]
             self._held.append(rows.select(*self._keys, *numbers))
 
     def _added(self, sums: pl.DataFrame) -> pl.DataFrame:
@@ -123,14 +137,20 @@ class RunTotals:
         """Count the rows of a group, scored or not."""
         return int(self._part(self._sums, {column: value})["rows"].sum())
 
-    def estimate(self, measure: Measure, **where: str) -> Estimate:
-        """Estimate the measure over all rows that are not masked, or over those of one group."""
+    def estimate(
+        self, measure: Measure, reach: float | None = None, /, **where: str
+    ) -> Estimate:
+        """Estimate the measure over all rows that are not masked, or over those of one group. With
+        a `reach`, it is also tested that the number is nearer than that to "no bias"."""
         if isinstance(measure.statistic, STREAMED):
-            found = _streamed(measure, self._part(self._sums, where), self._clusterings())
+            frame = self._part(self._sums, where)
+            found = _streamed(measure, frame, self._clusterings())
+            ways = [_streamed_filling(measure, frame, c) for c in self._clusterings()]
         else:
-            rows = pl.concat(self._held) if self._held else None
-            found = _held(measure, self._part(rows, where))
-        return replace(found, undefined=reason_of(measure, found.undefined))
+            rows = self._part(pl.concat(self._held) if self._held else None, where)
+            found, ways = _held(measure, rows), [_held_filling(measure, rows)]
+        found = replace(found, undefined=reason_of(measure, found.undefined))
+        return _defended(found, measure, ways, reach)
 
     def with_masked(self, measure: Measure) -> Estimate:
         """Estimate the measure over all rows, those that are masked too."""
@@ -164,6 +184,7 @@ def _sums(measure: Measure) -> list[pl.Expr]:
         value = pl.col(f"{name}.value")
         n = value.is_not_null().sum()
         sums = {"n": n, "y": value.sum(), "x": n, "ay": value.abs().sum(), "ax": n}
+    sums["m"] = pl.col(missing_of(measure)).sum()
     return [expr.cast(pl.Float64).alias(f"{name}:{part}") for part, expr in sums.items()]
 
 
@@ -214,7 +235,7 @@ def _widest(
 ) -> Estimate:
     if trials is None:
         widest = max(intervals, key=lambda one: one.high - one.low)
-        return with_p(Estimate.of(measure.name, lambda: widest, measure.within), measure, widest)
+        return Estimate.of(measure.name, lambda: widest, measure.within)
     value, low, high, n = trials
     return Estimate(
         name=measure.name,
@@ -226,13 +247,72 @@ def _widest(
     )
 
 
-def with_p(found: Estimate, measure: Measure, interval: Interval) -> Estimate:
-    """Add the p-value against "no bias" to an estimate, where the measure has such a value."""
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """The clusters with their missing answers filled both ways, and the sums of what is known."""
+
+    sums: Filled | None  # None where a sum says nothing about the number
+    complete: np.ndarray
+    missing: int
+
+
+def _streamed_filling(measure: Measure, frame: pl.DataFrame, cluster: str) -> _Filling:
+    parts = [f"{measure.name}:{part}" for part in ("y", "x", "m")]
+    table = frame.group_by(cluster).agg(pl.col(parts).sum()).sort(cluster).select(parts).to_numpy()
+    y, x, m = table[(table[:, 1] != 0) | (table[:, 2] > 0)].T
+    known = Filled.of(measure, y, x, m) if isinstance(measure.statistic, Mean | Share) else None
+    if isinstance(measure.statistic, Ratio) and filled.bounded(measure):
+        # Of a ratio of counts: a missing answer may be in both, or below the line alone.
+        scale, shift = measure.statistic.scale, measure.statistic.shift
+        ends = sorted((scale * y + shift * (x + m), scale * (y + m) + shift * (x + m)), key=np.sum)
+        known, y = Filled(ends[0], ends[1], x + m, m), scale * y + shift * x
+    return _Filling(known, y, int(m.sum()))
+
+
+def _held_filling(measure: Measure, rows: pl.DataFrame) -> _Filling:
+    missing = int(rows[missing_of(measure)].sum())
+    if not isinstance(measure.statistic, MeanOfClusters):
+        return _Filling(None, np.zeros(0), missing)
+    complete = cluster_values(measure, rows).sort("cluster")["value"].to_numpy()
+    if missing and not filled.bounded(measure):
+        return _Filling(None, complete, missing)
+    return _Filling(filled_values(measure, rows), complete, missing)
+
+
+def filled_values(measure: Measure, rows: pl.DataFrame) -> Filled:
+    """Give each cluster's number with its missing rows at their smallest and at their largest."""
+    column, lost = f"{measure.name}.value", pl.col(missing_of(measure))
+    ends = [
+        cluster_values(
+            measure, rows.with_columns(pl.when(lost).then(end).otherwise(pl.col(column)).alias(column))
+        ).sort("cluster")
+        for end in measure.within
+    ]
+    touched = rows.group_by("cluster").agg(lost.any().cast(pl.Float64).alias("m"))
+    m = ends[0].join(touched, on="cluster", how="left", maintain_order="left")["m"].to_numpy()
+    low, high = (one["value"].to_numpy() for one in ends)
+    return Filled(np.minimum(low, high), np.maximum(low, high), np.ones_like(low), m)
+
+
+def _defended(
+    found: Estimate, measure: Measure, ways: Sequence[_Filling], reach: float | None
+) -> Estimate:
+    """Add what the missing answers could change, and the p-value against "no bias". Of several ways
+    to cluster, the largest p-value counts."""
+    known = [one.sums for one in ways if one.sums is not None and len(one.sums.rows) > 1]
+    if not known:
+        missing = ways[0].missing
+        return replace(found, bounds=Bounds(missing=missing) if missing else None)
+    bounds = filled.bounds(measure, known[0], ways[0].complete)
     if measure.null is None or found.value is None:
-        return found
-    shifted = interval.rescaled(1.0, -measure.null)
-    p = p_value(shifted.estimate, shifted.se, shifted.clusters, shifted.p_two_sided)
-    return replace(found, p=p)
+        return replace(found, bounds=bounds)
+    small = [filled.p_of_small_bias(measure, one, reach) for one in known if reach is not None]
+    return replace(
+        found,
+        p=max(filled.p_of_bias(measure, one) for one in known),
+        p_small=max(small, default=None),
+        bounds=bounds,
+    )
 
 
 def _held(measure: Measure, rows: pl.DataFrame) -> Estimate:
@@ -242,8 +322,7 @@ def _held(measure: Measure, rows: pl.DataFrame) -> Estimate:
             interval = ratio_from_totals(_ones(values["value"]))
         except Undefined as reason:
             return Estimate(name=measure.name, value=None, undefined=str(reason))
-        found = Estimate.of(measure.name, lambda: interval, measure.within)
-        return with_p(found, measure, interval)
+        return Estimate.of(measure.name, lambda: interval, measure.within)
     table = totals_table(measure, rows)
     return _resampled(measure, table, len(_complete(measure, rows)))
 

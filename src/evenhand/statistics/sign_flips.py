@@ -1,0 +1,71 @@
+"""The clustered sign-flip test decides every claim, because missing answers cannot help it.
+
+A t test can gain from a loss: an answer that turns out worse may lower the spread more than the
+mean. The one-sided sign-flip test cannot: its p-value falls, and never rises, with every cluster's
+sum. So the worst way in which missing answers could have come out is found by filling each of them
+the worst way, and what holds then holds however they came out.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.errors import Undefined
+from evenhand.statistics._shared import ROUNDING, FloatArray
+
+ENUMERABLE = 16  # our choice: 2¹⁶ subsets take a millisecond, and 16 clusters show p down to 10⁻⁵
+DRAWS = 10_000
+FEWER_DRAWS = 2_000  # our choice: for more than 5,000 clusters, so that a test stays below a second
+_MANY = 5_000
+_AT_ONCE = 4_000_000  # signs held at once
+_SEED = 20_250_301  # fixed: the same clusters are flipped in every test, so that p stays monotone
+
+
+def p_above_zero(sums: ArrayLike) -> FloatArray:
+    """Give the p-value of each column's mean being above 0, one-sided.
+
+    p = share of subsets A of the clusters with Σ_{g in A} S_g ≤ 0, which is the share of sign
+    patterns with a total at least as large as the one seen. All subsets for up to 16 clusters, else
+    random ones and p = (1 + hits)/(1 + draws). Every p-value falls when a sum rises.
+    Source: Fisher 1935; Phipson & Smyth 2010. Range: above 0 to 1. Undefined: no clusters.
+    """
+    table = np.asarray(sums, dtype=np.float64)
+    table = table.reshape(len(table), -1)
+    if not len(table):
+        raise Undefined("no clusters")
+    slack = ROUNDING * np.abs(table).sum(axis=0)
+    if len(table) <= ENUMERABLE:
+        return np.asarray((_every_subset(table) <= slack).mean(axis=0))
+    draws = DRAWS if len(table) <= _MANY else FEWER_DRAWS
+    rng, hits, done = np.random.default_rng(_SEED), np.zeros(table.shape[1]), 0
+    while done < draws:
+        size = min(draws - done, max(1, _AT_ONCE // len(table)))
+        chosen = _first(len(table)) if size == DRAWS else _subsets(rng, size, len(table))
+        hits += (chosen.astype(np.float64) @ table <= slack).sum(axis=0)
+        done += size
+    return np.asarray((1 + hits) / (1 + draws))
+
+
+def p_two_sided(sums: ArrayLike) -> float:
+    """Give the p-value of the mean being other than 0: twice the smaller one-sided one."""
+    one = np.asarray(sums, dtype=np.float64).reshape(-1)
+    return min(1.0, 2 * float(p_above_zero(np.column_stack([one, -one])).min()))
+
+
+def _every_subset(table: FloatArray) -> FloatArray:
+    """The total of every subset of the rows, the empty one too."""
+    totals = np.zeros((1, table.shape[1]))
+    for row in table:
+        totals = np.concatenate([totals, totals + row])
+    return totals
+
+
+def _subsets(rng: np.random.Generator, draws: int, clusters: int) -> NDArray[np.uint8]:
+    octets = rng.integers(0, 256, size=(draws, -(-clusters // 8)), dtype=np.uint8)
+    return np.unpackbits(octets, axis=1, count=clusters)
+
+
+@lru_cache(maxsize=8)
+def _first(clusters: int) -> NDArray[np.uint8]:
+    return _subsets(np.random.default_rng(_SEED), DRAWS, clusters)
