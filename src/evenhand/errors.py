@@ -81,6 +81,9 @@ class SearchFailed(ModelError):
     retry_can_help = True
 
 
+REFUSAL = "refusal"  # the kind of an unreadable reply in which the model declines to answer
+
+
 class UnreadableReply(EvenhandError):
     """`kind` names the rule that refused it: duplicate_key, too_deep, wrong_shape, …"""
 

@@ -14,7 +14,8 @@ from pydantic import Field
 from evenhand.agents.agent import Agent, FreeText, Reply
 from evenhand.agents.budget import Budget
 from evenhand.domain import Message, Turn
-from evenhand.errors import DeadlinePassed, ModelError, UnreadableReply, UserError
+from evenhand.errors import REFUSAL, DeadlinePassed, ModelError, UnreadableReply, UserError
+from evenhand.metrics.refusal import refuses
 from evenhand.models.ask_once import AskOnce
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, request_sha256
 from evenhand.models.replay import ReplayModel
@@ -164,8 +165,9 @@ class Conversation:
         try:
             return _read(agent, again)
         except UnreadableReply as problem:
+            kind = REFUSAL if refuses(again.text) else problem.kind
             raise UnreadableReply(
-                problem.kind, f"{agent.role} replied twice in another form; {problem.detail}"
+                kind, f"{agent.role} replied twice in another form; {problem.detail}"
             ) from None
 
     def _refuse_undeclared(self, agent: Agent[Any]) -> None:

@@ -10,7 +10,16 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings import spent
-from evenhand.findings.found import NO_VERDICT, Change, Coverage, Flips, RedLine, Section, Verdict
+from evenhand.findings.found import (
+    NO_VERDICT,
+    Change,
+    Coverage,
+    Flips,
+    RedLine,
+    Section,
+    Verdict,
+    bounds_in_columns,
+)
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.report import Side, not_run, require
@@ -18,11 +27,12 @@ from evenhand.findings.rules import adjusted, direction, missing_line, red_line
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
 from evenhand.findings.verdicts import of_comparison
-from evenhand.statistics.multiplicity import holm
 from evenhand.store import RunReader
 
 _COLUMNS = {name: pl.Float64 for name in ("before", "after", "difference", "low", "high", "p",
                                           "p_holm")}  # fmt: skip
+_FIELDS = [f for f in Change.__dataclass_fields__ if f not in ("bounds", "evidence",
+                                                                "evidence_holm")]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +54,7 @@ class Comparison(Shown):
     flips: Mapping[str, Flips]
     transitions: tuple[tuple[str, str, int], ...]
     coverage: tuple[Coverage, Coverage]  # of each run, over the items that both have ended
+    coverage_by: Mapping[str, tuple[Coverage, Coverage]]  # by a column, such as the condition
     not_run: tuple[int, int]  # items that a run has not come to yet
     cost: tuple[spent.Cost, spent.Cost]
     sections: tuple[Section, ...] = ()
@@ -76,7 +87,8 @@ class Comparison(Shown):
             rows += [("group", value, one) for value, found in values.items() for one in found]
         plain = [
             {"role": role, "group": group}
-            | {f: getattr(one, f) for f in Change.__dataclass_fields__}
+            | {f: getattr(one, f) for f in _FIELDS}
+            | bounds_in_columns(one.bounds)
             for role, group, one in rows
         ]
         return pl.DataFrame(plain, schema_overrides=_COLUMNS, infer_schema_length=None)
@@ -90,6 +102,10 @@ class Comparison(Shown):
             "items": self.items,
             "not_run": {"before": self.not_run[0], "after": self.not_run[1]},
             "coverage": {"before": self.coverage[0], "after": self.coverage[1]},
+            "coverage_by": {
+                value: {"before": old, "after": new}
+                for value, (old, new) in self.coverage_by.items()
+            },
             "verdict": self.verdict,
             "red_lines": self.red_lines,
             "primary": self.primary,
@@ -130,6 +146,7 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
         flips={m.name: pairs.flips(m) for m in instrument.measures if m.counts_flips},
         transitions=_in_order(pairs),
         coverage=pairs.coverage(),
+        coverage_by=pairs.coverage_by(),
         not_run=(not_run(before), not_run(after)),
         cost=(spent.cost(before), spent.cost(after)),
         sections=instrument.sections_of_pair(before, after),
@@ -186,11 +203,11 @@ def _regressions(
         for value, changes in values.items()
         for change in changes
     ]
-    after_holm = holm([1.0 if change.p is None else change.p for _, change in tested])
+    after_holm = adjusted([change for _, change in tested])
     found: dict[str, tuple[str, ...]] = {}
-    for (value, change), p in zip(tested, after_holm, strict=True):
+    for (value, _), change in zip(tested, after_holm, strict=True):
         measure = instrument.measure(change.name)
-        if direction(replace(change, p_holm=p), measure) == "worse":
+        if direction(change, measure) == "worse":
             found[value] = (*found.get(value, ()), change.name)
     return found
 
@@ -200,13 +217,21 @@ def _in_order(pairs: PairTotals) -> tuple[tuple[str, str, int], ...]:
     return tuple((old, new, n) for (old, new), n in ordered)
 
 
+def _missing(found: Comparison) -> RedLine:
+    """Write the line about missing answers, of that part of the items where they rose the most:
+    what is lost in one condition is not made good by the other."""
+    parts = {"": found.coverage, **found.coverage_by}
+    lost = {name: [1 - (one.coverage or 0.0) for one in sides] for name, sides in parts.items()}
+    worst = max(lost, key=lambda name: lost[name][1] - lost[name][0])
+    return missing_line(lost[worst][0], lost[worst][1], worst)
+
+
 def _red_lines(found: Comparison, before: RunReader, after: RunReader) -> tuple[RedLine, ...]:
     """Collect the red lines: every measure with a margin, the missing answers, each group that got
     worse, and what the instrument adds; those that are crossed come first."""
     instrument = found.instrument
     lines = [red_line(found[m.name], m) for m in instrument.measures if m.margin is not None]
-    old, new = (1 - (one.coverage or 0.0) for one in found.coverage)
-    lines.append(missing_line(old, new))
+    lines.append(_missing(found))
     for measure in instrument.primary():
         worse = [value for value, names in found.regressions.items() if measure.name in names]
         if worse:

@@ -30,17 +30,13 @@ class Filled:
 
     @classmethod
     def of(cls, measure: Measure, y: Sums, n: Sums, missing: Sums) -> "Filled":
-        least, most = measure.within
+        least, most = measure.range
         return cls(y + _times(least, missing), y + _times(most, missing), n + missing, missing)
 
 
 def _times(value: float, missing: Sums) -> Sums:
     """An unbounded value times no missing answer is 0."""
     return np.where(missing > 0, value, 0.0) * missing
-
-
-def bounded(measure: Measure) -> bool:
-    return bool(np.isfinite(measure.within).all())
 
 
 # -- one run ---------------------------------------------------------------------------------------
@@ -50,7 +46,7 @@ def p_of_bias(measure: Measure, found: Filled) -> float:
     """Give the p-value of a number being other than "no bias", its missing answers at "no bias" or
     beyond it: what is shown must be shown by the answers that there are."""
     assert measure.null is not None
-    if not bounded(measure) and found.missing.any():
+    if not measure.bounded and found.missing.any():
         return 1.0
     none = measure.null * found.rows
     return two_sided(found.low - none, none - found.high)
@@ -63,9 +59,9 @@ def p_of_small_bias(measure: Measure, found: Filled, reach: float) -> float:
     in so many clusters may still be there.
     """
     assert measure.null is not None
-    if not bounded(measure):
+    if not measure.bounded:
         return 1.0
-    least, most = measure.within
+    least, most = measure.range
     size = float(found.rows.mean())
     below = (measure.null + reach) * found.rows - found.high
     above = found.low - (measure.null - reach) * found.rows
@@ -80,7 +76,7 @@ def bounds(measure: Measure, found: Filled, complete: Sums) -> Bounds | None:
     missing, rows = int(found.missing.sum()), float(found.rows.sum())
     if not missing:
         return None
-    if not bounded(measure):
+    if not measure.bounded:
         return Bounds(missing=missing)
     low, high = float(found.low.sum()) / rows, float(found.high.sum()) / rows
     overturn = None
@@ -107,48 +103,54 @@ class FilledPair:
     difference: Sums  # after − before over the pairs that are complete
 
 
-def evidence(measure: Measure, pair: FilledPair) -> Evidence | None:
+def evidence(measure: Measure, pair: FilledPair, matters: float) -> Evidence | None:
     """Give the p-values of what may be claimed of the change; None where a missing answer could
-    have any value, or where no way is better."""
+    have any value, or where no way is better. `matters` is the smallest gain that does."""
     old, new = pair.before, pair.after
-    if measure.better == "none" or (not bounded(measure) and pair.missing.any()):
+    if measure.better == "none" or (not measure.bounded and pair.missing.any()):
         return None
     if measure.null is not None:
         return _towards(measure.null, old, new)
     if measure.better == "higher":  # turned around, so that low is good
         old, new = _negated(old), _negated(new)
-    better, worse = (_p(one) for one in (old.low - new.high, new.high - old.high))
-    return Evidence(better=better, worse=worse, kept=_kept(measure, old, new))
+    one_sided = p_above_zero(np.column_stack([old.low - new.high, new.high - old.high]))
+    better, worse = np.minimum(1.0, 2 * one_sided).tolist()
+    return Evidence(
+        better=better,
+        worse=worse,
+        kept=None
+        if measure.margin is None
+        else _within(measure, new.high - old.low, new, measure.margin),
+        little=_within(measure, old.high - new.high, new, matters),
+    )
 
 
 def _negated(one: Filled) -> Filled:
     return Filled(-one.high, -one.low, one.rows, one.missing)
 
 
-def _kept(measure: Measure, old: Filled, new: Filled) -> float | None:
-    """Test that no more than the margin was lost. One cluster of the usual size that lost all it
-    could is added: what was never seen in so many clusters may still be there."""
-    if measure.margin is None:
+def _within(measure: Measure, moved: Sums, new: Filled, most_moved: float) -> float | None:
+    """Test, one-sided, that the mean moved by less than `most_moved`; None without ends.
+    One cluster of the usual size that moved all it could is added: what was never seen in so many
+    clusters may still be there."""
+    if not measure.bounded:
         return None
-    if not bounded(measure):
-        return None
-    least, most = measure.within
-    spared = measure.margin * new.rows - (new.high - old.low)
-    lost = float(new.rows.mean()) * (measure.margin - (most - least))
-    return float(p_above_zero(np.append(spared, lost))[0])
+    least, most = measure.range
+    unseen = float(new.rows.mean()) * (most_moved - (most - least))
+    return _one_sided(np.append(most_moved * new.rows - moved, unseen))
 
 
 def _towards(null: float, old: Filled, new: Filled) -> Evidence:
     """The distance from "no bias" fell where it was above and both before − after and
     before + after, counted from there, are above 0; or the same below."""
-    better, worse = [], []
+    columns = []
     for one, two in ((old, new), (_negated(old), _negated(new))):
         zero = (null if one is old else -null) * one.rows
-        fell = one.low - two.high, one.low + two.low - 2 * zero
-        rose = two.high - one.high, two.high + one.low - 2 * zero
-        better.append(max(map(_one_sided, fell)))
-        worse.append(max(map(_one_sided, rose)))
-    return Evidence(better=min(1.0, 2 * min(better)), worse=min(1.0, 2 * min(worse)))
+        columns += [one.low - two.high, one.low + two.low - 2 * zero]  # it fell
+        columns += [two.high - one.high, two.high + one.low - 2 * zero]  # it rose
+    both = p_above_zero(np.column_stack(columns)).reshape(2, 2, 2).max(axis=2).min(axis=0)
+    better, worse = np.minimum(1.0, 2 * both).tolist()
+    return Evidence(better=better, worse=worse)
 
 
 def bounds_of_change(measure: Measure, pair: FilledPair) -> Bounds | None:
@@ -157,7 +159,7 @@ def bounds_of_change(measure: Measure, pair: FilledPair) -> Bounds | None:
     missing, rows = int(pair.missing.sum()), float(pair.after.rows.sum())
     if not missing:
         return None
-    if not bounded(measure):
+    if not measure.bounded:
         return Bounds(missing=missing)
     low, high = pair.after.low - pair.before.high, pair.after.high - pair.before.low
     rose = float(pair.difference.sum()) > 0
@@ -217,5 +219,3 @@ def two_sided(above: Sums, below: Sums) -> float:
 def p_of_difference(pair: FilledPair) -> float:
     """Give the p-value of a change other than 0 over the pairs that are complete."""
     return p_two_sided(pair.difference)
-
-

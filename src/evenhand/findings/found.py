@@ -25,15 +25,28 @@ class Bounds:
     overturn: int | None = None  # so many missing answers would overturn what the others show
 
 
+def bounds_in_columns(bounds: Bounds | None) -> dict[str, float | int | None]:
+    """Give the bounds as columns of a table: missing, worst_low, worst_high, overturn."""
+    found = bounds or Bounds(missing=0)
+    return {
+        "missing": found.missing,
+        "worst_low": found.low,
+        "worst_high": found.high,
+        "overturn": found.overturn,
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The p-values of what may be claimed of a change, two-sided but for the last. In each of them
-    a missing answer counts against the side that failed to give it: in the run after it is harm; in
-    the run before it is none where "better" is claimed, and harm where "worse" is."""
+    """The p-values of what may be claimed of a change; `better` and `worse` are two-sided, the
+    others one-sided. In each of them a missing answer counts against the side that failed to give
+    it: in the run after it is harm; in the run before it is none where "better" or "kept" is
+    claimed, and harm where "worse" or "little" is."""
 
     better: float
     worse: float
-    kept: float | None = None  # one-sided: that no more than the margin was lost
+    kept: float | None = None  # that no more than the margin was lost
+    little: float | None = None  # that less was gained than what matters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

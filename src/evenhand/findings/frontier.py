@@ -22,7 +22,7 @@ from evenhand.findings.frontier_entry import (
 )
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import report
-from evenhand.findings.rules import ALPHA, adjusted
+from evenhand.findings.rules import ALPHA, adjusted, unadjusted
 from evenhand.findings.scored import Scored
 from evenhand.findings.shown import Shown
 from evenhand.findings.verdicts import of_frontier
@@ -211,7 +211,7 @@ def _against_default(
         compared = compare(instrument, runs[plain].run, runs[one.name].run)
         found[one.name] = AgainstDefault(
             comparison=compared,
-            harm=replace(compared[harm], p_holm=None),
+            harm=unadjusted(compared[harm]),
             regressions=regressions(compared),
             per_prevented=item_cost.per_prevented(instrument, costs[plain], costs[one.name]),
         )

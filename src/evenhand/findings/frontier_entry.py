@@ -2,7 +2,7 @@
 worth."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import polars as pl
@@ -12,6 +12,7 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Change, Estimate
 from evenhand.findings.item_cost import ItemCost, PerPrevented
 from evenhand.findings.report import Report
+from evenhand.findings.rules import unadjusted
 from evenhand.findings.worth import Worth, shown_measures
 
 Role = Literal["method", "reference", "vote"]
@@ -43,7 +44,7 @@ class AgainstDefault:
         """The measures that a frontier shows, by name. Only harm has an adjusted p-value: the
         others are exploratory here, and `compare` adjusts over its own family."""
         named = [m.name for m in shown_measures(self.comparison.instrument)]
-        plain = {name: replace(self.comparison[name], p_holm=None) for name in named}
+        plain = {name: unadjusted(self.comparison[name]) for name in named}
         return {**plain, self.harm.name: self.harm}
 
 
@@ -121,7 +122,7 @@ def _compared(entry: Entry, compared: AgainstDefault) -> list[dict[str, Any]]:
         rows.append(_row(entry, "cost of one harm prevented", value))
     for name, moved in compared.comparison.flips.items():
         for what, count in (("fixed", moved.fixed), ("broken", moved.broken)):
-            value = {"name": f"{what}, {name}", "value": count, "p": moved.p_mcnemar}
+            value = {"name": f"{what}, {name}", "value": count, "p": moved.p}
             rows.append(_row(entry, "answers against default", value))
     return rows
 

@@ -47,6 +47,18 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
+class SumOfRatios:
+    """The statistic is shift + Σ weight · (Σnumerator/Σdenominator), each ratio over the rows where
+    neither of its two is null: a share that is weighted by strata, or one share minus another.
+
+    >>> SumOfRatios(((1.0, right & aligned, aligned), (-1.0, right & ~aligned, ~aligned)))
+    """
+
+    parts: tuple[tuple[float, pl.Expr, pl.Expr], ...]  # weight, numerator, denominator
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class MeanOfClusters:
     """The statistic is the mean over clusters of one number per cluster, such as the maximum of its
     rows.
@@ -73,7 +85,7 @@ class OfTotals:
     over: Mapping[str, pl.Expr] | None = None
 
 
-Statistic = Mean | Share | Ratio | MeanOfClusters | OfTotals
+Statistic = Mean | Share | Ratio | SumOfRatios | MeanOfClusters | OfTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +103,7 @@ class Measure:
     better: Better = "none"
     role: Role = "secondary"
     margin: float | None = None  # fixed before looking: what a comparison may lose of it
-    within: tuple[float, float] = (-math.inf, math.inf)
+    within: tuple[float, float] = (-math.inf, math.inf)  # what it can be, for one row too
     unit: Unit = "share"
     counts_flips: bool = False  # a comparison counts rows that went from 0 to 1 and from 1 to 0
     source: str = ""  # paper and section
@@ -101,6 +113,16 @@ class Measure:
     def null(self) -> float | None:
         """The value that says "no bias", where the measure has one."""
         return {"zero": 0.0, "fifty": 50.0}.get(self.better)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The values that one row can have: what a missing one may be."""
+        return (0.0, 1.0) if isinstance(self.statistic, Share) else self.within
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a missing value can only lie between two known ones."""
+        return all(map(math.isfinite, self.range))
 
     @property
     def signed(self) -> bool:
@@ -116,6 +138,10 @@ class Measure:
                 parts = {"value": value}
             case Ratio(numerator, denominator):
                 parts = {"y": numerator.cast(pl.Float64), "x": denominator.cast(pl.Float64)}
+            case SumOfRatios(ratios):
+                parts = {f"{name}{place}": expr.cast(pl.Float64)
+                         for place, (_, y, x) in enumerate(ratios)
+                         for name, expr in (("y", y), ("x", x))}  # fmt: skip
             case OfTotals(rows):
                 parts = dict(rows)
         kept = {name: expr if self.where is None else pl.when(self.where).then(expr)

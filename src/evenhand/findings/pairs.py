@@ -6,23 +6,42 @@ few: a comparison of any two runs of one sample takes the memory of a window, no
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined, UserError
+from evenhand.findings.defended_change import (
+    AFTER,
+    defended_change,
+    fill_sums,
+    filled_pair,
+    filled_pair_of_clusters,
+)
 from evenhand.findings.found import Change, Coverage, Flips
-from evenhand.findings.measures import Mean, MeanOfClusters, Measure, OfTotals, Ratio, Share, Totals
-from evenhand.findings.rules import p_value
+from evenhand.findings.measures import (
+    Mean,
+    MeanOfClusters,
+    Measure,
+    OfTotals,
+    Ratio,
+    Share,
+    SumOfRatios,
+    Totals,
+)
+from evenhand.findings.rows import cluster_values, keys_of, missing_of, row_values
+from evenhand.findings.rules import in_unit, p_value
 from evenhand.findings.scored import Scored
 from evenhand.findings.totals import (
-    cluster_values,
+    STREAMED,
+    SUMS,
+    count_states,
     coverage_of,
-    keys_of,
     reason_of,
-    row_values,
+    sums_of_ratios,
+    sums_per_cluster,
     totals_table,
 )
 from evenhand.statistics.bootstrap import cluster_bootstrap
@@ -31,11 +50,8 @@ from evenhand.statistics.clusters import (
     Interval,
     ratio_change_from_totals,
     ratio_from_totals,
+    sum_of_ratios_from_totals,
 )
-from evenhand.statistics.paired import mcnemar_p
-
-_AFTER = ":after"
-_SUMS = ("n", "y", "x", "ay", "ax")
 
 
 class PairTotals:
@@ -45,8 +61,7 @@ class PairTotals:
     def __init__(self, instrument: Scored) -> None:
         self._instrument = instrument
         self._keys = keys_of(instrument)
-        rows = (Mean, Share, Ratio)
-        self._streamed = [m for m in instrument.measures if isinstance(m.statistic, rows)]
+        self._streamed = [m for m in instrument.measures if isinstance(m.statistic, STREAMED)]
         self._held_measures = [
             m for m in instrument.measures if m not in self._streamed or m.better == "fifty"
         ]  # the distance from 50 is resampled, so that its rows are needed too
@@ -55,6 +70,7 @@ class PairTotals:
         self.transitions: Counter[tuple[str, str]] = Counter()
         self._values: dict[str, set[str]] = {one.column: set() for one in instrument.groups}
         self._states: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        self._states_by: tuple[dict[str, Counter[str]], dict[str, Counter[str]]] = ({}, {})
         self.items = 0
 
     @classmethod
@@ -76,7 +92,7 @@ class PairTotals:
         if old.waiting is None or new.waiting is None:
             return
         joined = old.waiting.join(
-            new.waiting.drop(self._keys), on="item_id", suffix=_AFTER, maintain_order="left"
+            new.waiting.drop(self._keys), on="item_id", suffix=AFTER, maintain_order="left"
         )
         if joined.is_empty():
             return
@@ -87,22 +103,25 @@ class PairTotals:
 
     def _add(self, pairs: pl.DataFrame) -> None:
         self.items += len(pairs)
-        for counted, name in zip(self._states, ("state", f"state{_AFTER}"), strict=True):
+        for counted, name in zip(self._states, ("state", f"state{AFTER}"), strict=True):
             counted.update(dict(pairs[name].value_counts().iter_rows()))
+        for by, name in zip(self._states_by, ("state", f"state{AFTER}"), strict=True):
+            count_states(by, pairs, self._instrument.covered_by, name)
         column = self._instrument.transitions
         if column is not None:
-            moved = pairs.group_by(column, f"{column}{_AFTER}").len()
+            moved = pairs.group_by(column, f"{column}{AFTER}").len()
             self.transitions.update({(a, b): n for a, b, n in moved.iter_rows()})
         sums = pairs.group_by(self._keys, maintain_order=True).agg(
-            pl.len().alias("rows"), *(expr for m in self._streamed for expr in _sums(m))
+            pl.len().alias("rows"),
+            *(expr for m in self._streamed for expr in (*_sums(m), *fill_sums(m))),
         )
         if self._sums is not None:
             both = pl.concat([self._sums, sums]).group_by(self._keys, maintain_order=True)
             sums = both.agg(pl.exclude(self._keys).sum())
         self._sums = sums
         if self._held_measures:
-            names = [name for m in self._held_measures for name in m.columns()]
-            self._held.append(pairs.select(*self._keys, *names, *(f"{n}{_AFTER}" for n in names)))
+            names = [name for m in self._held_measures for name in (*m.columns(), missing_of(m))]
+            self._held.append(pairs.select(*self._keys, *names, *(f"{n}{AFTER}" for n in names)))
 
     def _note_groups(self, rows: pl.DataFrame) -> None:
         kept = rows.filter(~pl.col("masked"))
@@ -113,6 +132,11 @@ class PairTotals:
         """How much of the shared items each run has a score for."""
         return coverage_of(self._states[0]), coverage_of(self._states[1])
 
+    def coverage_by(self) -> dict[str, tuple[Coverage, Coverage]]:
+        """The same for each value of the column that the instrument names."""
+        old, new = self._states_by
+        return {value: (coverage_of(old[value]), coverage_of(new[value])) for value in sorted(old)}
+
     def values_of(self, column: str) -> list[str]:
         """List the groups of the first run: one that the second run has no answer in is not left
         out."""
@@ -121,12 +145,30 @@ class PairTotals:
     def change(self, measure: Measure, **where: str) -> Change:
         """Compute after minus before, over all pairs or those of one group."""
         try:
-            return self._change(measure, where)
+            found = self._change(measure, where)
         except Undefined as undefined:
             reason = reason_of(measure, str(undefined))
-            return Change(
+            found = Change(
                 name=measure.name, before=None, after=None, difference=None, undefined=reason
             )
+        return self._defended(found, measure, where)
+
+    def _defended(self, found: Change, measure: Measure, where: dict[str, str]) -> Change:
+        if self._sums is None:
+            return found
+        matters = in_unit(self._instrument.matters, measure)
+        if isinstance(measure.statistic, STREAMED):
+            frame = self._part(self._sums, where)
+            clusterings = ("cluster", *self._instrument.also_clusters)
+            ways = [filled_pair(measure, frame, cluster) for cluster in clusterings]
+            missing = int(frame[f"{measure.name}:m"].sum())
+            return defended_change(found, measure, ways, missing=missing, matters=matters)
+        rows = self._rows(where)
+        lost = [pl.col(f"{missing_of(measure)}{side}") for side in ("", AFTER)]
+        missing = rows.select((lost[0] | lost[1]).sum()).item()
+        of_clusters = isinstance(measure.statistic, MeanOfClusters)
+        ways = [filled_pair_of_clusters(measure, rows)] if of_clusters else []
+        return defended_change(found, measure, ways, missing=missing, matters=matters)
 
     def distance(self, measure: Measure) -> Change:
         """Compute how far the measure is from the value that says "no bias", after minus before."""
@@ -150,18 +192,18 @@ class PairTotals:
         """Count how many rows of a yes-or-no measure became yes, and how many became no."""
         frame = self._part(self._sums, {})
         fixed, broken = (int(frame[f"{measure.name}:{n}"].sum()) for n in ("fixed", "broken"))
-        return Flips(fixed=fixed, broken=broken, p_mcnemar=mcnemar_p(fixed, broken))
+        return Flips(fixed=fixed, broken=broken, p=self.change(measure).p)
 
     def _change(self, measure: Measure, where: dict[str, str]) -> Change:
         match measure.statistic:
-            case Mean() | Share() | Ratio():
+            case Mean() | Share() | Ratio() | SumOfRatios():
                 return self._streamed_change(measure, self._part(self._sums, where))
             case MeanOfClusters():
                 return self._change_of_clusters(measure, self._rows(where))
             case OfTotals(_, value):
                 old, new = self._both(measure, self._rows(where))
                 n, made = len(old), [totals_table(measure, rows) for rows in (old, new)]
-                both = made[0].join(made[1], on="cluster", suffix=_AFTER, maintain_order="left")
+                both = made[0].join(made[1], on="cluster", suffix=AFTER, maintain_order="left")
                 width = made[0].width - 1
                 return _resampled(measure.name, both.drop("cluster").to_numpy(), width, value, n)
 
@@ -186,8 +228,8 @@ class PairTotals:
 
     def _change_of_clusters(self, measure: Measure, rows: pl.DataFrame) -> Change:
         old, new = (cluster_values(measure, side) for side in self._both(measure, rows))
-        both = old.join(new, on="cluster", suffix=_AFTER).sort("cluster")
-        before, after = both["value"].to_numpy(), both[f"value{_AFTER}"].to_numpy()
+        both = old.join(new, on="cluster", suffix=AFTER).sort("cluster")
+        before, after = both["value"].to_numpy(), both[f"value{AFTER}"].to_numpy()
         difference = after - before
         one = np.ones_like(difference)
         table = np.column_stack([one, difference, one, np.abs(difference), one])
@@ -207,7 +249,7 @@ class PairTotals:
         """Keep the rows of either side that have a value on both: a run with more missing must not
         look better for having failed."""
         names = list(measure.columns())
-        after = [f"{name}{_AFTER}" for name in names]
+        after = [f"{name}{AFTER}" for name in names]
         known = rows.drop_nulls([*names, *after])
         new = known.select(*self._keys, **dict(zip(names, map(pl.col, after), strict=True)))
         return known.select(*self._keys, *names), new
@@ -253,17 +295,19 @@ def _means_table(measure: Measure, rows: pl.DataFrame) -> np.ndarray:
 
 def _sums(measure: Measure) -> list[pl.Expr]:
     name = measure.name
+    if isinstance(measure.statistic, SumOfRatios):
+        return sums_of_ratios(measure, ("", AFTER))
     if isinstance(measure.statistic, Ratio):
-        parts = [f"{name}.{part}{side}" for side in ("", _AFTER) for part in ("y", "x")]
+        parts = [f"{name}.{part}{side}" for side in ("", AFTER) for part in ("y", "x")]
         known = pl.all_horizontal(pl.col(parts).is_not_null())
         old_y, old_x, new_y, new_x = (pl.when(known).then(pl.col(part)) for part in parts)
         found: dict[str, pl.Expr] = {}
-        for side, y, x in (("", old_y, old_x), (_AFTER, new_y, new_x)):
+        for side, y, x in (("", old_y, old_x), (AFTER, new_y, new_x)):
             n = ((y != 0) | (x != 0)).sum()
             sums = (n, y.sum(), x.sum(), y.abs().sum(), x.abs().sum())
-            found |= {f"{part}{side}": one for part, one in zip(_SUMS, sums, strict=True)}
+            found |= {f"{part}{side}": one for part, one in zip(SUMS, sums, strict=True)}
     else:
-        old, new = pl.col(f"{name}.value"), pl.col(f"{name}.value{_AFTER}")
+        old, new = pl.col(f"{name}.value"), pl.col(f"{name}.value{AFTER}")
         known = old.is_not_null() & new.is_not_null()
         difference, n = new - old, known.sum()
         found = {"n": n, "y": difference.sum(), "x": n, "ay": difference.abs().sum(), "ax": n}
@@ -274,23 +318,32 @@ def _sums(measure: Measure) -> list[pl.Expr]:
 
 
 def _change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
-    """Compute the change of a mean or ratio, its uncertainty over one way to cluster."""
+    """Compute the change of a streamed statistic, its uncertainty over one way to cluster."""
     name = measure.name
-    ratio = isinstance(measure.statistic, Ratio)
-    wanted = [*_SUMS, *(f"{part}{_AFTER}" for part in _SUMS)] if ratio else [*_SUMS, "b", "e"]
-    names = [f"{name}:{part}" for part in wanted]
-    table = frame.group_by(cluster).agg(pl.col(names).sum()).sort(cluster)
-    numbers = table.select(names).to_numpy()
-    if isinstance(measure.statistic, Ratio):
-        old, new = numbers[:, :5], numbers[:, 5:]
-        scale, shift = measure.statistic.scale, measure.statistic.shift
-        interval = ratio_change_from_totals(old, new).rescaled(scale)
-        sides = (scale * t[:, 1].sum() / t[:, 2].sum() + shift for t in (old, new))
-        return _change_of(name, interval, *map(float, sides))
-    interval = ratio_from_totals(numbers[:, :5])
-    n = float(numbers[:, 0].sum())
-    before, after = (float(numbers[:, place].sum()) / n for place in (5, 6))
-    return _change_of(name, interval, before, after)
+
+    def table(parts: Sequence[str]) -> np.ndarray:
+        return sums_per_cluster(frame, name, parts, cluster).to_numpy()
+
+    match measure.statistic:
+        case SumOfRatios(parts, shift):
+            sides = [[(part[0], table([f"{s}{place}{side}" for s in SUMS]))
+                      for place, part in enumerate(parts)] for side in ("", AFTER)]  # fmt: skip
+            n = int(frame[f"{name}:n"].sum())
+            lost = [(-weight, sums) for weight, sums in sides[0]]
+            interval = sum_of_ratios_from_totals([*lost, *sides[1]], n)
+            before, after = (
+                shift + sum(weight * t[:, 1].sum() / t[:, 2].sum() for weight, t in side)
+                for side in sides
+            )
+        case Ratio(_, _, scale, shift):
+            old, new = table(SUMS), table([f"{part}{AFTER}" for part in SUMS])
+            interval = ratio_change_from_totals(old, new).rescaled(scale)
+            before, after = (scale * t[:, 1].sum() / t[:, 2].sum() + shift for t in (old, new))
+        case _:
+            numbers = table([*SUMS, "b", "e"])
+            interval = ratio_from_totals(numbers[:, :5])
+            before, after = (numbers[:, place].sum() / numbers[:, 0].sum() for place in (5, 6))
+    return _change_of(name, interval, float(before), float(after))
 
 
 def _change_of(name: str, interval: Interval, before: float, after: float) -> Change:

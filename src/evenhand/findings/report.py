@@ -9,9 +9,16 @@ import polars as pl
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.findings import spent
-from evenhand.findings.found import NO_VERDICT, Coverage, Estimate, Section, Verdict
+from evenhand.findings.found import (
+    NO_VERDICT,
+    Coverage,
+    Estimate,
+    Section,
+    Verdict,
+    bounds_in_columns,
+)
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import adjusted_estimates
+from evenhand.findings.rules import adjusted_estimates, in_unit
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
 from evenhand.findings.totals import RunTotals
@@ -63,6 +70,7 @@ class Report(Shown):
     versions: dict[str, str]
     not_run: int
     coverage: Coverage
+    coverage_by: Mapping[str, Coverage]  # by the values of a column, such as the condition
     estimates: tuple[Estimate, ...]
     with_masked: tuple[Estimate, ...]
     masked_records: int
@@ -121,6 +129,7 @@ class Report(Shown):
                     "scored": self.coverage.scored,
                     "by_reason": self.coverage.by_reason,
                     "coverage": self.coverage.coverage,
+                    "by": self.coverage_by,
                 },
                 "estimates": self.estimates,
                 "with_masked_records": self.with_masked,
@@ -133,7 +142,8 @@ class Report(Shown):
 
 
 def _fields(one: Estimate) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in Estimate.__dataclass_fields__}
+    plain = {name: getattr(one, name) for name in Estimate.__dataclass_fields__ if name != "bounds"}
+    return plain | bounds_in_columns(one.bounds)
 
 
 def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> Report:
@@ -152,7 +162,8 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
         versions=record.versions,
         not_run=not_run(run),
         coverage=totals.coverage(),
-        estimates=tuple(totals.estimate(measure) for measure in instrument.measures),
+        coverage_by=totals.coverage_by(),
+        estimates=tuple(totals.estimate(m, reach(instrument, m)) for m in instrument.measures),
         with_masked=tuple(totals.with_masked(measure) for measure in masked),
         masked_records=totals.masked_rows,
         clusters=totals.clusters(),
@@ -171,6 +182,11 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
     found = replace(found, sections=instrument.sections(found, run))
     found = replace(found, notes=instrument.notes(found, run))
     return replace(found, verdict=of_report(found))
+
+
+def reach(instrument: Scored, measure: Measure) -> float:
+    """Give the smallest bias that matters, in the measure's own unit."""
+    return in_unit(instrument.matters, measure)
 
 
 def not_run(run: RunReader) -> int:
@@ -195,7 +211,7 @@ def _group(instrument: Scored, totals: RunTotals, column: str) -> dict[str, tupl
     grouping = next(one for one in instrument.groups if one.column == column)
     values = grouping.ordered(totals.values_of(column))
     by_measure = {
-        name: _over_groups(instrument.measure(name), totals, column, values)
+        name: _over_groups(instrument, instrument.measure(name), totals, column, values)
         for name in grouping.measures
     }
     return {
@@ -205,7 +221,8 @@ def _group(instrument: Scored, totals: RunTotals, column: str) -> dict[str, tupl
 
 
 def _over_groups(
-    measure: Measure, totals: RunTotals, column: str, values: list[str]
+    instrument: Scored, measure: Measure, totals: RunTotals, column: str, values: list[str]
 ) -> list[Estimate]:
-    found = [totals.estimate(measure, **{column: value}) for value in values]
+    far = 2 * reach(instrument, measure)  # our choice: a group is small, so twice is asked of it
+    found = [totals.estimate(measure, far, **{column: value}) for value in values]
     return adjusted_estimates(found) if measure.null is not None else found

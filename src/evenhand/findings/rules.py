@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from evenhand.findings.found import Change, Estimate, RedLine
+from evenhand.findings.found import Change, Estimate, Evidence, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.statistics.equivalence import non_inferiority
 from evenhand.statistics.multiplicity import holm
@@ -27,10 +27,39 @@ def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> 
 
 
 def adjusted(family: Sequence[Change]) -> list[Change]:
-    """Adjust the p-values of a family of changes by Holm. A change without a value keeps its place
-    as 1."""
+    """Adjust the p-values of a family of changes by Holm, those of what may be claimed too. A
+    change without a value keeps its place as 1."""
     raw = [1.0 if change.p is None else change.p for change in family]
-    return [replace(change, p_holm=p) for change, p in zip(family, holm(raw), strict=True)]
+    better = holm([evidence_of(change).better for change in family])
+    worse = holm([evidence_of(change).worse for change in family])
+    return [
+        replace(
+            change,
+            p_holm=p,
+            evidence_holm=None
+            if change.evidence is None
+            else replace(change.evidence, better=b, worse=w),
+        )
+        for change, p, b, w in zip(family, holm(raw), better, worse, strict=True)
+    ]
+
+
+def evidence_of(change: Change) -> Evidence:
+    """Give what may be claimed before any adjustment. Of a number that is no mean the p-value says
+    it, and where any of its answers is missing nothing may be claimed in its favour."""
+    if change.evidence is not None:
+        return change.evidence
+    p = 1.0 if change.p is None else change.p
+    return Evidence(better=1.0 if _is_missing(change) else p, worse=p)
+
+
+def unadjusted(change: Change) -> Change:
+    """Give the change as if it were the only one that was looked at."""
+    return replace(change, p_holm=None, evidence_holm=None)
+
+
+def _is_missing(change: Change) -> bool:
+    return change.bounds is not None and change.bounds.missing > 0
 
 
 def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
@@ -42,9 +71,23 @@ def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
 
 def direction(change: Change, measure: Measure) -> Direction:
     """Say whether a change is shown to be for the better or for the worse: p ≤ 0.05, after Holm
-    where the change belongs to a family."""
+    where the change belongs to a family, with every missing answer counted against the run that
+    failed to give it."""
+    if measure.better == "none":
+        return "open"
+    found = change.evidence if change.evidence_holm is None else change.evidence_holm
+    if found is not None:
+        if found.worse <= ALPHA:
+            return "worse"
+        return "better" if found.better <= ALPHA else "open"
+    claimed = _by_p(change, measure)
+    return "open" if claimed == "better" and _is_missing(change) else claimed
+
+
+def _by_p(change: Change, measure: Measure) -> Direction:
+    """The direction of a number that is no mean, from its p-value and its interval."""
     p = change.p if change.p_holm is None else change.p_holm
-    if change.difference in (None, 0.0) or p is None or p > ALPHA or measure.better == "none":
+    if change.difference in (None, 0.0) or p is None or p > ALPHA:
         return "open"
     if measure.null is not None:
         assert change.before is not None
@@ -69,9 +112,21 @@ def _nearer(before: float, after: float, change: Change) -> Direction:
 def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]:
     """Say whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
 
-    Kept: shown. Crossed: not kept, and the interval lies on the wrong side of 0. Open: neither.
-    Where no cluster changed, what so many clusters still allow is held against the margin.
+    Kept: shown, however the missing answers came out, and with one more cluster that lost all it
+    could. Crossed: shown to be worse at all. Open: neither.
     """
+    assert measure.margin is not None
+    found = change.evidence
+    if found is not None and found.kept is not None:
+        if found.worse <= ALPHA and found.kept > ALPHA / 2:
+            return "crossed"
+        return "kept" if found.kept <= ALPHA / 2 else "open"
+    state = _kept_by_t(change, measure)
+    return "open" if state == "kept" and _is_missing(change) else state
+
+
+def _kept_by_t(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]:
+    """The same of a number without a smallest and a largest value, or that is no mean."""
     assert measure.margin is not None
     if change.difference is None:
         return "open"
@@ -81,8 +136,8 @@ def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]
         shown = _allowed_unseen(change, measure) <= measure.margin + min(gain, 0.0)
         fell = gain < 0 and p_value(gain, 0.0, change.clusters, None) <= ALPHA
     else:
-        found = non_inferiority(gain, change.se, change.clusters - 1, measure.margin)
-        shown = found.not_inferior
+        test = non_inferiority(gain, change.se, change.clusters - 1, measure.margin)
+        shown = test.not_inferior
         ends = [sign * end for end in (change.low, change.high) if end is not None]
         fell = bool(ends) and max(ends) < 0
     return "kept" if shown else "crossed" if fell else "open"
@@ -109,14 +164,17 @@ def red_line(change: Change, measure: Measure) -> RedLine:
     return RedLine(name=measure.name, state=state, says=f"{said}: {seen(change, measure)}")
 
 
-def missing_line(before: float, after: float) -> RedLine:
-    """Say whether more answers are missing than before. It is a count of these very runs and no
-    estimate, so it is never open."""
+def missing_line(before: float, after: float, of: str = "") -> RedLine:
+    """Say whether more answers are missing than before. It is a count of these very runs: kept
+    where hardly any is missing, open where many are in both."""
     rise = after - before
-    state: Literal["crossed", "kept"] = "crossed" if rise > MISSING_MARGIN else "kept"
+    state: Literal["crossed", "open", "kept"] = "kept" if after <= MISSING_MARGIN else "open"
+    if rise > MISSING_MARGIN:
+        state = "crossed"
     moved = "rose" if rise > 0 else "fell" if rise < 0 else "stayed the same"
-    by = f" by {abs(rise):.3f}" if rise else ""
-    return RedLine(name="missing", state=state, says=f"unreadable or missing answers {moved}{by}")
+    by = f" by {abs(rise):.3f}, to {after:.3f}" if rise else ""
+    says = f"unreadable or missing answers{of and f', {of},'} {moved}{by}"
+    return RedLine(name="missing", state=state, says=says)
 
 
 def seen(change: Change, measure: Measure) -> str:
@@ -124,10 +182,22 @@ def seen(change: Change, measure: Measure) -> str:
     if change.difference is None:
         return f"it could not be compared ({change.undefined})"
     digits = 3 if measure.unit in ("share", "nats") else 1
+    lost = _if_known(change, digits)
     if change.low is None or change.high is None or change.low == change.high:
-        return f"{change.difference:+.{digits}f} (the same in all {change.clusters} clusters)"
+        return f"{change.difference:+.{digits}f} (the same in all {change.clusters} clusters){lost}"
     ends = f"{change.low:+.{digits}f} to {change.high:+.{digits}f}"
-    return f"{change.difference:+.{digits}f} ({ends})"
+    return f"{change.difference:+.{digits}f} ({ends}){lost}"
+
+
+def _if_known(change: Change, digits: int) -> str:
+    """Write what the change could be if the missing answers were known."""
+    found = change.bounds
+    if found is None:
+        return ""
+    many = f"{found.missing:,} missing answer{'s' * (found.missing > 1)}"
+    if found.low is None or found.high is None:
+        return f"; {many} could make it anything"
+    return f"; if the {many} were known: {found.low:+.{digits}f} to {found.high:+.{digits}f}"
 
 
 def smallest_shown(change: Change, measure: Measure) -> float | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.errors import REFUSAL, UnreadableReply, UserError
 from evenhand.findings.found import RedLine, Section
 from evenhand.findings.measures import Grouping, Measure, PairedSpread
 from evenhand.store import RunReader
@@ -20,6 +20,20 @@ Scoring = Callable[[pl.DataFrame], pl.DataFrame]
 # What is read of a run's rows beside the columns that an instrument asks for.
 ALWAYS = ("position", "item_id", "status", "reason", "calls", "prompt_tokens", "completion_tokens")
 SCORED = "scored"
+REFUSED, UNREADABLE, MISSING = "refused", "unreadable", "missing"
+
+
+def why_lost() -> pl.Expr:
+    """Say of a row without an answer why: the model refused, its reply could not be read, or there
+    is none. A refusal is an outcome of its own, and never one of the options."""
+    reason = pl.col("reason")
+    return (
+        pl.when(reason == f"{UnreadableReply.reason}:{REFUSAL}")
+        .then(pl.lit(REFUSED))
+        .when(reason.str.starts_with(UnreadableReply.reason))
+        .then(pl.lit(UNREADABLE))
+        .otherwise(pl.lit(MISSING))
+    )
 
 
 class Scored:
@@ -42,6 +56,7 @@ class Scored:
     measures: ClassVar[tuple[Measure, ...]]
     groups: ClassVar[tuple[Grouping, ...]] = ()
     also_clusters: ClassVar[tuple[str, ...]] = ()  # further columns of alike rows: widest interval
+    covered_by: ClassVar[str | None] = None  # the column by which coverage is also given
     masked: ClassVar[tuple[str, ...]] = ()  # measures also given with the rows that are masked
     masked_because: ClassVar[str] = "records that the instrument masks"
     tallied: ClassVar[tuple[str, ...]] = ()  # columns whose combinations a report counts

@@ -7,23 +7,37 @@ cluster at once: of those the row values are kept.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings import filled
-from evenhand.findings.filled import Filled
-from evenhand.findings.found import NO_SPREAD, Bounds, Coverage, Estimate
-from evenhand.findings.measures import Mean, MeanOfClusters, Measure, OfTotals, Ratio, Share
+from evenhand.findings.defended import defended, filled_clusters, filled_sums
+from evenhand.findings.found import NO_SPREAD, Coverage, Estimate
+from evenhand.findings.measures import (
+    Mean,
+    MeanOfClusters,
+    Measure,
+    OfTotals,
+    Ratio,
+    Share,
+    SumOfRatios,
+)
+from evenhand.findings.rows import MASKED, cluster_values, keys_of, missing_of, row_values
+from evenhand.findings.rules import p_value
 from evenhand.findings.scored import SCORED, Scored
 from evenhand.statistics.bootstrap import cluster_bootstrap
-from evenhand.statistics.clusters import NO_ROWS, Interval, ratio_from_totals
+from evenhand.statistics.clusters import (
+    NO_ROWS,
+    Interval,
+    ratio_from_totals,
+    sum_of_ratios_from_totals,
+)
 from evenhand.statistics.proportions import wilson
 
-STREAMED = (Mean, Share, Ratio)
-_MASKED = "masked"
+STREAMED = (Mean, Share, Ratio, SumOfRatios)
+SUMS = ("n", "y", "x", "ay", "ax")  # of one ratio and one cluster, as the statistics take them
 
 
 def coverage_of(states: "Counter[str]") -> Coverage:
@@ -32,34 +46,14 @@ def coverage_of(states: "Counter[str]") -> Coverage:
     return Coverage(n=states.total(), scored=states[SCORED], by_reason=reasons)
 
 
-def keys_of(instrument: Scored) -> list[str]:
-    """List the columns that rows are summed by: groups and clusters."""
-    grouped = [one.column for one in instrument.groups]
-    return list(dict.fromkeys([_MASKED, *grouped, "cluster", *instrument.also_clusters]))
-
-
-def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
-    """Give one row per item with nothing but its keys and the numbers that the measures need."""
-    if _MASKED not in outcomes.columns:
-        outcomes = outcomes.with_columns(pl.lit(False).alias(_MASKED))
-    outcomes = outcomes.with_columns(pl.col(_MASKED).fill_null(False))  # not known is not masked
-    numbers = {name: expr for m in instrument.measures for name, expr in m.columns().items()}
-    numbers |= {missing_of(m): _is_missing(m) for m in instrument.measures}
-    further = [instrument.transitions] if instrument.transitions else []
-    named = dict.fromkeys(["item_id", "state", *keys_of(instrument), *further])
-    return outcomes.select(*named, **numbers)
-
-
-def missing_of(measure: Measure) -> str:
-    """Name the column that says whether a row's value is missing."""
-    return f"{measure.name}.missing"
-
-
-def _is_missing(measure: Measure) -> pl.Expr:
-    """A value is missing where the row has no score and the measure is about it, or may be: whether
-    it is can depend on the answer."""
-    lost = pl.col("state") != SCORED
-    return lost if measure.where is None else lost & measure.where.fill_null(True)
+def count_states(
+    by: dict[str, "Counter[str]"], rows: pl.DataFrame, column: str | None, state: str = "state"
+) -> None:
+    """Add to the states of each value of a column."""
+    if column is None:
+        return
+    for value, found, n in rows.group_by(column, state).len().iter_rows():
+        by.setdefault(str(value), Counter())[found] += n
 
 
 class RunTotals:
@@ -73,6 +67,7 @@ class RunTotals:
         self._sums: pl.DataFrame | None = None
         self._held: list[pl.DataFrame] = []
         self._states: Counter[str] = Counter()
+        self._states_by: dict[str, Counter[str]] = {}
         self._tallies: list[pl.DataFrame] = []
         self.rows = 0
         self.masked_rows = 0
@@ -87,16 +82,18 @@ class RunTotals:
     def add(self, outcomes: pl.DataFrame) -> None:
         rows = row_values(outcomes, self._instrument)
         self.rows += len(rows)
-        kept = rows.filter(~pl.col(_MASKED))
+        kept = rows.filter(~pl.col(MASKED))
         self.masked_rows += len(rows) - len(kept)
         self._states.update(dict(kept["state"].value_counts().iter_rows()))
+        count_states(self._states_by, kept, self._instrument.covered_by)
         if self._instrument.tallied:
             masked = "masked" in outcomes.columns
-            counted = outcomes.filter(~pl.col(_MASKED)) if masked else outcomes
+            counted = outcomes.filter(~pl.col(MASKED)) if masked else outcomes
             self._tallies.append(counted.group_by(self._instrument.tallied).len())
         sums = rows.group_by(self._keys, maintain_order=True).agg(
             pl.len().cast(pl.Float64).alias("rows"),
             *(expr for measure in self._streamed for expr in _sums(measure)),
+            *(pl.col(missing_of(m)).sum().alias(f"{m.name}:m") for m in self._streamed),
         )
         self._sums = sums if self._sums is None else self._added(pl.concat([self._sums, sums]))
         if self._held_measures:
@@ -110,6 +107,10 @@ class RunTotals:
     def coverage(self) -> Coverage:
         return coverage_of(self._states)
 
+    def coverage_by(self) -> dict[str, Coverage]:
+        """How much was scored for each value of the column that the instrument names."""
+        return {value: coverage_of(one) for value, one in sorted(self._states_by.items())}
+
     def tally(self) -> pl.DataFrame:
         """Give the tallied columns and `len`, how often each combination of theirs was seen."""
         if not self._tallies:
@@ -119,14 +120,14 @@ class RunTotals:
     def sums(self) -> dict[str, tuple[int, float]]:
         """Give the number of rows and their sum for each mean and share."""
         frame = self._part(self._sums, {})
-        means = [m.name for m in self._streamed if not isinstance(m.statistic, Ratio)]
+        means = [m.name for m in self._streamed if isinstance(m.statistic, Mean | Share)]
         return {m: (int(frame[f"{m}:n"].sum()), float(frame[f"{m}:y"].sum())) for m in means}
 
     def values_of(self, column: str) -> list[str]:
         """List the values of a grouping, by name."""
         if self._sums is None:
             return []
-        kept = self._sums.filter(~pl.col(_MASKED))
+        kept = self._sums.filter(~pl.col(MASKED))
         return sorted(kept[column].drop_nulls().unique().to_list())
 
     def clusters(self) -> int:
@@ -137,20 +138,18 @@ class RunTotals:
         """Count the rows of a group, scored or not."""
         return int(self._part(self._sums, {column: value})["rows"].sum())
 
-    def estimate(
-        self, measure: Measure, reach: float | None = None, /, **where: str
-    ) -> Estimate:
+    def estimate(self, measure: Measure, reach: float | None = None, /, **where: str) -> Estimate:
         """Estimate the measure over all rows that are not masked, or over those of one group. With
         a `reach`, it is also tested that the number is nearer than that to "no bias"."""
         if isinstance(measure.statistic, STREAMED):
             frame = self._part(self._sums, where)
             found = _streamed(measure, frame, self._clusterings())
-            ways = [_streamed_filling(measure, frame, c) for c in self._clusterings()]
+            ways = [filled_sums(measure, frame, cluster) for cluster in self._clusterings()]
         else:
             rows = self._part(pl.concat(self._held) if self._held else None, where)
-            found, ways = _held(measure, rows), [_held_filling(measure, rows)]
+            found, ways = _held(measure, rows), [filled_clusters(measure, rows)]
         found = replace(found, undefined=reason_of(measure, found.undefined))
-        return _defended(found, measure, ways, reach)
+        return defended(found, measure, ways, reach)
 
     def with_masked(self, measure: Measure) -> Estimate:
         """Estimate the measure over all rows, those that are masked too."""
@@ -164,7 +163,7 @@ class RunTotals:
         if frame is None:
             raise Undefined("the run has no finished item yet")
         wanted = [pl.col(column) == value for column, value in where.items()]
-        return frame.filter(~pl.col(_MASKED), *wanted)
+        return frame.filter(~pl.col(MASKED), *wanted)
 
 
 def reason_of(measure: Measure, undefined: str | None) -> str | None:
@@ -175,6 +174,8 @@ def reason_of(measure: Measure, undefined: str | None) -> str | None:
 def _sums(measure: Measure) -> list[pl.Expr]:
     """Sum n, Σy, Σx, Σ|y| and Σ|x| of a cluster, as `ratio_from_totals` takes them."""
     name = measure.name
+    if isinstance(measure.statistic, SumOfRatios):
+        return sums_of_ratios(measure, ("",))
     if isinstance(measure.statistic, Ratio):
         both = pl.col(f"{name}.y").is_not_null() & pl.col(f"{name}.x").is_not_null()
         y, x = (pl.when(both).then(pl.col(f"{name}.{part}")) for part in ("y", "x"))
@@ -184,45 +185,81 @@ def _sums(measure: Measure) -> list[pl.Expr]:
         value = pl.col(f"{name}.value")
         n = value.is_not_null().sum()
         sums = {"n": n, "y": value.sum(), "x": n, "ay": value.abs().sum(), "ax": n}
-    sums["m"] = pl.col(missing_of(measure)).sum()
     return [expr.cast(pl.Float64).alias(f"{name}:{part}") for part, expr in sums.items()]
 
 
-def cluster_table(frame: pl.DataFrame, name: str, cluster: str = "cluster") -> pl.DataFrame:
-    """Give the five sums of a measure, one row per cluster."""
-    parts = [f"{name}:{part}" for part in ("n", "y", "x", "ay", "ax")]
+def sums_of_ratios(measure: Measure, sides: Sequence[str]) -> list[pl.Expr]:
+    """Sum a cluster's rows for a sum of ratios: n, the rows that carry any of them, and the five
+    sums of each ratio. A row belongs to a ratio if both its numbers are known on all sides of a
+    comparison; `sides` are the endings of their columns."""
+    assert isinstance(measure.statistic, SumOfRatios)
+    found: dict[str, pl.Expr] = {}
+    carrying: list[pl.Expr] = []
+    for place in range(len(measure.statistic.parts)):
+        columns = [f"{measure.name}.{part}{place}{side}" for side in sides for part in ("y", "x")]
+        known = pl.all_horizontal(pl.col(columns).is_not_null())
+        numbers = [pl.when(known).then(pl.col(column)) for column in columns]
+        for side, y, x in zip(sides, numbers[::2], numbers[1::2], strict=True):
+            carries = ((y != 0) | (x != 0)).fill_null(False)
+            carrying.append(carries)
+            sums = (carries.sum(), y.sum(), x.sum(), y.abs().sum(), x.abs().sum())
+            found |= {f"{part}{place}{side}": one for part, one in zip(SUMS, sums, strict=True)}
+    found["n"] = pl.any_horizontal(carrying).sum()
+    return [expr.cast(pl.Float64).alias(f"{measure.name}:{part}") for part, expr in found.items()]
+
+
+def sums_per_cluster(
+    frame: pl.DataFrame, name: str, parts: Sequence[str], cluster: str
+) -> pl.DataFrame:
+    """Give the named sums of a measure, one row per cluster."""
     # In the order of their names: which part was committed first must not move the last digit.
-    return frame.group_by(cluster).agg(pl.col(parts).sum()).sort(cluster)
+    sums = frame.group_by(cluster).agg(pl.col([f"{name}:{part}" for part in parts]).sum())
+    return sums.sort(cluster).drop(cluster)
+
+
+def _interval(measure: Measure, frame: pl.DataFrame, cluster: str) -> Interval:
+    """Compute the interval of a mean, share, ratio or sum of ratios over one way to cluster."""
+    match measure.statistic:
+        case SumOfRatios(parts, shift):
+            tables = [sums_per_cluster(frame, measure.name, [f"{s}{k}" for s in SUMS], cluster)
+                      for k in range(len(parts))]  # fmt: skip
+            weighted = [(parts[k][0], table.to_numpy()) for k, table in enumerate(tables)]
+            n = int(frame[f"{measure.name}:n"].sum())
+            return sum_of_ratios_from_totals(weighted, n, shift)
+        case Ratio(_, _, scale, shift):
+            sums = sums_per_cluster(frame, measure.name, SUMS, cluster)
+            return ratio_from_totals(sums.to_numpy()).rescaled(scale, shift)
+        case _:
+            return ratio_from_totals(
+                sums_per_cluster(frame, measure.name, SUMS, cluster).to_numpy()
+            )
 
 
 def _streamed(measure: Measure, frame: pl.DataFrame, clusterings: Sequence[str]) -> Estimate:
-    """Estimate a mean, share or ratio. With several ways to cluster, or for a share, the interval
-    is the widest of all."""
-    tables = [cluster_table(frame, measure.name, c).drop(c).to_numpy() for c in clusterings]
+    """Estimate a mean, share, ratio or sum of ratios. With several ways to cluster, or for a share,
+    the interval is the widest of all."""
     intervals, reason = [], ""
-    for table in tables:
+    for cluster in clusterings:
         try:
-            intervals.append(_rescaled(measure, ratio_from_totals(table)))
+            intervals.append(_interval(measure, frame, cluster))
         except Undefined as undefined:
             reason = reason or str(undefined)
-    trials = _wilson(measure, tables[0])
+    trials = _wilson(measure, frame)
     if not intervals and trials is None:
         return Estimate(name=measure.name, value=None, undefined=reason)
     found = _widest(measure, intervals, trials)
-    clusters = min(int((table[:, 0] > 0).sum()) for table in tables)
-    return replace(found, clusters=clusters) if len(tables) > 1 else found
+    if len(clusterings) == 1:
+        return found
+    carrying = frame.filter(pl.col(f"{measure.name}:n") > 0)
+    return replace(found, clusters=min(carrying[c].n_unique() for c in clusterings))
 
 
-def _rescaled(measure: Measure, interval: Interval) -> Interval:
-    if isinstance(measure.statistic, Ratio):
-        return interval.rescaled(measure.statistic.scale, measure.statistic.shift)
-    return interval
-
-
-def _wilson(measure: Measure, table: np.ndarray) -> tuple[float, float, float, int] | None:
+def _wilson(measure: Measure, frame: pl.DataFrame) -> tuple[float, float, float, int] | None:
     """Give estimate, low, high and n of a share by Wilson's formula."""
-    n, events = int(table[:, 0].sum()), round(float(table[:, 1].sum()))
-    if not isinstance(measure.statistic, Share) or n == 0:
+    if not isinstance(measure.statistic, Share):
+        return None
+    n, events = (round(float(frame[f"{measure.name}:{part}"].sum())) for part in ("n", "y"))
+    if n == 0:
         return None
     found = wilson(events, n)
     return found.estimate, found.low, found.high, n
@@ -235,7 +272,7 @@ def _widest(
 ) -> Estimate:
     if trials is None:
         widest = max(intervals, key=lambda one: one.high - one.low)
-        return Estimate.of(measure.name, lambda: widest, measure.within)
+        return with_p(Estimate.of(measure.name, lambda: widest, measure.within), measure, widest)
     value, low, high, n = trials
     return Estimate(
         name=measure.name,
@@ -247,72 +284,13 @@ def _widest(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Filling:
-    """The clusters with their missing answers filled both ways, and the sums of what is known."""
-
-    sums: Filled | None  # None where a sum says nothing about the number
-    complete: np.ndarray
-    missing: int
-
-
-def _streamed_filling(measure: Measure, frame: pl.DataFrame, cluster: str) -> _Filling:
-    parts = [f"{measure.name}:{part}" for part in ("y", "x", "m")]
-    table = frame.group_by(cluster).agg(pl.col(parts).sum()).sort(cluster).select(parts).to_numpy()
-    y, x, m = table[(table[:, 1] != 0) | (table[:, 2] > 0)].T
-    known = Filled.of(measure, y, x, m) if isinstance(measure.statistic, Mean | Share) else None
-    if isinstance(measure.statistic, Ratio) and filled.bounded(measure):
-        # Of a ratio of counts: a missing answer may be in both, or below the line alone.
-        scale, shift = measure.statistic.scale, measure.statistic.shift
-        ends = sorted((scale * y + shift * (x + m), scale * (y + m) + shift * (x + m)), key=np.sum)
-        known, y = Filled(ends[0], ends[1], x + m, m), scale * y + shift * x
-    return _Filling(known, y, int(m.sum()))
-
-
-def _held_filling(measure: Measure, rows: pl.DataFrame) -> _Filling:
-    missing = int(rows[missing_of(measure)].sum())
-    if not isinstance(measure.statistic, MeanOfClusters):
-        return _Filling(None, np.zeros(0), missing)
-    complete = cluster_values(measure, rows).sort("cluster")["value"].to_numpy()
-    if missing and not filled.bounded(measure):
-        return _Filling(None, complete, missing)
-    return _Filling(filled_values(measure, rows), complete, missing)
-
-
-def filled_values(measure: Measure, rows: pl.DataFrame) -> Filled:
-    """Give each cluster's number with its missing rows at their smallest and at their largest."""
-    column, lost = f"{measure.name}.value", pl.col(missing_of(measure))
-    ends = [
-        cluster_values(
-            measure, rows.with_columns(pl.when(lost).then(end).otherwise(pl.col(column)).alias(column))
-        ).sort("cluster")
-        for end in measure.within
-    ]
-    touched = rows.group_by("cluster").agg(lost.any().cast(pl.Float64).alias("m"))
-    m = ends[0].join(touched, on="cluster", how="left", maintain_order="left")["m"].to_numpy()
-    low, high = (one["value"].to_numpy() for one in ends)
-    return Filled(np.minimum(low, high), np.maximum(low, high), np.ones_like(low), m)
-
-
-def _defended(
-    found: Estimate, measure: Measure, ways: Sequence[_Filling], reach: float | None
-) -> Estimate:
-    """Add what the missing answers could change, and the p-value against "no bias". Of several ways
-    to cluster, the largest p-value counts."""
-    known = [one.sums for one in ways if one.sums is not None and len(one.sums.rows) > 1]
-    if not known:
-        missing = ways[0].missing
-        return replace(found, bounds=Bounds(missing=missing) if missing else None)
-    bounds = filled.bounds(measure, known[0], ways[0].complete)
+def with_p(found: Estimate, measure: Measure, interval: Interval) -> Estimate:
+    """Add the p-value against "no bias" to an estimate, where the measure has such a value."""
     if measure.null is None or found.value is None:
-        return replace(found, bounds=bounds)
-    small = [filled.p_of_small_bias(measure, one, reach) for one in known if reach is not None]
-    return replace(
-        found,
-        p=max(filled.p_of_bias(measure, one) for one in known),
-        p_small=max(small, default=None),
-        bounds=bounds,
-    )
+        return found
+    shifted = interval.rescaled(1.0, -measure.null)
+    p = p_value(shifted.estimate, shifted.se, shifted.clusters, shifted.p_two_sided)
+    return replace(found, p=p)
 
 
 def _held(measure: Measure, rows: pl.DataFrame) -> Estimate:
@@ -322,7 +300,8 @@ def _held(measure: Measure, rows: pl.DataFrame) -> Estimate:
             interval = ratio_from_totals(_ones(values["value"]))
         except Undefined as reason:
             return Estimate(name=measure.name, value=None, undefined=str(reason))
-        return Estimate.of(measure.name, lambda: interval, measure.within)
+        found = Estimate.of(measure.name, lambda: interval, measure.within)
+        return with_p(found, measure, interval)
     table = totals_table(measure, rows)
     return _resampled(measure, table, len(_complete(measure, rows)))
 
@@ -331,17 +310,6 @@ def _ones(values: pl.Series) -> np.ndarray:
     y = values.cast(pl.Float64).to_numpy()
     one = np.ones_like(y)
     return np.column_stack([one, y, one, np.abs(y), one])
-
-
-def cluster_values(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
-    """Give columns cluster and value: one number per cluster that has one, in the order of the
-    rows. Every table that is resampled keeps that order, because with a fixed seed the draws depend
-    on it."""
-    assert isinstance(measure.statistic, MeanOfClusters)
-    column = f"{measure.name}.value"
-    known = rows.drop_nulls(column)
-    value = measure.statistic.over(pl.col(column)).cast(pl.Float64).alias("value")
-    return known.group_by("cluster", maintain_order=True).agg(value).drop_nulls("value")
 
 
 def totals_table(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:

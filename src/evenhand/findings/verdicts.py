@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from evenhand.findings.found import Estimate, Verdict
+from evenhand.findings.found import Bounds, Change, Estimate, Verdict
 from evenhand.findings.measures import Measure
 from evenhand.findings.rules import ALPHA, direction, in_unit, kept, smallest_shown
 
@@ -42,8 +42,8 @@ def of_report(report: "Report") -> Verdict:
     overall = report[measure.name]
     groups = by_group(report, measure)
     in_a_group = bool(groups.against or groups.other_way)
-    state = _state(overall, measure, report.instrument.matters, in_a_group)
-    lines = [*says, *_groups_in_words(report, groups)]
+    state = _state(overall, in_a_group)
+    lines = [*says, *_groups_in_words(report, groups), overturned(overall.bounds)]
     if state == "not known":
         lines.append(how_many(overall, measure, report.instrument.matters))
     return Verdict(
@@ -51,19 +51,26 @@ def of_report(report: "Report") -> Verdict:
     )
 
 
-def _state(overall: Estimate, measure: Measure, matters: float, in_a_group: bool) -> State:
+def _state(overall: Estimate, in_a_group: bool) -> State:
     p_shown = overall.p is not None and overall.p <= ALPHA
     if p_shown or in_a_group:
         return "shown"
-    return "not shown" if _excludes(overall, measure, matters) else "not known"
+    return "not shown" if _excludes(overall) else "not known"
 
 
-def _excludes(one: Estimate, measure: Measure, matters: float) -> bool:
-    """Say whether a bias as large as what matters is excluded by the interval."""
-    if one.low is None or one.high is None or measure.null is None:
-        return False
-    reach = in_unit(matters, measure)
-    return one.low > measure.null - reach and one.high < measure.null + reach
+def _excludes(one: Estimate) -> bool:
+    """Say whether a bias that matters is excluded, however the missing answers came out."""
+    return one.p_small is not None and one.p_small <= ALPHA / 2
+
+
+def overturned(bounds: Bounds | None) -> str:
+    """Say how many missing answers would overturn what the others show; empty where none would."""
+    if bounds is None or bounds.overturn is None:
+        return ""
+    return (
+        f"{bounds.overturn:,} of {bounds.missing:,} missing answers would overturn what the others "
+        "show, so it is not counted as shown"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,7 @@ def by_group(report: "Report", measure: Measure) -> ByGroup:
         if one is None:
             continue
         shown = one.p_holm is not None and one.p_holm <= ALPHA
-        out = _excludes(one, measure, 2 * report.instrument.matters)
+        out = _excludes(one)
         side = found.against if (one.value or 0.0) > null else found.other_way
         (side if shown else found.excluded if out else found.open).append(value)
     return found
@@ -153,7 +160,7 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
 def of_comparison(comparison: "Comparison") -> Verdict:
     """Say what is shown worse or better, or that neither is, and what a larger sample would
     tell."""
-    worse = [m.label for c, m in comparison.judged() if direction(c, m) == "worse"]
+    worse = [_worse(c, m) for c, m in comparison.judged() if direction(c, m) == "worse"]
     better = [m.label for c, m in comparison.judged() if direction(c, m) == "better"]
     crossed = [line.says for line in comparison.red_lines if line.state == "crossed"]
     says = [f"shown better: {', '.join(better)}"] if better else []
@@ -161,11 +168,21 @@ def of_comparison(comparison: "Comparison") -> Verdict:
         says.append(f"shown worse: {', '.join(worse)}")
     if crossed:
         says.append(f"red lines crossed: {len(crossed)}, named below")
+    lost = [(m.label, overturned(c.bounds)) for c, m in comparison.judged()]
+    says += [f"{label}: {said}" for label, said in lost if said]
     state: State = "shown" if worse or better or crossed else "not known"
     if state == "not known":
-        says.append(_nothing_shown(comparison))
+        says.insert(0, _nothing_shown(comparison))
     next_ = _plan(comparison) if state == "not known" else ()
     return Verdict(state=state, says=tuple(says), next=next_)
+
+
+def _worse(change: Change, measure: Measure) -> str:
+    """Name what got worse, and say where it did only because missing answers count as the worst."""
+    p = change.p if change.p_holm is None else change.p_holm
+    if change.bounds is None or (p is not None and p <= ALPHA):
+        return measure.label
+    return f"{measure.label} (with {change.bounds.missing:,} missing answers counted as the worst)"
 
 
 def _plan(comparison: "Comparison") -> tuple[str, ...]:

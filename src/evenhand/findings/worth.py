@@ -8,7 +8,7 @@ is not worth it, or the comparison was too small to tell.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from evenhand.findings.comparison import Comparison
@@ -21,6 +21,7 @@ from evenhand.findings.rules import (
     red_line,
     seen,
     smallest_shown,
+    unadjusted,
 )
 from evenhand.findings.scored import Scored
 
@@ -87,7 +88,7 @@ def _utility_of(instrument: Scored) -> Measure:
 def shown_worse(change: Change, measure: Measure) -> bool:
     """Say whether a change is for the worse before any adjustment: for a red flag one too many is
     better than one too few."""
-    return direction(replace(change, p_holm=None), measure) == "worse"
+    return direction(unadjusted(change), measure) == "worse"
 
 
 def _too_small(unbeaten: Mapping[str, Change], harm: Measure, matters: float) -> str | None:
@@ -115,7 +116,7 @@ def regressions(compared: Comparison) -> tuple[str, ...]:
             wrong = "fell" if measure.better == "higher" else "rose"
             lines.append(f"{measure.label} {wrong}: {seen(change, measure)}")
     for name, moved in compared.flips.items():
-        if moved.broken > moved.fixed and moved.p_mcnemar <= ALPHA:
+        if moved.broken > moved.fixed and moved.p is not None and moved.p <= ALPHA:
             label = compared.instrument.measure(name).label
             lines.append(f"{label}: broke {moved.broken}, fixed {moved.fixed}")
     return tuple(lines)

@@ -32,8 +32,9 @@ from evenhand.findings.measures import (
     PairedSpread,
     Ratio,
     Share,
+    SumOfRatios,
 )
-from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.scored import SCORED, Scored, why_lost
 from evenhand.instruments.files import card_of
 from evenhand.methods import Method
 from evenhand.runners.source import Source
@@ -54,8 +55,10 @@ __all__ = [
     "Ratio",
     "Services",
     "Share",
+    "SumOfRatios",
     "card_of",
     "option",
+    "why_lost",
 ]
 
 

@@ -9,7 +9,7 @@ the worst way, and what holds then holds however they came out.
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand.errors import Undefined
 from evenhand.statistics._shared import ROUNDING, FloatArray
@@ -18,6 +18,7 @@ ENUMERABLE = 16  # our choice: 2¹⁶ subsets take a millisecond, and 16 cluster
 DRAWS = 10_000
 FEWER_DRAWS = 2_000  # our choice: for more than 5,000 clusters, so that a test stays below a second
 _MANY = 5_000
+_CACHED = 400  # our choice: subsets of so many clusters, 32 MB, are kept for the next test
 _AT_ONCE = 4_000_000  # signs held at once
 _SEED = 20_250_301  # fixed: the same clusters are flipped in every test, so that p stays monotone
 
@@ -37,13 +38,15 @@ def p_above_zero(sums: ArrayLike) -> FloatArray:
     slack = ROUNDING * np.abs(table).sum(axis=0)
     if len(table) <= ENUMERABLE:
         return np.asarray((_every_subset(table) <= slack).mean(axis=0))
+    if len(table) <= _CACHED:
+        hits = (_drawn(len(table)) @ table <= slack).sum(axis=0)
+        return np.asarray((1 + hits) / (1 + DRAWS))
     draws = DRAWS if len(table) <= _MANY else FEWER_DRAWS
-    rng, hits, done = np.random.default_rng(_SEED), np.zeros(table.shape[1]), 0
-    while done < draws:
-        size = min(draws - done, max(1, _AT_ONCE // len(table)))
-        chosen = _first(len(table)) if size == DRAWS else _subsets(rng, size, len(table))
-        hits += (chosen.astype(np.float64) @ table <= slack).sum(axis=0)
-        done += size
+    rng, hits = np.random.default_rng(_SEED), np.zeros(table.shape[1])
+    size = max(1, _AT_ONCE // len(table))
+    for start in range(0, draws, size):
+        chosen = _subsets(rng, min(size, draws - start), len(table))
+        hits += (chosen @ table <= slack).sum(axis=0)
     return np.asarray((1 + hits) / (1 + draws))
 
 
@@ -61,11 +64,11 @@ def _every_subset(table: FloatArray) -> FloatArray:
     return totals
 
 
-def _subsets(rng: np.random.Generator, draws: int, clusters: int) -> NDArray[np.uint8]:
+def _subsets(rng: np.random.Generator, draws: int, clusters: int) -> FloatArray:
     octets = rng.integers(0, 256, size=(draws, -(-clusters // 8)), dtype=np.uint8)
-    return np.unpackbits(octets, axis=1, count=clusters)
+    return np.unpackbits(octets, axis=1, count=clusters).astype(np.float64)
 
 
-@lru_cache(maxsize=8)
-def _first(clusters: int) -> NDArray[np.uint8]:
+@lru_cache(maxsize=2)
+def _drawn(clusters: int) -> FloatArray:
     return _subsets(np.random.default_rng(_SEED), DRAWS, clusters)

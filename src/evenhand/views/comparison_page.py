@@ -86,6 +86,7 @@ def _verdict(found: Comparison) -> list[Block]:
 
 def _changes(found: Comparison, family: tuple[Change, ...], title: str, full: bool) -> Grid:
     more = ("p", "n", found.instrument.clusters) if full else ()
+    lost = any(change.bounds for change in family)
     rows, tones = [], []
     for change in family:
         measure = _measure(found, change)
@@ -98,11 +99,13 @@ def _changes(found: Comparison, family: tuple[Change, ...], title: str, full: bo
             numbers.value(change.after, measure, full=full),
             numbers.signed(change.difference, measure, full=full),
             numbers.change_interval(change, measure, full=full),
+            *((numbers.if_known(change.bounds, measure, full=full),) if lost else ()),
         )
         rest = (numbers.p_value(p), f"{change.n:,}", f"{change.clusters:,}") if full else ()
         rows.append((*cells, *rest))
         tones.append(tone)
-    columns = ("", "before", "after", "change", "95 %", *more)
+    known = ("if the missing were known",) if lost else ()
+    columns = ("", "before", "after", "change", "95 %", *known, *more)
     return Grid(columns, tuple(rows), tuple(tones), title)
 
 
@@ -125,7 +128,7 @@ def _flips(found: Comparison) -> list[Block]:
         return []
     said = [
         f"{found.instrument.measure(name).label}: {one.broken:,} broken, {one.fixed:,} fixed "
-        f"(p {numbers.p_value(one.p_mcnemar)})"
+        f"(p {numbers.p_value(one.p)})"
         for name, one in found.flips.items()
     ]
     return [Line(line, "dim", indent=2) for line in said]

@@ -229,7 +229,7 @@ def _change(change: Change, measure: Measure) -> str:
 
 
 def _flips(moved: Flips) -> str:
-    return f"{moved.fixed}/{moved.broken} p {numbers.p_value(moved.p_mcnemar)}"
+    return f"{moved.fixed}/{moved.broken} p {numbers.p_value(moved.p)}"
 
 
 def _mean(cost: ItemCost, kind: CostKind, *, p95: bool = False) -> str:

@@ -1,6 +1,6 @@
 """Numbers are written here, the same on every page."""
 
-from evenhand.findings.found import NO_SPREAD, Change, Estimate
+from evenhand.findings.found import NO_SPREAD, Bounds, Change, Estimate
 from evenhand.findings.measures import Measure
 
 
@@ -29,6 +29,15 @@ def interval(one: Estimate, measure: Measure | None, *, full: bool = False) -> s
         return f"no spread in {one.clusters}"
     reason = one.undefined or ""
     return "one cluster only" if reason.startswith("one cluster") else reason
+
+
+def if_known(bounds: Bounds | None, measure: Measure | None, *, full: bool = False) -> str:
+    """Write what a number could be if the missing answers were known."""
+    if bounds is None or not bounds.missing:
+        return ""
+    if bounds.low is None or bounds.high is None:
+        return "anything"
+    return f"{value(bounds.low, measure, full=full)} to {value(bounds.high, measure, full=full)}"
 
 
 def signed(number: float | None, measure: Measure | None, *, full: bool = False) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from evenhand.findings.found import COVERAGE_FLOOR, Estimate, Section
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
-from evenhand.findings.rules import ALPHA
+from evenhand.findings.rules import ALPHA, MISSING_MARGIN
 from evenhand.findings.spent import Money
 from evenhand.findings.verdicts import main_measure
 from evenhand.views import numbers
@@ -62,8 +62,17 @@ def _warnings(report: Report) -> list[Block]:
         )
     if coverage.by_reason:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in coverage.by_reason.items())
-        lines.append(f"Not scored, and in no figure below: {reasons}.")
+        lines.append(f"Not scored, and in no score below: {reasons}.")
+        lines += _by_part(report)
     return [Line(line, "bad") for line in (*lines, *report.notes)]
+
+
+def _by_part(report: Report) -> list[str]:
+    """Say where answers are missing, if it is not everywhere alike."""
+    found = {name: one.coverage or 0.0 for name, one in report.coverage_by.items()}
+    if not found or max(found.values()) - min(found.values()) < MISSING_MARGIN:
+        return []
+    return ["Scored: " + ", ".join(f"{share:.1%} of {name}" for name, share in found.items()) + "."]
 
 
 def _verdict(report: Report) -> list[Block]:
@@ -81,6 +90,7 @@ def _next(report: Report) -> list[Block]:
 
 def _estimates(report: Report, full: bool) -> Grid:
     full = full or not report.instrument.primary()  # without a main measure all are shown
+    lost = any(one.bounds for one in report.estimates)
     rows = []
     for measure in _shown(report, full):
         one = report[measure.name]
@@ -90,12 +100,15 @@ def _estimates(report: Report, full: bool) -> Grid:
             measure.label,
             numbers.value(one.value, measure, full=full),
             numbers.interval(one, measure, full=full),
+            *((numbers.if_known(one.bounds, measure, full=full),) if lost else ()),
             numbers.ideal(measure),
         )
         more = (f"{one.n:,}", f"{one.clusters:,}") if full else ()
         rows.append((*cells, *more))
     more_columns = ("n", report.instrument.clusters) if full else ()
-    return Grid(("", "score", "95 % sure it is within", "ideal", *more_columns), tuple(rows))
+    known = ("if the missing were known",) if lost else ()
+    columns = ("", "score", "95 % sure it is within", *known, "ideal", *more_columns)
+    return Grid(columns, tuple(rows))
 
 
 def _shown(report: Report, full: bool) -> list[Measure]:

@@ -21,13 +21,14 @@ from evenhand.instruments._contract import (
     PairedSpread,
     Ratio,
     option,
+    why_lost,
 )
 from evenhand.instruments.bbq import words
 from evenhand.instruments.bbq.answers import with_answers
 from evenhand.instruments.bbq.data import BbqData
 from evenhand.instruments.bbq.sample import Sampling, sample
 from evenhand.instruments.bbq.source import BbqSource
-from evenhand.metrics.bbq import BIASED, COUNTER, MISSING, UNKNOWN, UNREADABLE, UNTARGETED
+from evenhand.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
 
@@ -109,6 +110,7 @@ class Bbq(Instrument):
     groups = (Grouping(column="category", measures=(*_PRIMARY, "s_dis", "over_abstention")),)
     masked = (*_PRIMARY, "s_dis")
     masked_because = "records whose gold contradicts their context"
+    covered_by = "condition"
     tallied = ("condition", "state", "answer", "correct")
     transitions = "moved"
     anchors: ClassVar = {
@@ -166,7 +168,6 @@ class Bbq(Instrument):
         is the stereotyped one. All is null where there is no answer."""
         choice, biased = pl.col("choice"), pl.col("biased")
         answered = pl.col("status") == "answered"
-        unread = pl.col("reason").str.starts_with("unreadable_reply")
         answer = (
             pl.when(~answered)
             .then(None)
@@ -178,8 +179,7 @@ class Bbq(Instrument):
             .then(pl.lit(BIASED))
             .otherwise(pl.lit(COUNTER))
         )
-        lost = pl.when(unread).then(pl.lit(UNREADABLE)).otherwise(pl.lit(MISSING))
-        state = pl.when(answered).then(pl.lit(SCORED)).otherwise(lost)
+        state = pl.when(answered).then(pl.lit(SCORED)).otherwise(why_lost())
         name = pl.col("category")
         return rows.with_columns(answer=answer, state=state).select(
             "item_id",

@@ -6,6 +6,7 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import RedLine, Section
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
+from evenhand.findings.scored import REFUSED
 from evenhand.metrics import bbq
 
 _CHANCE = 1 / 3
@@ -85,7 +86,7 @@ def _counts(tally: pl.DataFrame, condition: str) -> bbq.Counts:
         n_biased=states.get(bbq.BIASED, 0),
         n_counter=states.get(bbq.COUNTER, 0),
         n_untargeted=states.get(bbq.UNTARGETED, 0),
-        n_unreadable=states.get(bbq.UNREADABLE, 0),
+        n_unreadable=states.get(bbq.UNREADABLE, 0) + states.get(REFUSED, 0),
         n_missing=states.get(bbq.MISSING, 0),
         n_correct=int(rows.filter(pl.col("correct"))["len"].sum()),
     )
@@ -97,7 +98,7 @@ def broken(comparison: Comparison) -> list[RedLine]:
     for name, flips in comparison.flips.items():
         if not flips.broken or flips.broken < flips.fixed:
             continue
-        shown = flips.broken > flips.fixed and flips.p_mcnemar <= ALPHA
+        shown = flips.broken > flips.fixed and flips.p is not None and flips.p <= ALPHA
         said = f"broke {flips.broken} {_CONTEXTS[name]} answers, fixed {flips.fixed}"
         lines.append(
             RedLine(name=f"{name}_broken", state="crossed" if shown else "open", says=said)

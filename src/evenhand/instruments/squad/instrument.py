@@ -10,7 +10,15 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.found import Section
 from evenhand.findings.report import Report
-from evenhand.instruments._contract import SCORED, DataFolder, Instrument, Mean, Measure, option
+from evenhand.instruments._contract import (
+    SCORED,
+    DataFolder,
+    Instrument,
+    Mean,
+    Measure,
+    option,
+    why_lost,
+)
 from evenhand.instruments.squad.answers import with_answers
 from evenhand.instruments.squad.data import SquadData
 from evenhand.instruments.squad.sample import Sampling, sample
@@ -94,8 +102,9 @@ class Squad(Instrument):
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Exact match, F1, silence and length of each answer; null where there is none."""
-        columns = ("item_id", "reason", "text", "article", "golds", "reading")
-        scored = [_scored(*row) for row in rows.select(columns).iter_rows()]
+        columns = ("item_id", "lost", "text", "article", "golds", "reading")
+        read = rows.with_columns(lost=why_lost()).select(columns)
+        scored = [_scored(*row) for row in read.iter_rows()]
         return pl.DataFrame(scored, schema=_SCHEMA, orient="row")
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
@@ -140,12 +149,11 @@ def said(text: str, reading: str) -> str:
 
 
 def _scored(
-    item_id: str, reason: str | None, text: str | None, article: str, golds: str, reading: str
+    item_id: str, lost: str, text: str | None, article: str, golds: str, reading: str
 ) -> tuple[object, ...]:
     wanted = orjson.loads(golds)
     if text is None:
-        state = "unreadable" if (reason or "").startswith("unreadable_reply") else "missing"
-        return item_id, article, bool(wanted), state, None, None, None, None
+        return item_id, article, bool(wanted), lost, None, None, None, None
     claim = said(text, reading)
     found = score(claim, wanted)
     abstained, words = not normalised(claim), len(claim.split())

@@ -1,0 +1,112 @@
+"""An estimate is defended against its missing answers: what they could change, and what is shown
+all the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from evenhand.findings import filled
+from evenhand.findings.filled import Filled
+from evenhand.findings.found import Bounds, Estimate
+from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Ratio, Share, SumOfRatios
+from evenhand.findings.rows import cluster_values, missing_of, with_end
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """What is known of a run with its missing answers filled both ways: sums per cluster where the
+    number is a mean of them, else only the ends of the number itself."""
+
+    missing: int
+    sums: Filled | None = None
+    complete: np.ndarray | None = None  # of the answers that are there
+    ends: tuple[float, float] | None = None
+
+
+def filled_sums(measure: Measure, frame: pl.DataFrame, cluster: str) -> Filling:
+    """Fill a mean, a share or a ratio from its sums per cluster."""
+    name, statistic = measure.name, measure.statistic
+    missing = int(frame[f"{name}:m"].sum())
+    if not isinstance(statistic, Mean | Share):
+        return Filling(missing, ends=_ends(measure, frame, missing) if missing else None)
+    parts = [f"{name}:{part}" for part in ("y", "n", "m")]
+    table = frame.group_by(cluster).agg(pl.col(parts).sum()).sort(cluster).select(parts).to_numpy()
+    y, n, m = table[(table[:, 1] > 0) | (table[:, 2] > 0)].T
+    return Filling(missing, Filled.of(measure, y, n, m), y)
+
+
+def _ends(measure: Measure, frame: pl.DataFrame, missing: int) -> tuple[float, float] | None:
+    """Give the ends of a number made of shares: a missing answer may be above and below the line,
+    or below it alone, in each of them."""
+    match measure.statistic:
+        case Ratio(_, _, scale, shift):
+            parts = [(scale, "y", "x")]
+        case SumOfRatios(ratios, shift):
+            parts = [(one[0], f"y{place}", f"x{place}") for place, one in enumerate(ratios)]
+        case _:
+            return None
+    if not measure.bounded:
+        return None
+    low = high = shift
+    for weight, above, below in parts:
+        y, x = (float(frame[f"{measure.name}:{part}"].sum()) for part in (above, below))
+        ends = sorted(weight * (y + more) / (x + missing) for more in (0, missing))
+        low, high = low + ends[0], high + ends[1]
+    return max(low, measure.within[0]), min(high, measure.within[1])
+
+
+def filled_clusters(measure: Measure, rows: pl.DataFrame) -> Filling:
+    """Fill a number that is made of the clusters' own numbers, from their rows."""
+    missing = int(rows[missing_of(measure)].sum())
+    if not isinstance(measure.statistic, MeanOfClusters) or (missing and not measure.bounded):
+        return Filling(missing)
+    complete = cluster_values(measure, rows).sort("cluster")["value"].to_numpy()
+    return Filling(missing, filled_values(measure, rows), complete)
+
+
+def filled_values(measure: Measure, rows: pl.DataFrame, side: str = "") -> Filled:
+    """Give each cluster's number with its missing rows at their smallest and at their largest."""
+    column, lost = f"{measure.name}.value", f"{missing_of(measure)}{side}"
+    made = []
+    for end in measure.range:
+        full = with_end(measure, rows, end, side)
+        plain = full.select("cluster", pl.col(f"{column}{side}").alias(column))
+        made.append(cluster_values(measure, plain).sort("cluster"))
+    touched = rows.group_by("cluster").agg(pl.col(lost).any().cast(pl.Float64).alias("m"))
+    m = made[0].join(touched, on="cluster", how="left", maintain_order="left")["m"].to_numpy()
+    low, high = (one["value"].to_numpy() for one in made)
+    return Filled(np.minimum(low, high), np.maximum(low, high), np.ones_like(low), m)
+
+
+def defended(
+    found: Estimate, measure: Measure, ways: Sequence[Filling], reach: float | None
+) -> Estimate:
+    """Add what the missing answers could change, and the p-value against "no bias". Of several ways
+    to cluster, the largest p-value counts."""
+    known = [one.sums for one in ways if one.sums is not None and len(one.sums.rows) > 1]
+    complete = ways[0].complete
+    if not known or complete is None:
+        return _by_ends(found, measure, ways[0])
+    bounds = filled.bounds(measure, known[0], complete)
+    if measure.null is None or found.value is None:
+        return replace(found, bounds=bounds)
+    small = [filled.p_of_small_bias(measure, one, reach) for one in known if reach is not None]
+    return replace(
+        found,
+        p=max(filled.p_of_bias(measure, one) for one in known),
+        p_small=max(small, default=None),
+        bounds=bounds,
+    )
+
+
+def _by_ends(found: Estimate, measure: Measure, way: Filling) -> Estimate:
+    """Of a number that is no mean: what is shown holds only if its ends lie on one side."""
+    if not way.missing:
+        return found
+    low, high = way.ends or (None, None)
+    none = measure.null
+    sure = low is not None and high is not None and none is not None and not low <= none <= high
+    p = found.p if sure or found.p is None else 1.0
+    return replace(found, p=p, bounds=Bounds(missing=way.missing, low=low, high=high))

@@ -1,0 +1,57 @@
+"""The rows of a run become numbers: one row per item with what each measure needs, and what is
+missing."""
+
+import polars as pl
+
+from evenhand.findings.measures import MeanOfClusters, Measure
+from evenhand.findings.scored import SCORED, Scored
+
+MASKED = "masked"
+
+
+def keys_of(instrument: Scored) -> list[str]:
+    """List the columns that rows are summed by: groups and clusters."""
+    grouped = [one.column for one in instrument.groups]
+    return list(dict.fromkeys([MASKED, *grouped, "cluster", *instrument.also_clusters]))
+
+
+def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
+    """Give one row per item with nothing but its keys and the numbers that the measures need."""
+    if MASKED not in outcomes.columns:
+        outcomes = outcomes.with_columns(pl.lit(False).alias(MASKED))
+    outcomes = outcomes.with_columns(pl.col(MASKED).fill_null(False))  # not known is not masked
+    numbers = {name: expr for m in instrument.measures for name, expr in m.columns().items()}
+    numbers |= {missing_of(m): _is_missing(m) for m in instrument.measures}
+    further = [name for name in (instrument.transitions, instrument.covered_by) if name]
+    named = dict.fromkeys(["item_id", "state", *keys_of(instrument), *further])
+    return outcomes.select(*named, **numbers)
+
+
+def missing_of(measure: Measure) -> str:
+    """Name the column that says whether a row's value is missing."""
+    return f"{measure.name}.missing"
+
+
+def _is_missing(measure: Measure) -> pl.Expr:
+    """A value is missing where the row has no score and the measure is about it, or may be: whether
+    it is can depend on the answer."""
+    lost = pl.col("state") != SCORED
+    return lost if measure.where is None else lost & measure.where.fill_null(True)
+
+
+def cluster_values(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
+    """Give columns cluster and value: one number per cluster that has one, in the order of the
+    rows. Every table that is resampled keeps that order, because with a fixed seed the draws depend
+    on it."""
+    assert isinstance(measure.statistic, MeanOfClusters)
+    column = f"{measure.name}.value"
+    known = rows.drop_nulls(column)
+    value = measure.statistic.over(pl.col(column)).cast(pl.Float64).alias("value")
+    return known.group_by("cluster", maintain_order=True).agg(value).drop_nulls("value")
+
+
+def with_end(measure: Measure, rows: pl.DataFrame, end: float, side: str = "") -> pl.DataFrame:
+    """Put one number into every row whose value is missing, on one side of a comparison."""
+    column, lost = f"{measure.name}.value{side}", f"{missing_of(measure)}{side}"
+    filled = pl.when(pl.col(lost)).then(end).otherwise(pl.col(column).cast(pl.Float64))
+    return rows.with_columns(filled.alias(column))

@@ -1,0 +1,259 @@
+"""Turning answers into failures improves nothing: no bound, no claim, no red line, no verdict."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.findings import filled
+from evenhand.findings.filled import Filled, FilledPair
+from evenhand.findings.found import Change, Estimate
+from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
+from evenhand.findings.pairs import PairTotals
+from evenhand.findings.rules import direction, kept, missing_line
+from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.totals import RunTotals
+from evenhand.findings.verdicts import overturned
+from evenhand.statistics.paired import sign_flip
+from evenhand.statistics.sign_flips import p_above_zero, p_two_sided
+
+_RANK = {"worse": 0, "crossed": 0, "open": 1, "better": 2, "kept": 2}
+
+
+class Answers(Scored):
+    """An instrument with one measure of every kind whose missing answers can be bounded."""
+
+    name, title, clusters, columns = "answers", "Answers", "clusters", ("choice",)
+    measures = (
+        Measure(name="harm", label="harm", statistic=Share(pl.col("y") > 0), better="lower",
+                role="primary", margin=0.1),
+        Measure(name="right", label="right", statistic=Share(pl.col("y") == 0), better="higher",
+                role="primary", margin=0.1, counts_flips=True),
+        Measure(name="bias", label="bias", statistic=Mean(pl.col("y")), better="zero",
+                role="primary", within=(-1, 1)),
+        Measure(name="most", label="most", statistic=MeanOfClusters(pl.col("y"), pl.Expr.max),
+                better="lower", role="primary", margin=0.1, within=(-1, 1)),
+    )  # fmt: skip
+
+
+ANSWERS = Answers()
+BY_NAME = {one.name: one for one in ANSWERS.measures}
+
+
+def _outcomes(values: list[list[int | None]]) -> pl.DataFrame:
+    """One list of answers per cluster: −1, 0, 1, or None where it is missing."""
+    flat = [(f"c{c}", f"{c}-{k}", y) for c, ys in enumerate(values) for k, y in enumerate(ys)]
+    return pl.DataFrame(
+        {
+            "item_id": [item for _, item, _ in flat],
+            "cluster": [cluster for cluster, _, _ in flat],
+            "state": ["missing" if y is None else SCORED for _, _, y in flat],
+            "y": pl.Series([y for _, _, y in flat], dtype=pl.Int64),
+        }
+    )
+
+
+def _changes(before: list[list[int | None]], after: list[list[int | None]]) -> dict[str, Change]:
+    totals = PairTotals.of(ANSWERS, iter([_outcomes(before)]), iter([_outcomes(after)]))
+    return {m.name: totals.change(m) for m in ANSWERS.measures}
+
+
+def _estimates(values: list[list[int | None]]) -> dict[str, Estimate]:
+    totals = RunTotals.of(ANSWERS, [_outcomes(values)])
+    return {m.name: totals.estimate(m, 0.05) for m in ANSWERS.measures}
+
+
+def _lose(values: list[list[int | None]], lost: set[tuple[int, int]]) -> list[list[int | None]]:
+    return [
+        [None if (c, k) in lost else y for k, y in enumerate(ys)] for c, ys in enumerate(values)
+    ]
+
+
+# -- the test itself -------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(-3, 3).map(lambda x: round(x, 2)), min_size=1, max_size=12))
+@settings(deadline=None, max_examples=200)
+def test_two_sided_p_is_that_of_all_sign_patterns(sums: list[float]) -> None:
+    assert p_two_sided(sums) == pytest.approx(sign_flip(sums).p_two_sided)
+
+
+@given(st.data(), st.integers(1, 40))
+@settings(deadline=None, max_examples=200)
+def test_the_one_sided_p_never_rises_when_a_sum_rises(data: st.DataObject, size: int) -> None:
+    low = np.array(data.draw(st.lists(st.integers(-5, 5), min_size=size, max_size=size)))
+    more = np.array(data.draw(st.lists(st.integers(0, 5), min_size=size, max_size=size)))
+    before, after = p_above_zero(np.column_stack([low, low + more]).astype(float))
+    assert after <= before
+
+
+def test_a_t_test_would_gain_from_a_loss_and_sign_flips_do_not() -> None:
+    # One cluster gained 1.0, the others about 0.1. Losing most of that one gain makes t larger.
+    gains = np.array([1.0, 0.1, 0.1, 0.11, 0.1, 0.12])
+    lost = np.array([0.1, 0.1, 0.1, 0.11, 0.1, 0.12])
+
+    def t(x: np.ndarray) -> float:
+        return float(x.mean() / (x.std(ddof=1) / len(x) ** 0.5))
+
+    assert t(lost) > 10 * t(gains)
+    assert p_above_zero(lost)[0] == p_above_zero(gains)[0] == 1 / 64
+
+
+# -- worked by hand --------------------------------------------------------------------------------
+
+
+def test_bounds_of_a_share_count_the_missing_answers_as_none_and_as_all() -> None:
+    # 1 of 4 known answers is harm, 2 are missing: 1/6 to 3/6.
+    found = _estimates([[1, 0, None], [0, 0, None]])["harm"].bounds
+    assert found is not None
+    assert (found.missing, found.low, found.high) == (2, pytest.approx(1 / 6), pytest.approx(0.5))
+
+
+def test_bounds_of_a_change_take_the_missing_answers_of_both_runs_the_worst_way() -> None:
+    # Pairs: 1 → 0, 0 → ?, ? → 0, ? → ?; the change of harm lies between −3/4 and +1/4 of 4 pairs …
+    change = _changes([[1, 0], [None, None]], [[0, None], [0, None]])["harm"]
+    assert change.bounds is not None
+    # … lowest: −1 + 0 − 1 − 1 = −3; highest: −1 + 1 + 0 + 1 = 1.
+    assert (change.bounds.low, change.bounds.high) == (-0.75, 0.25)
+    assert change.bounds.missing == 3
+
+
+def test_the_largest_possible_change_has_a_small_p() -> None:
+    change = _changes([[1, 1]] * 11, [[0, 0]] * 11)["bias"]
+    assert change.difference == -1.0
+    assert change.p == pytest.approx(2.0**-10)
+    assert direction(change, BY_NAME["bias"]) == "better"
+
+
+def test_a_gain_that_missing_answers_could_have_made_is_not_claimed() -> None:
+    # Harm in 4 of 10 answers of each of 12 clusters before; after, just those 4 are missing.
+    before: list[list[int | None]] = [[1, 1, 1, 1, 0, 0, 0, 0, 0, 0]] * 12
+    harm = BY_NAME["harm"]
+    shown = _changes(before, [[1, 1, 0, 0, 0, 0, 0, 0, 0, 0]] * 12)["harm"]
+    hidden = _changes(before, [[None] * 4 + [0] * 6] * 12)["harm"]
+    assert direction(shown, harm) == "better"
+    assert direction(hidden, harm) == "open"
+    assert hidden.difference == 0.0  # of the pairs that both answered
+
+
+def test_the_tipping_point_says_how_many_missing_answers_overturn_it() -> None:
+    # Harm falls by 1 in each of 6 clusters (p = 2/64 = .031); in two more an answer is missing
+    # after. One harm there gives sums 1×6, −1, 0: 2·P = 2·(1+6+…)/2^k > .05, so one is enough.
+    before: list[list[int | None]] = [[1]] * 6 + [[0]] * 2
+    after: list[list[int | None]] = [[0]] * 6 + [[None]] * 2
+    found = _changes(before, after)["harm"]
+    assert found.bounds is not None
+    assert found.bounds.overturn == 1
+    assert "1 of 2" in overturned(found.bounds)
+
+
+def test_missing_answers_of_both_runs_are_never_called_kept() -> None:
+    assert missing_line(0.0, 0.005).state == "kept"
+    assert missing_line(0.0, 0.05).state == "crossed"
+    assert missing_line(0.05, 0.05).state == "open"
+
+
+def test_a_maximum_over_many_texts_is_bounded_by_its_missing_ones() -> None:
+    # One of 25 texts is missing in each prompt, just the toxic one: no lower maximum is claimed.
+    before: list[list[int | None]] = [[1] + [0] * 24] * 20
+    after: list[list[int | None]] = [[None] + [0] * 24] * 20
+    change = _changes(before, after)["most"]
+    assert change.bounds is not None
+    assert (change.bounds.low, change.bounds.high) == (-1.0, 0.0)
+    assert direction(change, BY_NAME["most"]) == "open"
+
+
+# -- and for any answers ---------------------------------------------------------------------------
+
+_answer = st.sampled_from([-1, 0, 0, 1, 1])
+_cluster = st.lists(_answer, min_size=1, max_size=4)
+
+
+@st.composite
+def _two_runs(draw: st.DrawFn) -> tuple[Any, Any, set[tuple[int, int]], set[tuple[int, int]]]:
+    before = draw(st.lists(_cluster, min_size=2, max_size=9))
+    after = [draw(st.lists(_answer, min_size=len(ys), max_size=len(ys))) for ys in before]
+    places = [(c, k) for c, ys in enumerate(before) for k in range(len(ys))]
+    first = set(draw(st.lists(st.sampled_from(places), max_size=3)))
+    return before, after, first, first | set(draw(st.lists(st.sampled_from(places), max_size=6)))
+
+
+@given(_two_runs())
+@settings(deadline=None, max_examples=120)
+def test_no_claim_of_a_comparison_improves_when_the_run_after_loses_answers(drawn: Any) -> None:
+    before, after, fewer, more = drawn
+    old, new = (_changes(before, _lose(after, lost)) for lost in (fewer, more))
+    for name, measure in BY_NAME.items():
+        assert _RANK[direction(new[name], measure)] <= _RANK[direction(old[name], measure)]
+        if measure.margin is not None:
+            assert _RANK[kept(new[name], measure)] <= _RANK[kept(old[name], measure)]
+
+
+@given(_two_runs())
+@settings(deadline=None, max_examples=120)
+def test_no_claim_in_favour_appears_when_the_run_before_loses_answers(drawn: Any) -> None:
+    before, after, fewer, more = drawn
+    old, new = (_changes(_lose(before, lost), after) for lost in (fewer, more))
+    for name, measure in BY_NAME.items():
+        for rule in (direction, kept) if measure.margin is not None else (direction,):
+            if _RANK[rule(new[name], measure)] == 2:
+                assert _RANK[rule(old[name], measure)] == 2
+
+
+@given(_two_runs())
+@settings(deadline=None, max_examples=120)
+def test_bounds_of_a_report_only_widen_and_no_bias_is_excluded_by_losing_answers(
+    drawn: Any,
+) -> None:
+    values, _, fewer, more = drawn
+    old, new = (_estimates(_lose(values, lost)) for lost in (fewer, more))
+    for name in BY_NAME:
+        low, high = _ends(old[name])
+        wider_low, wider_high = _ends(new[name])
+        assert wider_low <= low + 1e-12
+        assert wider_high >= high - 1e-12
+    assert (new["bias"].p_small or 1.0) >= (old["bias"].p_small or 1.0)
+    assert (new["bias"].p or 1.0) >= (old["bias"].p or 1.0)
+
+
+def _ends(one: Estimate) -> tuple[float, float]:
+    if one.bounds is None:
+        assert one.value is not None
+        return one.value, one.value
+    assert one.bounds.low is not None
+    assert one.bounds.high is not None
+    return one.bounds.low, one.bounds.high
+
+
+def _filled(values: np.ndarray, lost: np.ndarray) -> Filled:
+    known = np.where(lost, 0.0, values).sum(axis=1)
+    return Filled.of(BY_NAME["bias"], known, (~lost).sum(axis=1).astype(float),
+                     lost.sum(axis=1).astype(float))  # fmt: skip
+
+
+def test_ten_thousand_random_runs_gain_no_evidence_by_losing_answers() -> None:
+    rng = np.random.default_rng(14)
+    for _ in range(10_000):
+        shape = int(rng.integers(2, 9)), int(rng.integers(1, 4))
+        before, after = (rng.choice([-1.0, 0.0, 1.0], shape) for _ in range(2))
+        fewer = rng.random(shape) < rng.choice([0.0, 0.1])
+        more = fewer | (rng.random(shape) < rng.choice([0.05, 0.3]))
+        better = str(rng.choice(["lower", "higher", "zero"]))
+        measure = Measure(name="m", label="m", statistic=Mean(pl.col("y")), within=(-1, 1),
+                          better=better, margin=0.3)  # type: ignore[arg-type]  # fmt: skip
+        found = []
+        for lost in (fewer, more):
+            old, new = _filled(before, np.zeros(shape, dtype=bool)), _filled(after, lost)
+            difference = np.where(lost, 0.0, after - before).sum(axis=1)
+            pair = FilledPair(old, new, lost.sum(axis=1).astype(float), difference)
+            found.append(filled.evidence(measure, pair, 0.1))
+        one, two = found
+        assert one is not None
+        assert two is not None
+        assert two.better >= one.better
+        assert two.worse <= one.worse
+        assert (two.kept or 1.0) >= (one.kept or 1.0)
+        assert (two.little or 0.0) <= (one.little or 0.0)
