@@ -67,17 +67,30 @@ def filled_clusters(measure: Measure, rows: pl.DataFrame) -> Filling:
 
 
 def filled_values(measure: Measure, rows: pl.DataFrame, side: str = "") -> Filled:
-    """Give each cluster's number with its missing rows at their smallest and at their largest."""
-    column, lost = f"{measure.name}.value", f"{missing_of(measure)}{side}"
+    """Give each cluster's number with its missing rows at their smallest and at their largest.
+    Where a row's value is no number (a text, say), a missing one may give the cluster any."""
+    column, lost = f"{measure.name}.value", pl.col(f"{missing_of(measure)}{side}")
+    touched = rows.group_by("cluster").agg(lost.any().cast(pl.Float64).alias("m")).sort("cluster")
     made = []
     for end in measure.range:
-        full = with_end(measure, rows, end, side)
-        plain = full.select("cluster", pl.col(f"{column}{side}").alias(column))
-        made.append(cluster_values(measure, plain).sort("cluster"))
-    touched = rows.group_by("cluster").agg(pl.col(lost).any().cast(pl.Float64).alias("m"))
-    m = made[0].join(touched, on="cluster", how="left", maintain_order="left")["m"].to_numpy()
-    low, high = (one["value"].to_numpy() for one in made)
+        full = rows.with_columns(pl.col(f"{column}{side}").alias(column))
+        plain = full.schema[column]
+        if plain.is_numeric() or plain == pl.Boolean:
+            full = with_end(measure, rows, end, side)
+            full = full.select("cluster", pl.col(f"{column}{side}").alias(column))
+            made.append(_placed(cluster_values(measure, full), touched))
+            continue
+        values = _placed(cluster_values(measure, full.select("cluster", column)), touched)
+        made.append(
+            values.with_columns(value=pl.when(pl.col("m") > 0).then(end).otherwise("value"))
+        )
+    low, high = (one.drop_nulls("value")["value"].to_numpy() for one in made)
+    m = made[0].drop_nulls("value")["m"].to_numpy()
     return Filled(np.minimum(low, high), np.maximum(low, high), np.ones_like(low), m)
+
+
+def _placed(values: pl.DataFrame, touched: pl.DataFrame) -> pl.DataFrame:
+    return touched.join(values, on="cluster", how="left", maintain_order="left")
 
 
 def defended(

@@ -88,7 +88,9 @@ def defended_change(
     found = [one for pair in known if (one := filled.evidence(measure, pair, matters)) is not None]
     return replace(
         change,
-        p=max(filled.p_of_difference(pair) for pair in known),
+        p=None
+        if change.difference is None
+        else max(filled.p_of_difference(pair) for pair in known),
         bounds=filled.bounds_of_change(measure, known[0]),
         evidence=_largest(found) if len(found) == len(known) else None,
     )

@@ -5,6 +5,8 @@ What was changed on purpose is undone here, and nowhere else:
 - a number without spread had an interval of no width; it now has none and says "no_spread";
 - a change without spread had no p-value, and took part in Holm with p = 1 (defect D1); of harm in a
   frontier alone it had that of sign flips;
+- p-values of changes were those of t, and of items that became right or wrong McNemar's; they are
+  now those of clustered sign flips, and what is claimed counts the missing answers;
 - red lines were sentences about point estimates; they now have three states (`WITHOUT`);
 - `s_dis` was not compared, and bias scores had no p-value against 0;
 - what a run cost was not in `runs show`, how a dry run was run not in its forecast;

@@ -1,13 +1,23 @@
 """Reports and comparisons of BBQ and SQuAD, as they were."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any
 
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.report import Report
+from evenhand.findings.rules import direction
 from evenhand.statistics.multiplicity import holm
-from same_numbers.as_before.shapes import change, coverage, estimate, estimates, head, sides, table
+from same_numbers.as_before.shapes import (
+    change,
+    coverage,
+    estimate,
+    estimates,
+    flips,
+    head,
+    sides,
+    table,
+)
 
 
 def bbq(report: Report) -> dict[str, Any]:
@@ -68,7 +78,7 @@ def bbq_change(found: Comparison) -> dict[str, Any]:
 def bbq_flips(found: Comparison) -> dict[str, Any]:
     """What became of answers, by kind of context."""
     return {
-        context: asdict(found.flips[measure]) | {"transitions": _moved(found, context)}
+        context: flips(found.flips)[measure] | {"transitions": _moved(found, context)}
         for context, measure in CONTEXTS.items()
     }
 
@@ -91,6 +101,9 @@ def _with_regressions(
     raw = [1.0 if row[name]["p"] is None else row[name]["p"] for row, name in tested]
     worse: dict[str, list[str]] = {row["category"]: [] for row in categories}
     for (row, name), p in zip(tested, holm(raw), strict=True):
-        if p <= 0.05 and name in found.regressions.get(row["category"], ()):
+        groups = found.groups["category"][row["category"]]
+        one = next(change for change in groups if change.name == name)
+        plain = replace(one, p_holm=p, evidence=None, evidence_holm=None, bounds=None)
+        if direction(plain, found.instrument.measure(name)) == "worse":
             worse[row["category"]].append(name)
     return [row | {"regressions": worse[row["category"]]} for row in categories]

@@ -5,7 +5,7 @@ from typing import Any
 
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.report import Report
-from same_numbers.as_before.shapes import change, coverage, estimates
+from same_numbers.as_before.shapes import change, coverage, estimates, family
 from same_numbers.flat import ESTIMATE
 
 
@@ -64,11 +64,9 @@ def _set(report: Report) -> dict[str, Any]:
 
 
 def likelihood_change(found: Sequence[Comparison], models: Sequence[Any]) -> dict[str, Any]:
-    primary = [
-        {"set": one.instrument.name, "change": change(inner)}
-        for one in found
-        for inner in one.primary
-    ]
+    sets = [one.instrument.name for one in found for _ in one.primary]
+    changes = family([inner for one in found for inner in one.primary])
+    primary = [{"set": s, "change": c} for s, c in zip(sets, changes, strict=True)]
     return {
         "before": {"model": models[0]},
         "after": {"model": models[1]},

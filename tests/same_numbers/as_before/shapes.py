@@ -1,15 +1,17 @@
 """The parts that several of the recorded reports share."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import NO_SPREAD, Change, Estimate, Section
+from evenhand.findings.found import NO_SPREAD, Change, Estimate, Flips, Section
 from evenhand.findings.report import Report
 from evenhand.findings.summary import Summary
+from evenhand.statistics._shared import t_above
 from evenhand.statistics.multiplicity import holm
+from evenhand.statistics.paired import mcnemar_p
 from same_numbers.flat import CHANGE, ESTIMATE
 
 
@@ -31,7 +33,21 @@ def of_no_width(line: str) -> str:
 
 def change(one: Change) -> dict[str, Any]:
     found = {"name": one.name} | {name: getattr(one, name) for name in CHANGE}
-    return found | ({"p": None} if one.se == 0 else {})
+    return found if one.p is None else found | {"p": p_of_t(one)}
+
+
+def p_of_t(one: Change) -> float | None:
+    """The p-value of t, which stood in place of that of clustered sign flips."""
+    assert one.difference is not None
+    return 2 * t_above(one.clusters - 1, abs(one.difference) / one.se) if one.se else None
+
+
+def flips(found: Mapping[str, Flips]) -> dict[str, Any]:
+    """What became right and wrong, with McNemar's p-value, which took items for independent."""
+    return {
+        name: {"fixed": f.fixed, "broken": f.broken, "p_mcnemar": mcnemar_p(f.fixed, f.broken)}
+        for name, f in found.items()
+    }
 
 
 def family(found: Iterable[Change]) -> list[dict[str, Any]]:
