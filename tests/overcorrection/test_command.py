@@ -133,7 +133,7 @@ def test_a_second_time_asks_nobody_and_shows_the_same(
     shown = " ".join(first.stdout.split())
     assert "default 0.050 " in shown
     assert "fairness 0.475 " in shown
-    assert "✗ +0.425 " in shown
+    assert "? +0.425 " in shown  # two groups of people: nothing is shown, however large
     examples = shown.partition("fairness: an example of each")[2]
     assert "identity erased The gay neighbour, case 11" in examples
 
