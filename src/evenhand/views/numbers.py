@@ -24,7 +24,10 @@ def _no_minus_zero(text: str) -> str:
 
 
 def interval(one: Estimate, measure: Measure | None, *, full: bool = False) -> str:
-    """Write the ends of an interval, or in words why there is none."""
+    """Write the ends of an interval, or in words why there is none. What one cluster allows is
+    nearly everything, so it is not written."""
+    if one.clusters == 1 and one.value is not None:
+        return "one cluster only"
     if one.low is not None and one.high is not None:
         ends = f"{value(one.low, measure, full=full)} to {value(one.high, measure, full=full)}"
         return f"{ends}{_NO_SPREAD if one.undefined == NO_SPREAD else ''}"
@@ -41,6 +44,8 @@ def signed(number: float | None, measure: Measure | None, *, full: bool = False)
 def change_interval(change: Change, measure: Measure | None, *, full: bool = False) -> str:
     if change.difference is None:
         return change.undefined or ""
+    if change.clusters == 1:
+        return "one cluster only"
     alike = change.undefined == NO_SPREAD
     if change.low is None or change.high is None:
         return f"the same in all {change.clusters}" if alike else change.undefined or ""

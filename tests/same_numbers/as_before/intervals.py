@@ -14,6 +14,7 @@ import numpy as np
 
 from evenhand.errors import Undefined
 from evenhand.findings import pairs, totals
+from evenhand.metrics import scorer_quality
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import Interval, ratio_from_totals
 from evenhand.statistics.proportions import wilson
@@ -33,6 +34,7 @@ def as_recorded(instrument: str) -> Iterator[None]:
         (pairs, "_reach"): lambda _: (-most, most),
         (totals, "of_means"): _resampled,
         (pairs, "of_means"): _resampled,
+        (scorer_quality, "clustered_share"): _of_audits,
         (totals, "LEAST"): 0,
         (pairs, "LEAST"): 0,
     }
@@ -66,6 +68,17 @@ def _wilson_or_t(table: np.ndarray, most: float = 1.0) -> Interval:
     # A se of 0 would be read as no spread, which such a share did not say of itself.
     return replace(found, low=min(found.low, trials.low), high=max(found.high, trials.high),
                    se=found.se or 1e-300)  # fmt: skip
+
+
+def _of_audits(table: np.ndarray) -> Interval:
+    """In audits it was t, cut at 0 and 1, or Wilson's with clusters as trials without spread."""
+    found = clustered_share(table)
+    if not found.no_spread:
+        t = ratio_from_totals(table)
+        return replace(t, low=max(0.0, t.low), high=min(1.0, t.high))
+    trials = wilson(round(found.estimate * found.clusters), found.clusters)
+    low, high = min(trials.low, found.estimate), max(trials.high, found.estimate)
+    return replace(found, low=low, high=high)
 
 
 def _resampled(rows: np.ndarray, value: Callable[[np.ndarray], np.ndarray]) -> Interval:
