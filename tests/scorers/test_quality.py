@@ -62,7 +62,7 @@ def test_texts_of_one_template_are_not_independent() -> None:
     ends = beta.ppf(0.025, n / 4, 3 * n / 4 + 1), beta.ppf(0.975, n / 4 + 1, 3 * n / 4)
     assert (found.estimate, found.low, found.high) == pytest.approx((0.25, *ends), abs=1e-5)
     alone = share(events, range(8))
-    assert alone.high < 0.65
+    assert alone.high < found.high - 0.1
 
 
 def test_nothing_seen_in_five_templates_still_allows_half() -> None:
