@@ -52,7 +52,7 @@ def _misses(population: Population, name: str, templates: int, draws: int) -> di
     frames = [outcomes(*answers) for answers in RUNS[name]]
     whole = population.whole()
     truth = _found(tuple(run_of(frame, whole) for frame in frames))
-    rng = np.random.default_rng([templates, len(name)])
+    rng = np.random.default_rng([templates, *name.encode()])
     below, above, seen = ({measure: 0 for measure in truth} for _ in range(3))
     for _ in range(draws):
         drawn = population.draw(templates, rng)
