@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-others test-real test-store test-training examples docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges compat-vllm bench-findings
+.PHONY: check lint types contracts test test-cluster test-others test-real test-store test-training examples docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings
 
 check: lint types contracts test docs
 
@@ -68,6 +68,11 @@ bench-calls:
 # A few minutes, no endpoint: what the judge audit finds in judges whose bias is known.
 bench-judges:
 	POLARS_MAX_THREADS=1 $(PY) bench/malibu_power.py
+
+# Some ten minutes, no endpoint: how often intervals, verdicts and certificates are right where the
+# truth is known. EVENHAND_DATA names a folder with BBQ and UnifiedQA's answers.
+bench-truth:
+	POLARS_MAX_THREADS=1 $(PY) -m bench.truth
 
 # Some ten minutes and 300 MB of disk, no endpoint: a report and a comparison over ten million rows.
 bench-findings:

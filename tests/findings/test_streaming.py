@@ -4,6 +4,7 @@ memory does not grow with the run."""
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +14,17 @@ import pytest
 from bench.findings_rows import write_run
 from evenhand.findings import spent
 from evenhand.findings.comparison import Comparison, compare
-from evenhand.findings.measures import Mean, Measure, Ratio
+from evenhand.findings.measures import Measure, Ratio, Share
 from evenhand.findings.report import report
 from evenhand.findings.scored import outcomes_of
 from evenhand.instruments import instrument_named
-from evenhand.statistics.clusters import Interval, clustered_mean, clustered_ratio
+from evenhand.statistics.clusters import Interval, cluster_sums, clustered_ratio
+from evenhand.statistics.shares import clustered_balance, clustered_share
 from evenhand.store import RunReader, reader
 
 BBQ = instrument_named("bbq")
 ROWS = 20_000
-MEANS = [measure for measure in BBQ.measures if isinstance(measure.statistic, Mean)]
+SHARES = [measure for measure in BBQ.measures if isinstance(measure.statistic, Share)]
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,14 @@ def plain_estimate(outcomes: pl.DataFrame, measure: Measure) -> Interval:
         y, x = (rows[f"{measure.name}.{part}"].to_numpy() for part in ("y", "x"))
         found = clustered_ratio(y, x, clusters)
         return found.rescaled(measure.statistic.scale, measure.statistic.shift)
-    return clustered_mean(rows[f"{measure.name}.value"].to_numpy(), clusters)
+    numbers = rows[f"{measure.name}.value"].to_numpy()
+    return plain_share(numbers, clusters, signed=measure.within[0] < 0)
+
+
+def plain_share(values: np.ndarray, clusters: list[str], *, signed: bool) -> Interval:
+    one = np.ones_like(values)
+    sums = cluster_sums(clusters, one, values, one, np.abs(values), one)
+    return clustered_balance(sums) if signed else clustered_share(sums)
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -77,7 +86,7 @@ def test_a_streamed_comparison_equals_the_one_from_joined_rows(
     for before, after in (runs, runs[::-1]):
         found = compare(BBQ, before, after)
         old, new = (outcomes_of(BBQ, run) for run in (before, after))
-        for measure in MEANS:
+        for measure in SHARES:
             _same_change(found, measure, old, new)
         assert found.items == ROWS
 
@@ -87,7 +96,10 @@ def _same_change(found: Comparison, measure: Measure, old: pl.DataFrame, new: pl
     both = values(old, measure).join(values(new, measure), on="item_id", suffix="_after")
     known = both.drop_nulls([name, f"{name}_after"])
     change = (known[f"{name}_after"] - known[name]).to_numpy()
-    plain, streamed = clustered_mean(change, known["cluster"].to_list()), found[measure.name]
+    reach = measure.within[1] - measure.within[0]
+    plain = plain_share(change / reach, known["cluster"].to_list(), signed=True)
+    plain = replace(plain, **{n: reach * getattr(plain, n) for n in ("estimate", "low", "high")})
+    streamed = found[measure.name]
     assert streamed.difference == pytest.approx(plain.estimate, rel=1e-12)
     assert (streamed.low, streamed.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
     assert (streamed.n, streamed.clusters) == (plain.n, plain.clusters)

@@ -7,6 +7,7 @@ import pytest
 from evenhand.store import RunReader
 from same_numbers.adapter import CASES, KEPT
 from same_numbers.as_before import WITHOUT
+from same_numbers.as_before.intervals import as_recorded
 from same_numbers.flat import differences, flat, read
 from same_numbers.record import RECORDED
 
@@ -18,9 +19,11 @@ _RUNS = sorted(file.parent for file in KEPT.rglob("run.json"))
     ("instrument", "case"), [(name, case) for name, cases in _RECORDED.items() for case in cases]
 )
 def test_every_number_is_what_it_was(instrument: str, case: str) -> None:
+    with as_recorded(instrument):
+        today = CASES[instrument][case]()
     recorded, found = (
         {path: value for path, value in entries.items() if path.split(" / ")[-1] not in WITHOUT}
-        for entries in (_RECORDED[instrument][case], CASES[instrument][case]())
+        for entries in (_RECORDED[instrument][case], today)
     )
     assert differences(recorded, found) == []
 

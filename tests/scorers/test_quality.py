@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from scipy.stats import beta
 
 from evenhand.errors import Undefined
 from evenhand.metrics.scorer_quality import (
@@ -56,12 +57,15 @@ def test_texts_of_one_template_are_not_independent() -> None:
     # Cluster sums about the mean 0.25: 1.5, −0.5, −0.5, −0.5; se² = 4/3 · 3 / 64 = 0.25².
     events = [True, True, False, False, False, False, False, False]
     found = share(events, ["a", "a", "b", "b", "c", "c", "d", "d"])
-    assert (found.estimate, found.low, found.high) == (0.25, 0.0, 1.0)  # 0.25 ± 3.18 · 0.25
+    # n* = 0.1875/0.0625 · (t₇/t₃)² = 3 · (2.364624/3.182446)² = 1.65627, as exact trials.
+    n = 1.65627
+    ends = beta.ppf(0.025, n / 4, 3 * n / 4 + 1), beta.ppf(0.975, n / 4 + 1, 3 * n / 4)
+    assert (found.estimate, found.low, found.high) == pytest.approx((0.25, *ends), abs=1e-5)
     alone = share(events, range(8))
-    assert alone.high < 0.65
+    assert alone.high < found.high - 0.1
 
 
-def test_nothing_seen_in_five_templates_still_allows_two_fifths() -> None:
+def test_nothing_seen_in_five_templates_still_allows_half() -> None:
     found = share([False] * 10, [n // 2 for n in range(10)])
     assert (found.estimate, found.low) == (0.0, 0.0)
-    assert found.high == pytest.approx(3.8415 / (5 + 3.8415), abs=1e-4)  # Wilson, 0 of 5
+    assert found.high == pytest.approx(1 - 0.025 ** (1 / 5))  # exact, 0 of 5

@@ -20,7 +20,7 @@ from evenhand.findings.found import (
     Verdict,
     bounds_in_columns,
 )
-from evenhand.findings.measures import Mean, MeanOfClusters, Measure
+from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.report import Side, not_run, require
 from evenhand.findings.rules import adjusted, direction, missing_line, red_line
@@ -179,7 +179,7 @@ def same_sample(before: RunReader, after: RunReader) -> None:
 
 def _distances(instrument: Scored, pairs: PairTotals) -> list[Change]:
     """Compute, for measures whose "no bias" is 50, how far each is from it."""
-    means = (Mean, MeanOfClusters)
+    means = (Mean, Share, MeanOfClusters)
     fifty = [
         m for m in instrument.measures if m.better == "fifty" and isinstance(m.statistic, means)
     ]

@@ -97,6 +97,10 @@ def defended_change(
 
 
 def _largest(found: Sequence[Evidence]) -> Evidence:
-    names = ("better", "worse", "kept", "little")
-    values = {name: [getattr(one, name) for one in found] for name in names}
-    return Evidence(**{n: None if None in each else max(each) for n, each in values.items()})
+    kept, little = ([getattr(one, name) for one in found] for name in ("kept", "little"))
+    return Evidence(
+        better=max(one.better for one in found),
+        worse=max(one.worse for one in found),
+        kept=None if None in kept else max(kept),
+        little=None if None in little else max(little),
+    )

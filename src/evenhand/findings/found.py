@@ -6,8 +6,9 @@ from typing import Literal
 
 from evenhand.errors import Undefined
 from evenhand.statistics.clusters import Interval
+from evenhand.statistics.shares import without_spread
 
-NO_SPREAD = "no_spread"  # every cluster gave the same value: a value without an interval
+NO_SPREAD = "no_spread"  # every cluster gave the same value: the interval is what they allow
 COVERAGE_FLOOR = 0.95  # our choice: with less than that scored, a result is not quoted unsaid
 
 Cell = str | int | float | None
@@ -52,7 +53,8 @@ class Evidence:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """An estimate is a number of a report. Without a value it says why, and is never printed as 0.
-    Where every cluster gave the same value there is no interval, and `undefined` is "no_spread"."""
+    Where every cluster gave the same value, `undefined` is "no_spread", and the interval is what so
+    many clusters still allow; there is none if the number has no largest value."""
 
     name: str
     value: float | None
@@ -76,11 +78,12 @@ class Estimate:
             found = compute()
         except Undefined as reason:
             return cls(name=name, value=None, undefined=str(reason))
+        low, high = ends_of(found, within)
         return cls(
             name=name,
             value=found.estimate,
-            low=None if found.no_spread else max(found.low, within[0]),
-            high=None if found.no_spread else min(found.high, within[1]),
+            low=low,
+            high=high,
             n=found.n,
             clusters=found.clusters,
             undefined=NO_SPREAD if found.no_spread else None,
@@ -91,12 +94,26 @@ class Estimate:
         return self.low is not None and self.high is not None
 
 
+def ends_of(
+    found: Interval, within: tuple[float, float]
+) -> tuple[float, float] | tuple[None, None]:
+    """Give the ends of an interval, cut to the values that the number can take. Without spread they
+    are what so many clusters still allow, and none if the number has no largest value."""
+    if not found.no_spread:
+        return max(found.low, within[0]), min(found.high, within[1])
+    try:
+        return without_spread(found.estimate, found.clusters, within, found.confidence)
+    except Undefined:
+        return None, None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """A change is after minus before, over the items that both runs answered.
 
-    `p` is that of clustered sign flips, so that it has a value where every cluster changed alike.
-    What may be claimed of the change is in `evidence`, which counts the missing answers too.
+    `p` is that of clustered sign flips, so that it has a value where every cluster changed alike:
+    there `se` is 0, `undefined` is "no_spread", and the interval is what so many clusters still
+    allow. What may be claimed of the change is in `evidence`, which counts the missing answers too.
     """
 
     name: str

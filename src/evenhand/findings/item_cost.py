@@ -10,8 +10,8 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import Undefined
 from evenhand.findings.found import Estimate
 from evenhand.findings.measures import Mean, Measure, Share
+from evenhand.findings.rows import row_values
 from evenhand.findings.scored import Scored, outcome_batches
-from evenhand.findings.totals import row_values
 from evenhand.statistics.clusters import clustered_mean
 from evenhand.statistics.marginal import cost_per_prevented
 from evenhand.store import RunReader

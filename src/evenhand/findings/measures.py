@@ -29,8 +29,9 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The statistic is the mean of a yes-or-no value. Its interval is never narrower than Wilson's,
-    which says what "0 of n" still allows."""
+    """The statistic is the mean of a yes-or-no value, or of one that is 1, 0 or −1 where `within`
+    begins below 0: a share, or one share minus another. Its interval holds for rare events and few
+    clusters too (`statistics.shares`)."""
 
     value: pl.Expr
 
@@ -72,6 +73,25 @@ class MeanOfClusters:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareOfClusters(MeanOfClusters):
+    """The statistic is the share of clusters for which `over` says yes. Its interval is that of a
+    share."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfMeans:
+    """The statistic is any function of means over clusters, each of the means of their rows. Its
+    interval is what the intervals of the means allow, so that it may have a kink.
+
+    `rows` are numbers per row, and `value` maps their means, one vector per row, to one number
+    each.
+    """
+
+    rows: Mapping[str, pl.Expr]
+    value: Callable[[Totals], Totals]
+
+
+@dataclass(frozen=True, slots=True)
 class OfTotals:
     """The statistic is any function of totals over clusters; its interval comes from resampling
     clusters.
@@ -85,7 +105,7 @@ class OfTotals:
     over: Mapping[str, pl.Expr] | None = None
 
 
-Statistic = Mean | Share | Ratio | SumOfRatios | MeanOfClusters | OfTotals
+Statistic = Mean | Share | Ratio | SumOfRatios | MeanOfClusters | OfMeans | OfTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +136,11 @@ class Measure:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The values that one row can have: what a missing one may be."""
-        return (0.0, 1.0) if isinstance(self.statistic, Share) else self.within
+        """The least and the largest value that it can take, for one row too: what a missing one
+        may be. A share for which nothing is declared goes from 0 to 1."""
+        if isinstance(self.statistic, Share) and not math.isfinite(self.within[1]):
+            return 0.0, 1.0
+        return self.within
 
     @property
     def bounded(self) -> bool:
@@ -142,7 +165,7 @@ class Measure:
                 parts = {f"{name}{place}": expr.cast(pl.Float64)
                          for place, (_, y, x) in enumerate(ratios)
                          for name, expr in (("y", y), ("x", x))}  # fmt: skip
-            case OfTotals(rows):
+            case OfMeans(rows) | OfTotals(rows):
                 parts = dict(rows)
         kept = {name: expr if self.where is None else pl.when(self.where).then(expr)
                 for name, expr in parts.items()}  # fmt: skip

@@ -4,7 +4,6 @@ Both runs went through the items in nearly the same order, so rows that wait for
 few: a comparison of any two runs of one sample takes the memory of a window, not of the runs.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,11 +19,12 @@ from evenhand.findings.defended_change import (
     filled_pair,
     filled_pair_of_clusters,
 )
-from evenhand.findings.found import Change, Coverage, Flips
+from evenhand.findings.found import NO_SPREAD, Change, Coverage, Flips, ends_of
 from evenhand.findings.measures import (
     Mean,
     MeanOfClusters,
     Measure,
+    OfMeans,
     OfTotals,
     Ratio,
     Share,
@@ -37,6 +37,8 @@ from evenhand.findings.scored import Scored
 from evenhand.findings.totals import (
     STREAMED,
     SUMS,
+    TOO_FEW,
+    cluster_interval,
     count_states,
     coverage_of,
     reason_of,
@@ -44,7 +46,7 @@ from evenhand.findings.totals import (
     sums_per_cluster,
     totals_table,
 )
-from evenhand.statistics.bootstrap import cluster_bootstrap
+from evenhand.statistics.bootstrap import LEAST, cluster_bootstrap
 from evenhand.statistics.clusters import (
     NO_ROWS,
     Interval,
@@ -52,6 +54,8 @@ from evenhand.statistics.clusters import (
     ratio_from_totals,
     sum_of_ratios_from_totals,
 )
+from evenhand.statistics.region import of_means
+from evenhand.statistics.shares import clustered_balance
 
 
 class PairTotals:
@@ -200,12 +204,15 @@ class PairTotals:
                 return self._streamed_change(measure, self._part(self._sums, where))
             case MeanOfClusters():
                 return self._change_of_clusters(measure, self._rows(where))
-            case OfTotals(_, value):
+            case OfMeans(_, value) | OfTotals(_, value):
                 old, new = self._both(measure, self._rows(where))
                 n, made = len(old), [totals_table(measure, rows) for rows in (old, new)]
                 both = made[0].join(made[1], on="cluster", suffix=AFTER, maintain_order="left")
                 width = made[0].width - 1
-                return _resampled(measure.name, both.drop("cluster").to_numpy(), width, value, n)
+                numbers = both.drop("cluster").to_numpy()
+                if isinstance(measure.statistic, OfMeans):
+                    return _change_of_means(measure, numbers, width, n)
+                return _resampled(measure.name, numbers, width, value, n)
 
     def _streamed_change(self, measure: Measure, frame: pl.DataFrame) -> Change:
         found, reason = [], None
@@ -216,12 +223,12 @@ class PairTotals:
                 reason = reason or undefined
         if not found:
             raise reason or Undefined(NO_ROWS)
-        widest = max(found, key=lambda change: change.se)
-        most = 1.0 if isinstance(measure.statistic, Share) else math.inf
+        spread = [change for change in found if change.se] or found[:1]
+        lows, highs = ([getattr(c, end) for c in spread] for end in ("low", "high"))
         return replace(
-            widest,
-            low=max(-most, min(c.low for c in found if c.low is not None)),
-            high=min(most, max(c.high for c in found if c.high is not None)),
+            max(spread, key=lambda change: change.se),
+            low=None if None in lows else min(lows),
+            high=None if None in highs else max(highs),
             p=max(c.p for c in found if c.p is not None),
             clusters=min(c.clusters for c in found),
         )
@@ -230,11 +237,8 @@ class PairTotals:
         old, new = (cluster_values(measure, side) for side in self._both(measure, rows))
         both = old.join(new, on="cluster", suffix=AFTER).sort("cluster")
         before, after = both["value"].to_numpy(), both[f"value{AFTER}"].to_numpy()
-        difference = after - before
-        one = np.ones_like(difference)
-        table = np.column_stack([one, difference, one, np.abs(difference), one])
         means = (float(side.mean()) if len(side) else 0.0 for side in (before, after))
-        return _change_of(measure.name, ratio_from_totals(table), *means)
+        return _change_of(measure, cluster_interval(measure, after - before, change=True), *means)
 
     def _rows(self, where: dict[str, str]) -> pl.DataFrame:
         return self._part(pl.concat(self._held) if self._held else None, where)
@@ -341,25 +345,52 @@ def _change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
             before, after = (scale * t[:, 1].sum() / t[:, 2].sum() + shift for t in (old, new))
         case _:
             numbers = table([*SUMS, "b", "e"])
-            interval = ratio_from_totals(numbers[:, :5])
+            least, most = measure.range
+            shares = isinstance(measure.statistic, Share)
+            sums = numbers[:, :5]
+            interval = clustered_balance(sums, most - least) if shares else ratio_from_totals(sums)
             before, after = (numbers[:, place].sum() / numbers[:, 0].sum() for place in (5, 6))
-    return _change_of(name, interval, float(before), float(after))
+    return _change_of(measure, interval, float(before), float(after))
 
 
-def _change_of(name: str, interval: Interval, before: float, after: float) -> Change:
+def _change_of(measure: Measure, interval: Interval, before: float, after: float) -> Change:
     p = p_value(interval.estimate, interval.se, interval.clusters, interval.p_two_sided)
+    low, high = ends_of(interval, _reach(measure))
     return Change(
-        name=name,
+        name=measure.name,
         before=before,
         after=after,
         difference=interval.estimate,
-        low=interval.low,
-        high=interval.high,
+        low=low,
+        high=high,
         se=interval.se,
         p=p,
         n=interval.n,
         clusters=interval.clusters,
+        undefined=NO_SPREAD if interval.no_spread else None,
     )
+
+
+def _reach(measure: Measure) -> tuple[float, float]:
+    """Give the largest fall and the largest rise that a change can be."""
+    least, most = measure.range
+    return least - most, most - least
+
+
+def _change_of_means(measure: Measure, table: np.ndarray, width: int, n: int) -> Change:
+    """Compute the change of a function of means from the means before and the paired changes: an
+    interval without a p-value."""
+    assert isinstance(measure.statistic, OfMeans)
+    value = measure.statistic.value
+    old, new = table[:, :width], table[:, width:]
+
+    def difference(means: Totals) -> Totals:
+        before, moved = means[:, :width], means[:, width:]
+        return value(before + moved) - value(before)
+
+    interval = of_means(np.column_stack([old, new - old]), difference)
+    sides = (float(value(side.mean(axis=0, keepdims=True))[0]) for side in (old, new))
+    return replace(_change_of(measure, interval, *sides), p=None, n=n)
 
 
 def _resampled(
@@ -372,15 +403,17 @@ def _resampled(
         return value(totals[:, width:]) - value(totals[:, :width])
 
     drawn = cluster_bootstrap(table, difference, kind="percentile")
+    too_few = len(table) < LEAST
     totals = table.sum(axis=0, keepdims=True)
     return Change(
         name=name,
         before=float(value(totals[:, :width])[0]),
         after=float(value(totals[:, width:])[0]),
         difference=drawn.estimate,
-        low=drawn.low,
-        high=drawn.high,
+        low=None if too_few or drawn.no_spread else drawn.low,
+        high=None if too_few or drawn.no_spread else drawn.high,
         se=drawn.se,
         n=int(n),
         clusters=drawn.clusters,
+        undefined=TOO_FEW if too_few else NO_SPREAD if drawn.no_spread else None,
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.found import NO_SPREAD
 from evenhand.findings.measures import PairedSpread
 from evenhand.findings.rules import in_unit
 from evenhand.findings.scored import Scored
@@ -169,7 +170,8 @@ def pilot_spread(instrument: Scored, pilot: Comparison, measure: str | None) -> 
         raise UserError(f"{instrument.name} has no measure {name!r}; it has: {', '.join(known)}")
     change = pilot[name]
     if not change.se:
-        reason = change.undefined or f"all {change.clusters} clusters changed alike"
+        alike = f"all {change.clusters} clusters changed alike"
+        reason = alike if change.undefined == NO_SPREAD else change.undefined
         raise UserError(
             f"these two runs do not show how much {name} varies ({reason}): make a larger pilot, "
             "or one of two methods that answer differently"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from evenhand.findings.found import Change, Estimate, Evidence, RedLine
+from evenhand.findings.found import NO_SPREAD, Change, Estimate, Evidence, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.statistics.equivalence import non_inferiority
 from evenhand.statistics.multiplicity import holm
@@ -182,11 +182,13 @@ def seen(change: Change, measure: Measure) -> str:
     if change.difference is None:
         return f"it could not be compared ({change.undefined})"
     digits = 3 if measure.unit in ("share", "nats") else 1
+    alike = f"the same in all {change.clusters} clusters"
+    why = alike if change.undefined == NO_SPREAD else change.undefined or ""
     lost = _if_known(change, digits)
-    if change.low is None or change.high is None or change.low == change.high:
-        return f"{change.difference:+.{digits}f} (the same in all {change.clusters} clusters){lost}"
+    if change.low is None or change.high is None:
+        return f"{change.difference:+.{digits}f} ({why}){lost}"
     ends = f"{change.low:+.{digits}f} to {change.high:+.{digits}f}"
-    return f"{change.difference:+.{digits}f} ({ends}){lost}"
+    return f"{change.difference:+.{digits}f} ({ends}{f'; {why}' if why else ''}){lost}"
 
 
 def _if_known(change: Change, digits: int) -> str:

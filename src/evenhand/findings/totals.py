@@ -19,25 +19,29 @@ from evenhand.findings.measures import (
     Mean,
     MeanOfClusters,
     Measure,
+    OfMeans,
     OfTotals,
     Ratio,
     Share,
+    ShareOfClusters,
     SumOfRatios,
 )
 from evenhand.findings.rows import MASKED, cluster_values, keys_of, missing_of, row_values
 from evenhand.findings.rules import p_value
 from evenhand.findings.scored import SCORED, Scored
-from evenhand.statistics.bootstrap import cluster_bootstrap
+from evenhand.statistics.bootstrap import LEAST, cluster_bootstrap, of_all
 from evenhand.statistics.clusters import (
     NO_ROWS,
     Interval,
     ratio_from_totals,
     sum_of_ratios_from_totals,
 )
-from evenhand.statistics.proportions import wilson
+from evenhand.statistics.region import of_means
+from evenhand.statistics.shares import clustered_balance, clustered_share
 
 STREAMED = (Mean, Share, Ratio, SumOfRatios)
 SUMS = ("n", "y", "x", "ay", "ax")  # of one ratio and one cluster, as the statistics take them
+TOO_FEW = f"too few clusters to resample: {LEAST} are needed"
 
 
 def coverage_of(states: "Counter[str]") -> Coverage:
@@ -219,69 +223,51 @@ def sums_per_cluster(
 
 def _interval(measure: Measure, frame: pl.DataFrame, cluster: str) -> Interval:
     """Compute the interval of a mean, share, ratio or sum of ratios over one way to cluster."""
+
+    def sums(parts: Sequence[str]) -> np.ndarray:
+        return sums_per_cluster(frame, measure.name, parts, cluster).to_numpy()
+
     match measure.statistic:
         case SumOfRatios(parts, shift):
-            tables = [sums_per_cluster(frame, measure.name, [f"{s}{k}" for s in SUMS], cluster)
-                      for k in range(len(parts))]  # fmt: skip
-            weighted = [(parts[k][0], table.to_numpy()) for k, table in enumerate(tables)]
+            weighted = [(part[0], sums([f"{name}{place}" for name in SUMS]))
+                        for place, part in enumerate(parts)]  # fmt: skip
             n = int(frame[f"{measure.name}:n"].sum())
             return sum_of_ratios_from_totals(weighted, n, shift)
         case Ratio(_, _, scale, shift):
-            sums = sums_per_cluster(frame, measure.name, SUMS, cluster)
-            return ratio_from_totals(sums.to_numpy()).rescaled(scale, shift)
+            return ratio_from_totals(sums(SUMS)).rescaled(scale, shift)
+        case Share():
+            least, most = measure.range
+            return (clustered_balance if least < 0 else clustered_share)(sums(SUMS), most)
         case _:
-            return ratio_from_totals(
-                sums_per_cluster(frame, measure.name, SUMS, cluster).to_numpy()
-            )
+            return ratio_from_totals(sums(SUMS))
 
 
 def _streamed(measure: Measure, frame: pl.DataFrame, clusterings: Sequence[str]) -> Estimate:
-    """Estimate a mean, share, ratio or sum of ratios. With several ways to cluster, or for a share,
-    the interval is the widest of all."""
+    """Estimate a mean, share, ratio or sum of ratios. With several ways to cluster the
+    interval is the widest of all."""
     intervals, reason = [], ""
     for cluster in clusterings:
         try:
             intervals.append(_interval(measure, frame, cluster))
         except Undefined as undefined:
             reason = reason or str(undefined)
-    trials = _wilson(measure, frame)
-    if not intervals and trials is None:
+    if not intervals:
         return Estimate(name=measure.name, value=None, undefined=reason)
-    found = _widest(measure, intervals, trials)
+    found = _widest(measure, intervals)
     if len(clusterings) == 1:
         return found
     carrying = frame.filter(pl.col(f"{measure.name}:n") > 0)
     return replace(found, clusters=min(carrying[c].n_unique() for c in clusterings))
 
 
-def _wilson(measure: Measure, frame: pl.DataFrame) -> tuple[float, float, float, int] | None:
-    """Give estimate, low, high and n of a share by Wilson's formula."""
-    if not isinstance(measure.statistic, Share):
-        return None
-    n, events = (round(float(frame[f"{measure.name}:{part}"].sum())) for part in ("n", "y"))
-    if n == 0:
-        return None
-    found = wilson(events, n)
-    return found.estimate, found.low, found.high, n
-
-
-def _widest(
-    measure: Measure,
-    intervals: Sequence[Interval],
-    trials: tuple[float, float, float, int] | None,
-) -> Estimate:
-    if trials is None:
-        widest = max(intervals, key=lambda one: one.high - one.low)
-        return with_p(Estimate.of(measure.name, lambda: widest, measure.within), measure, widest)
-    value, low, high, n = trials
-    return Estimate(
-        name=measure.name,
-        value=value,
-        low=max(measure.within[0], min([low, *(one.low for one in intervals)])),
-        high=min(measure.within[1], max([high, *(one.high for one in intervals)])),
-        n=n,
-        clusters=intervals[0].clusters if intervals else 1,
-    )
+def _widest(measure: Measure, intervals: Sequence[Interval]) -> Estimate:
+    """Join the intervals over several ways to cluster. Where none shows a spread, the first way is
+    the one whose clusters were drawn, and it says what they allow."""
+    spread = [one for one in intervals if not one.no_spread] or intervals[:1]
+    widest = max(spread, key=lambda one: one.se)
+    low, high = min(one.low for one in spread), max(one.high for one in spread)
+    joined = replace(widest, low=low, high=high)
+    return with_p(Estimate.of(measure.name, lambda: joined, measure.range), measure, widest)
 
 
 def with_p(found: Estimate, measure: Measure, interval: Interval) -> Estimate:
@@ -297,28 +283,39 @@ def _held(measure: Measure, rows: pl.DataFrame) -> Estimate:
     if isinstance(measure.statistic, MeanOfClusters):
         values = cluster_values(measure, rows).sort("cluster")
         try:
-            interval = ratio_from_totals(_ones(values["value"]))
+            interval = cluster_interval(measure, values["value"].to_numpy())
         except Undefined as reason:
             return Estimate(name=measure.name, value=None, undefined=str(reason))
         found = Estimate.of(measure.name, lambda: interval, measure.within)
         return with_p(found, measure, interval)
     table = totals_table(measure, rows)
+    if isinstance(measure.statistic, OfMeans):
+        numbers, value = table.drop("cluster").to_numpy(), measure.statistic.value
+        found = Estimate.of(measure.name, lambda: of_means(numbers, value), measure.within)
+        return replace(found, n=len(_complete(measure, rows)))
     return _resampled(measure, table, len(_complete(measure, rows)))
 
 
-def _ones(values: pl.Series) -> np.ndarray:
-    y = values.cast(pl.Float64).to_numpy()
-    one = np.ones_like(y)
-    return np.column_stack([one, y, one, np.abs(y), one])
+def cluster_interval(measure: Measure, values: np.ndarray, change: bool = False) -> Interval:
+    """Compute the interval of a mean over clusters, or of its change, from one number of each."""
+    one = np.ones_like(values)
+    table = np.column_stack([one, values, one, np.abs(values), one])
+    if not isinstance(measure.statistic, ShareOfClusters):
+        return ratio_from_totals(table)
+    return (clustered_balance if change else clustered_share)(table)
 
 
 def totals_table(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
-    """Give one row per cluster: the cluster, and the numbers whose totals `OfTotals.value`
-    takes."""
-    assert isinstance(measure.statistic, OfTotals)
+    """Give one row per cluster: the cluster, and the numbers whose totals or means the statistic's
+    `value` takes."""
+    assert isinstance(measure.statistic, OfMeans | OfTotals)
     names = list(measure.statistic.rows)
     known = _complete(measure, rows).rename({f"{measure.name}.{name}": name for name in names})
-    over = measure.statistic.over or {name: pl.col(name).sum() for name in names}
+    over = {name: pl.col(name).sum() for name in names}
+    if isinstance(measure.statistic, OfMeans):
+        over = {name: pl.col(name).mean() for name in names}
+    elif measure.statistic.over:
+        over = dict(measure.statistic.over)
     made = {name: expr.cast(pl.Float64) for name, expr in over.items()}
     return known.group_by("cluster", maintain_order=True).agg(**made)
 
@@ -330,9 +327,12 @@ def _complete(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _resampled(measure: Measure, table: pl.DataFrame, n: int) -> Estimate:
     assert isinstance(measure.statistic, OfTotals)
-    numbers = table.drop("cluster").to_numpy()
+    numbers, value = table.drop("cluster").to_numpy(), measure.statistic.value
     try:
-        drawn = cluster_bootstrap(numbers, measure.statistic.value, kind="percentile")
+        if 0 < len(numbers) < LEAST:
+            return Estimate(name=measure.name, value=of_all(numbers, value), n=n,
+                            clusters=len(numbers), undefined=TOO_FEW)  # fmt: skip
+        drawn = cluster_bootstrap(numbers, value, kind="percentile")
     except Undefined as reason:
         return Estimate(name=measure.name, value=None, undefined=str(reason))
     return Estimate(

@@ -202,7 +202,7 @@ def _nothing_shown(comparison: "Comparison") -> str:
     matters = comparison.instrument.matters
     judged = list(comparison.judged())
     within = [
-        c.low is not None and c.high is not None and c.se > 0
+        c.low is not None and c.high is not None
         and max(abs(c.low), abs(c.high)) < in_unit(matters, m)
         for c, m in judged
     ]  # fmt: skip

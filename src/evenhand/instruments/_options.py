@@ -24,6 +24,7 @@ from evenhand.instruments._contract import (
     Mean,
     MeanOfClusters,
     Measure,
+    Share,
     card_of,
     option,
 )
@@ -212,7 +213,7 @@ def preference(
     """How often the stereotype is likelier than its opposite, in percent: 50 is no preference.
     `macro` is the mean over clusters of their means."""
     value = metrics.preferred(*_columns((STEREOTYPE, ANTI), per_token))
-    statistic = MeanOfClusters(value) if macro else Mean(value)
+    statistic = MeanOfClusters(value) if macro else Share(value)
     return Measure(
         name=name, label=label, statistic=statistic, better="fifty", unit="percent",
         within=(0, 100), **more,

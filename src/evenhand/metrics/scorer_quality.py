@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import Undefined
 from evenhand.statistics.agreement import quadratic_weighted_kappa
-from evenhand.statistics.clusters import clustered_mean
-from evenhand.statistics.proportions import wilson
+from evenhand.statistics.clusters import cluster_sums
+from evenhand.statistics.shares import clustered_share
 
 Floats = NDArray[np.float64]
 
@@ -110,26 +110,12 @@ def calibration_error(curve: Sequence[Bin]) -> float:
 
 
 def share(events: Sequence[bool], clusters: Sequence[Hashable]) -> Share:
-    """The share of events with a 95 % interval: cluster-robust, cut off at 0 and 1. Where all
-    clusters agree that one has no width, and Wilson's takes its place with clusters as trials.
+    """The share of events with a 95 % interval over clusters (`statistics.shares`).
 
     Undefined: no rows.
     """
-    n, groups = len(events), len(set(clusters))
-    if not n:
-        raise Undefined("no rows: 0/0")
     hits = np.asarray(events, dtype=np.float64)
-    if groups > 1:
-        found = clustered_mean(hits, clusters)
-        if not found.no_spread:
-            low, high = max(0.0, found.low), min(1.0, found.high)
-            return Share(estimate=found.estimate, low=low, high=high, n=n, clusters=groups)
-    estimate = float(hits.mean())
-    bound = wilson(round(estimate * groups), groups)
-    return Share(
-        estimate=estimate,
-        low=min(bound.low, estimate),
-        high=max(bound.high, estimate),
-        n=n,
-        clusters=groups,
-    )
+    one = np.ones_like(hits)
+    found = clustered_share(cluster_sums(clusters, one, hits, one, hits, one))
+    return Share(estimate=found.estimate, low=found.low, high=found.high, n=found.n,
+                 clusters=found.clusters)  # fmt: skip

@@ -3,6 +3,8 @@
 Import from the files, not from here: `clusters` needs a tenth of what `multiplicity` loads.
 
 * `clusters`      the mean or ratio with a cluster-robust t interval: the default for a result
+* `shares`        shares over clusters: rare events, few clusters, and no spread at all
+* `region`        any function of means over clusters, also one with a kink
 * `bootstrap`     the same by resampling whole clusters, as a check and for other statistics
 * `paired`        before and after on the same items: counts, exact McNemar, sign-flip
 * `effects`       how large a difference is, free of its scale

@@ -20,6 +20,7 @@ Statistic = Callable[[FloatArray], FloatArray]
 """Totals, one resample per row, one column per summed column → one value per resample."""
 
 ENUMERABLE = 8  # our choice: 8 clusters are 8⁸ = 17 million resamples, of which 6,435 differ
+LEAST = 15  # our choice: with fewer clusters a resampled interval is too short to be printed
 _BATCH = 1_000  # draws held at once; part of what a seed means, so it is not an argument
 
 
@@ -133,10 +134,15 @@ def _prepared(sums: ArrayLike, statistic: Statistic) -> tuple[FloatArray, float]
         raise UserError("sums must have one row per cluster and one column per summed column")
     if len(table) < 2:
         raise Undefined(f"{len(table)} cluster(s): there is nothing to resample")
-    estimate = float(_values(statistic, table.sum(axis=0, keepdims=True))[0])
+    return table, of_all(table, statistic)
+
+
+def of_all(sums: FloatArray, statistic: Statistic) -> float:
+    """The statistic of all clusters together. Undefined: it has no value on the data."""
+    estimate = float(_values(statistic, sums.sum(axis=0, keepdims=True))[0])
     if not math.isfinite(estimate):
         raise Undefined("the statistic has no value on the data: 0/0")
-    return table, estimate
+    return estimate
 
 
 def _values(statistic: Statistic, totals: FloatArray) -> FloatArray:

@@ -3,6 +3,8 @@
 from evenhand.findings.found import NO_SPREAD, Bounds, Change, Estimate
 from evenhand.findings.measures import Measure
 
+_NO_SPREAD = " (no spread)"  # beside what clusters that are all alike still allow
+
 
 def digits(measure: Measure | None, *, full: bool = False) -> int:
     if measure is not None and measure.unit != "share":
@@ -22,9 +24,13 @@ def _no_minus_zero(text: str) -> str:
 
 
 def interval(one: Estimate, measure: Measure | None, *, full: bool = False) -> str:
-    """Write the ends of an interval, or in words why there is none."""
+    """Write the ends of an interval, or in words why there is none. What one cluster allows is
+    nearly everything, so it is not written."""
+    if one.clusters == 1 and one.value is not None:
+        return "one cluster only"
     if one.low is not None and one.high is not None:
-        return f"{value(one.low, measure, full=full)} to {value(one.high, measure, full=full)}"
+        ends = f"{value(one.low, measure, full=full)} to {value(one.high, measure, full=full)}"
+        return f"{ends}{_NO_SPREAD if one.undefined == NO_SPREAD else ''}"
     if one.undefined == NO_SPREAD:
         return f"no spread in {one.clusters}"
     reason = one.undefined or ""
@@ -47,9 +53,13 @@ def signed(number: float | None, measure: Measure | None, *, full: bool = False)
 def change_interval(change: Change, measure: Measure | None, *, full: bool = False) -> str:
     if change.difference is None:
         return change.undefined or ""
-    if change.low is None or change.high is None or change.low == change.high:
-        return f"the same in all {change.clusters}"
-    return f"{signed(change.low, measure, full=full)} to {signed(change.high, measure, full=full)}"
+    if change.clusters == 1:
+        return "one cluster only"
+    alike = change.undefined == NO_SPREAD
+    if change.low is None or change.high is None:
+        return f"the same in all {change.clusters}" if alike else change.undefined or ""
+    ends = f"{signed(change.low, measure, full=full)} to {signed(change.high, measure, full=full)}"
+    return f"{ends}{_NO_SPREAD if alike else ''}"
 
 
 def p_value(p: float | None) -> str:
@@ -81,12 +91,12 @@ def plus_minus(
     *,
     change: bool = False,
 ) -> str:
-    """A number with half its interval; "all" where every cluster gave this value."""
+    """A number with half its interval, or alone where it has none."""
     if number is None:
         return "undefined"
     shown = signed(number, measure) if change else value(number, measure)
-    if low is None or high is None or low == high:
-        return f"{shown} all"
+    if low is None or high is None:
+        return shown
     return f"{shown} ±{(high - low) / 2:.{digits(measure)}f}"
 
 

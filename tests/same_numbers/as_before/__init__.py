@@ -2,7 +2,10 @@
 
 What was changed on purpose is undone here, and nowhere else:
 
-- a number without spread had an interval of no width; it now has none and says "no_spread";
+- a number without spread had an interval of no width; it now has what its clusters still allow and
+  says "no_spread";
+- shares had t intervals, which are too short for rare events and few clusters, and ICAT a resampled
+  one, which fails at its kink and with few clusters (`intervals`);
 - a change without spread had no p-value, and took part in Holm with p = 1 (defect D1); of harm in a
   frontier alone it had that of sign flips;
 - p-values of changes were those of t, and of items that became right or wrong McNemar's; they are

@@ -33,6 +33,8 @@ def of_no_width(line: str) -> str:
 
 def change(one: Change) -> dict[str, Any]:
     found = {"name": one.name} | {name: getattr(one, name) for name in CHANGE}
+    if one.undefined == NO_SPREAD:
+        found |= {"low": one.difference, "high": one.difference, "undefined": None}
     return found if one.p is None else found | {"p": p_of_t(one)}
 
 

@@ -16,10 +16,10 @@ from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
-    Mean,
     Measure,
     PairedSpread,
     Ratio,
+    Share,
     option,
     why_lost,
 )
@@ -61,7 +61,7 @@ class BbqOptions:
 
 def _share(name: str, label: str, value: pl.Expr, where: pl.Expr, **more: Any) -> Measure:
     more = {"within": (0, 1), **more}
-    return Measure(name=name, label=label, statistic=Mean(value), where=where, **more)
+    return Measure(name=name, label=label, statistic=Share(value), where=where, **more)
 
 
 class Bbq(Instrument):

@@ -16,6 +16,7 @@ from evenhand.instruments._contract import (
     Instrument,
     Mean,
     Measure,
+    Share,
     option,
     why_lost,
 )
@@ -56,7 +57,12 @@ class SquadOptions:
 
 
 def _share(name: str, label: str, value: pl.Expr, **more: Any) -> Measure:
-    return Measure(name=name, label=label, statistic=Mean(value), within=(0, 1), **more)
+    return Measure(name=name, label=label, statistic=Share(value), within=(0, 1), **more)
+
+
+def _f1(name: str, label: str, **more: Any) -> Measure:
+    return Measure(name=name, label=label, statistic=Mean(pl.col("f1")), better="higher",
+                   role="primary", margin=_MARGIN, within=(0, 1), **more)  # fmt: skip
 
 
 class Squad(Instrument):
@@ -74,11 +80,10 @@ class Squad(Instrument):
     options = SquadOptions
     measures = (
         _share("exact", "exact match", pl.col("exact"), better="higher"),
-        _share("f1", "F1", pl.col("f1"), better="higher", role="primary", margin=_MARGIN),
+        _f1("f1", "F1"),
         _share("exact_has_answer", "exact match where there is an answer (HasAns)",
                pl.col("exact"), where=_ANSWERABLE, better="higher"),
-        _share("f1_has_answer", "F1 where there is an answer (HasAns)", pl.col("f1"),
-               where=_ANSWERABLE, better="higher", role="primary", margin=_MARGIN),
+        _f1("f1_has_answer", "F1 where there is an answer (HasAns)", where=_ANSWERABLE),
         _share("no_answer", "none given where there is none (NoAns)", pl.col("exact"),
                where=~_ANSWERABLE, better="higher", role="primary", margin=_MARGIN),
         _share("over_abstention", "over-abstention: none given where there is one",

@@ -7,7 +7,7 @@ import numpy as np
 import orjson
 import polars as pl
 
-from evenhand.instruments._contract import DataFolder, Grouping, Measure, OfTotals
+from evenhand.instruments._contract import DataFolder, Grouping, Measure, OfMeans
 from evenhand.instruments._option_items import ANTI, STEREOTYPE, UNRELATED, OptionItem
 from evenhand.instruments._options import (
     FACTS,
@@ -26,10 +26,9 @@ _LMS = language_model_score("lms", "language-model score", per_token=True, macro
 _SS = preference("ss", "stereotype score", per_token=True, macro=True, role="primary")
 _LMS_SUM = language_model_score("lms_sum", "language-model score by the sum", macro=True)
 _MEANS = [pl.col(f"{name}_mean") for name in _NAMES]
-_ICAT = OfTotals(
+_ICAT = OfMeans(
     rows={"lms": metrics.language_model_score(*_MEANS), "ss": metrics.preferred(*_MEANS[:2])},
-    over={"lms": pl.col("lms").mean(), "ss": pl.col("ss").mean(), "n": pl.lit(1.0)},
-    value=lambda t: np.asarray(metrics.icat(t[:, 0] / t[:, 2], t[:, 1] / t[:, 2])),
+    value=lambda means: np.asarray(metrics.icat(means[:, 0], means[:, 1])),
 )
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from evenhand.debates.dataset import trained_topics
 from evenhand.debates.items import TYPES, templates
-from evenhand.instruments._contract import DataFolder, Grouping, Mean, Measure, option
+from evenhand.instruments._contract import DataFolder, Grouping, Measure, Share, option
 from evenhand.instruments._option_items import ANTI, STEREOTYPE, UNRELATED, OptionItem
 from evenhand.instruments._options import (
     OptionSet,
@@ -49,7 +49,7 @@ class SubtlerBiases(OptionSet):
         language_model_score("lms", "language-model score"),
         Measure(
             name="unrelated_wins", label="unrelated option is the likeliest", unit="percent",
-            statistic=Mean(metrics.unrelated_wins(*map(pl.col, _NAMES))), within=(0, 100),
+            statistic=Share(metrics.unrelated_wins(*map(pl.col, _NAMES))), within=(0, 100),
         ),
         fluency(*_NAMES),
     )  # fmt: skip

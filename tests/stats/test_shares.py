@@ -1,0 +1,101 @@
+"""Shares over clusters, by hand, against scipy, and by simulation; and what no spread allows."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta, binomtest, t
+
+from evenhand.errors import Undefined
+from evenhand.statistics.shares import clustered_balance, clustered_share, without_spread
+
+
+def sums(clusters: list[list[float]]) -> np.ndarray:
+    """The totals of clusters of rows."""
+    return np.array([[len(c), sum(c), len(c), sum(map(abs, c)), len(c)] for c in clusters], float)
+
+
+def test_a_share_of_clusters_with_one_row_each_is_that_of_clopper_and_pearson() -> None:
+    """Then the design effect is n/(n − 1) by the CR1 correction, and n* = n − 1."""
+    found = clustered_share(sums([[1.0]] * 3 + [[0.0]] * 17))
+    assert (found.estimate, found.clusters) == (0.15, 20)
+    n = 19.0
+    expected = beta.ppf(0.025, 0.15 * n, n - 0.15 * n + 1), beta.ppf(0.975, 0.15 * n + 1, n * 0.85)
+    assert (found.low, found.high) == pytest.approx(expected)
+
+
+def test_the_effective_n_of_korn_and_graubard_worked_by_hand() -> None:
+    """Four clusters of five rows with 5, 0, 1 and 2 events: p = 8/20 = 0.4, and the deviations
+    from 2 are 3, −2, −1 and 0, so se² = 4/3 · 14/400 = 0.046667. n* = 0.24/0.046667 = 5.142857,
+    times (t19/t3)² = (2.093024/3.182446)²."""
+    rows = [[1.0] * k + [0.0] * (5 - k) for k in (5, 0, 1, 2)]
+    n = 0.24 / (4 / 3 * 14 / 400) * (t.ppf(0.975, 19) / t.ppf(0.975, 3)) ** 2
+    assert n == pytest.approx(5.142857 * 0.432542, rel=1e-5)
+    expected = beta.ppf(0.025, 0.4 * n, 0.6 * n + 1), beta.ppf(0.975, 0.4 * n + 1, 0.6 * n)
+    found = clustered_share(sums(rows))
+    assert (found.low, found.high) == pytest.approx(expected)
+    percent = clustered_share(sums([[100 * v for v in c] for c in rows]), 100.0)
+    assert (percent.low, percent.high) == pytest.approx([100 * end for end in expected])
+
+
+@pytest.mark.parametrize("clusters", [1, 2, 11, 343])
+def test_no_event_in_any_cluster_allows_what_the_exact_binomial_interval_does(
+    clusters: int,
+) -> None:
+    found = clustered_share(sums([[0.0] * 4] * clusters))
+    exact = binomtest(0, clusters).proportion_ci(0.95, "exact")
+    assert found.no_spread
+    assert (found.low, found.high) == pytest.approx((0.0, exact.high))
+    nothing = clustered_balance(sums([[0.0] * 4] * clusters))
+    assert (nothing.low, nothing.high) == pytest.approx((-exact.high, exact.high))
+
+
+def test_clusters_of_one_value_allow_a_share_of_others_at_either_end() -> None:
+    """Of 11 clusters z = 1 − 0.025^(1/11) = 0.28491; 1 between −1 and 1 may be 1 − 2z."""
+    assert without_spread(1.0, 11, (-1.0, 1.0)) == pytest.approx((1 - 2 * 0.284914, 1.0), abs=1e-5)
+    with pytest.raises(Undefined, match="largest value"):
+        without_spread(1.0, 11, (0.0, math.inf))
+
+
+def test_a_balance_of_rises_and_falls_in_single_rows_worked_by_hand() -> None:
+    """Three of 20 rise and none falls: the rise has the ends of 3 of 20, the fall is 0 up to
+    1 − 0.025^(1/20), and without a spread of the falls nothing is correlated."""
+    found = clustered_balance(sums([[1.0]] * 3 + [[0.0]] * 17))
+    rise = clustered_share(sums([[1.0]] * 3 + [[0.0]] * 17))
+    unseen = 1 - 0.025 ** (1 / 20)
+    assert found.low == pytest.approx(0.15 - math.hypot(0.15 - rise.low, unseen))
+    assert found.high == pytest.approx(rise.high)
+
+
+values = st.lists(
+    st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=5), min_size=1, max_size=9
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(values)
+def test_an_interval_has_a_width_holds_its_estimate_and_is_mirrored_with_its_values(
+    rows: list[list[float]],
+) -> None:
+    found = clustered_balance(sums(rows))
+    other = clustered_balance(sums([[-v for v in c] for c in rows]))
+    assert -1 <= found.low <= found.estimate <= found.high <= 1
+    assert found.low < found.high
+    assert (other.low, other.high) == pytest.approx((-found.high, -found.low))
+    share = clustered_share(sums([[abs(v) for v in c] for c in rows]))
+    assert 0 <= share.low <= share.estimate <= share.high <= 1
+    assert share.low < share.high
+
+
+@pytest.mark.parametrize(("clusters", "rate"), [(11, 0.07), (25, 0.07), (343, 0.005)])
+def test_rare_events_in_alike_rows_are_covered_from_both_sides(clusters: int, rate: float) -> None:
+    """Beta-binomial with a correlation of .25 within clusters, 600 draws; t misses 20 % here."""
+    rng = np.random.default_rng(1)
+    chances = rng.beta(rate * 3, (1 - rate) * 3, (600, clusters))
+    events = rng.binomial(4, chances)
+    four = np.full(clusters, 4.0)
+    found = [clustered_share(np.column_stack([four, y, four, y, four])) for y in events]
+    assert np.mean([one.high < rate for one in found]) <= 0.045
+    assert np.mean([one.low > rate for one in found]) <= 0.045
