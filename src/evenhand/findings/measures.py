@@ -146,6 +146,8 @@ class Grouping:
 
     column: str
     measures: tuple[str, ...]  # which of the measures, by name
+    says_whom: bool = True  # a verdict names its values: whom a bias is against
+    compared: bool = True  # a comparison looks for what got worse in each of its values
     order: tuple[str, ...] = ()  # of the values; by name without it
 
     def ordered(self, present: Sequence[str]) -> list[str]:

@@ -43,8 +43,7 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
 
 
 def _head(report: Report) -> str:
-    asked = report.source["items"] - report.masked_records  # what is masked is not missing
-    answered = f"{report.coverage.scored:,} of {asked:,} scored"
+    answered = f"{report.coverage.scored:,} of {report.source['items']:,} scored"
     version = report.source.get("version", "")
     method = report.side.method["name"]
     return f"{report.instrument.title} {version} · {report.side.model} · {method} · {answered}"
@@ -127,7 +126,8 @@ def _anchors(report: Report) -> list[Block]:
 def _masked(report: Report, full: bool) -> list[Block]:
     if not report.masked_records:
         return []
-    lines = [f"{report.masked_records:,} {report.instrument.masked_because} are left out"]
+    because = report.instrument.masked_because
+    lines = [f"{report.masked_records:,} {because} are left out where that matters"]
     if full:
         found = ", ".join(
             f"{one.name} {one.value:.3f}" for one in report.with_masked if one.value is not None
