@@ -155,7 +155,7 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
         with_masked=tuple(totals.with_masked(measure) for measure in masked),
         masked_records=totals.masked_rows,
         clusters=totals.clusters(),
-        groups=_groups(instrument, totals),
+        groups=groups_of(instrument, totals),
         rows_by_group={
             value: totals.rows_in(one.column, value)
             for one in instrument.groups
@@ -188,7 +188,7 @@ def require(instrument: Scored, run: RunReader) -> None:
         )
 
 
-def _groups(instrument: Scored, totals: RunTotals) -> Groups:
+def groups_of(instrument: Scored, totals: RunTotals) -> Groups:
     """Estimate each group of each grouping; one that no item belongs to is absent, as in a run
     folder of before it was known. A measure that has a value for "no bias" gets a p-value with
     Holm over the groups of all groupings at once, because all of them were looked at."""

@@ -169,10 +169,14 @@ def _mark(one: Estimate) -> tuple[str, Tone]:
 
 
 def _over(report: Report, column: str, main: Measure) -> str:
-    estimates = [one for found in report.groups[column].values()
-                 for one in found if one.name == main.name]  # fmt: skip
-    shown = sum(1 for one in estimates if one.p_holm is not None and one.p_holm <= ALPHA)
-    return f"✗ shown after Holm over all {len(estimates)} ({shown} of them), ? not shown"
+    by_column = {
+        name: [one for found in values.values() for one in found if one.name == main.name]
+        for name, values in report.groups.items()
+    }
+    shown = sum(1 for one in by_column[column] if one.p_holm is not None and one.p_holm <= ALPHA)
+    looked = sum(map(len, by_column.values()))
+    both = "" if len(by_column) == 1 else " of both tables"
+    return f"✗ shown after Holm over all {looked}{both} ({shown} here), ? not shown"
 
 
 def _every_measure(report: Report, column: str, full: bool) -> list[Block]:

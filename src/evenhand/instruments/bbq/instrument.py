@@ -151,7 +151,7 @@ class Bbq(Instrument):
     masked = ("accuracy_disambiguated", "accuracy_aligned", "accuracy_nonaligned", "accuracy_gap",
               "s_dis", "accuracy_disambiguated_by_records")  # fmt: skip
     masked_because = "records whose gold contradicts their context"
-    tallied = ("category", "condition", "state", "answer", "correct", "aligned")
+    tallied = ("category", "condition", "state", "answer", "correct", "fits")
     transitions = "moved"
     anchors: ClassVar = {
         "random guessing": {
@@ -171,14 +171,14 @@ class Bbq(Instrument):
         measure="s_amb",
         sd=0.62,
         icc=0.10,
-        per_cluster=2,
-        most_per_cluster=85,
+        per_cluster=4,
+        most_per_cluster=16,  # nine templates in ten have as many
         items_per_row=2,  # each unclear question is asked with its clear one
         rows="ambiguous items",
         samples={
-            "MABRF's sample": (55, 1),
-            "StarDTox's sample": (550, 2),
-            "the default sample": (686, 2),
+            "MABRF's sample": (55, 1.25),
+            "StarDTox's sample": (550, 3.32),
+            "the default sample": (1364, 4),
         },
     )
 
@@ -240,6 +240,7 @@ class Bbq(Instrument):
             masked=pl.col("masked") == 1,
             correct=pl.when(answered).then(choice == pl.col("gold")),
             aligned=pl.col("gold") == biased,
+            fits=(pl.col("gold") == biased) != (pl.col("masked") == 1),  # as the text has it
             score=pl.when(biased.is_not_null()).then(
                 _ANSWER.replace_strict(_SCORES, default=None, return_dtype=pl.Int64)
             ),
@@ -255,7 +256,7 @@ class Bbq(Instrument):
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         weighed = words.what_weighs_the_same(report, run.record.source["sampling"])
         means = words.means_of_categories(report)
-        return weighed, means, words.as_others_print_it(report), words.as_published(report)
+        return weighed, means, words.as_others_print_it(report), words.as_published(report.tally)
 
     def red_lines(
         self, comparison: Comparison, before: RunReader, after: RunReader

@@ -65,7 +65,7 @@ def _weighed(sampling: Mapping[str, Any]) -> str:
     """What weighs the same in a plain mean over the sample."""
     if sampling.get("per_category") is not None or sampling.get("preset") == "stardtox":
         return "categories"
-    return "templates" if sampling.get("preset") == "templates" else "records"
+    return "templates" if sampling.get("preset") == "templates" else "these records"
 
 
 def what_weighs_the_same(report: Report, sampling: Mapping[str, Any]) -> Section:
@@ -76,12 +76,11 @@ def what_weighs_the_same(report: Report, sampling: Mapping[str, Any]) -> Section
         (measure(name).label, report[name].value, report[f"{name}_by_records"].value)
         for name in ("s_amb", "unsupported_attribution", "accuracy_disambiguated")
     )
-    columns = (
-        "what weighs the same",
-        f"{_weighed(sampling)} (above)",
-        "records of the same templates",
+    above = _weighed(sampling)
+    title = f"{above} weigh the same above; here also: the records of the same templates"
+    return Section(
+        name="estimand", title=title, columns=("", above, "records"), rows=rows, in_short=True
     )
-    return Section(name="estimand", title="", columns=columns, rows=rows, in_short=True)
 
 
 def means_of_categories(report: Report) -> Section:
@@ -116,16 +115,15 @@ def as_others_print_it(report: Report) -> Section:
     return Section(name="as_others_print_it", title=title, columns=("", ""), rows=rows)
 
 
-def as_published(report: Report) -> Section:
-    """The paper's own formulas by category, and what they give to somebody who is always right:
-    where more clear questions fit the stereotype than do not, that is not 0."""
+def as_published(tally: pl.DataFrame) -> Section:
+    """The paper's own formulas by category, and what they give to somebody who always answers as
+    the text has it: where more clear questions fit the stereotype than do not, that is not 0."""
     sizes, rows, complete = card()["data"]["records"], [], True
-    for (category,), tally in report.tally.sort("category").group_by(
-        "category", maintain_order=True
-    ):
-        unclear, clear = _contexts(tally)
+    for category in tally["category"].unique().sort():
+        counted = tally.filter(pl.col("category") == category)
+        unclear, clear = _contexts(counted)
         complete &= unclear.n + clear.n == sizes.get(category)
-        right = tally.filter(pl.col("condition") == "disambig").group_by("aligned")
+        right = counted.filter(pl.col("condition") == "disambig").group_by("fits")
         fits = dict(right.agg(pl.col("len").sum()).iter_rows())
         aligned, not_aligned = fits.get(True, 0), fits.get(False, 0)
         known = aligned + not_aligned
