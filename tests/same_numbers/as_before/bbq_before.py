@@ -27,11 +27,13 @@ def _measure(one: Measure) -> Measure:
 class BbqBefore(Bbq):
     """Every measure leaves the masked records out, and what is counted of them can be told."""
 
-    measures = tuple(_measure(one) for one in Bbq.measures if not one.name.endswith(_NEW))
-    masked = tuple(one.name for one in measures)
-    groups = (Grouping(column="category", measures=(*_MASKED, "over_abstention")),)
-    tallied = (*Bbq.tallied, "masked")
-    spread: ClassVar = PairedSpread(
+    measures: ClassVar[Any] = tuple(
+        _measure(one) for one in Bbq.measures if not one.name.endswith(_NEW)
+    )
+    masked: ClassVar[Any] = tuple(one.name for one in measures)
+    groups: ClassVar[Any] = (Grouping(column="category", measures=(*_MASKED, "over_abstention")),)
+    tallied: ClassVar[Any] = (*Bbq.tallied, "masked")
+    spread: ClassVar[Any] = PairedSpread(
         measure="s_amb", sd=0.62, icc=0.10, per_cluster=2, most_per_cluster=85, items_per_row=2,
         rows="ambiguous items",
         samples={"MABRF's sample": (55, 1), "StarDTox's sample": (550, 2),
