@@ -91,4 +91,5 @@ def test_every_estimate_of_a_full_page_has_its_label_and_n() -> None:
     found = _report("default")
     grid = next(block for block in page_of(found, full=True) if isinstance(block, Grid))
     assert [row[0] for row in grid.rows].count("names somebody without grounds") == 1
-    assert len(grid.rows) == len(Bbq.measures)
+    absent = [one for one in Bbq.measures if one.absent]  # this folder is older than they are
+    assert len(grid.rows) == len(Bbq.measures) - len(absent)

@@ -10,7 +10,7 @@ import polars as pl
 from evenhand.findings import filled
 from evenhand.findings.filled import Filled
 from evenhand.findings.found import Bounds, Estimate
-from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Ratio, Share, SumOfRatios
+from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share, SumOfRatios
 from evenhand.findings.rows import cluster_values, missing_of, with_end
 
 
@@ -38,20 +38,14 @@ def filled_sums(measure: Measure, frame: pl.DataFrame, cluster: str) -> Filling:
 
 
 def _ends(measure: Measure, frame: pl.DataFrame, missing: int) -> tuple[float, float] | None:
-    """Give the ends of a number made of shares: a missing answer may be above and below the line,
+    """Give the ends of a sum of shares: a missing answer may be above and below the line,
     or below it alone, in each of them."""
-    match measure.statistic:
-        case Ratio(_, _, scale, shift):
-            parts = [(scale, "y", "x")]
-        case SumOfRatios(ratios, shift):
-            parts = [(one[0], f"y{place}", f"x{place}") for place, one in enumerate(ratios)]
-        case _:
-            return None
-    if not measure.bounded:
-        return None
-    low = high = shift
-    for weight, above, below in parts:
-        y, x = (float(frame[f"{measure.name}:{part}"].sum()) for part in (above, below))
+    statistic = measure.statistic
+    if not isinstance(statistic, SumOfRatios) or not measure.bounded:
+        return None  # what lies below the line of any other ratio may weigh anything
+    low = high = statistic.shift
+    for place, (weight, _, _) in enumerate(statistic.parts):
+        y, x = (float(frame[f"{measure.name}:{part}{place}"].sum()) for part in ("y", "x"))
         ends = sorted(weight * (y + more) / (x + missing) for more in (0, missing))
         low, high = low + ends[0], high + ends[1]
     return max(low, measure.within[0]), min(high, measure.within[1])

@@ -1,17 +1,19 @@
 """The rows of a run become numbers: one row per item with what each measure needs, and what is
 missing."""
 
+from collections.abc import Mapping, Sequence
+
 import polars as pl
 
-from evenhand.findings.measures import MeanOfClusters, Measure
+from evenhand.findings.measures import Grouping, MeanOfClusters, Measure
 from evenhand.findings.scored import SCORED, Scored
 
 MASKED = "masked"
 
 
-def keys_of(instrument: Scored) -> list[str]:
+def keys_of(instrument: Scored, groups: Sequence[Grouping] | None = None) -> list[str]:
     """List the columns that rows are summed by: groups and clusters."""
-    grouped = [one.column for one in instrument.groups]
+    grouped = [one.column for one in (instrument.groups if groups is None else groups)]
     return list(dict.fromkeys([MASKED, *grouped, "cluster", *instrument.also_clusters]))
 
 
@@ -25,6 +27,16 @@ def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     further = [name for name in (instrument.transitions, instrument.covered_by) if name]
     named = dict.fromkeys(["item_id", "state", *keys_of(instrument), *further])
     return outcomes.select(*named, **numbers)
+
+
+def rows_of(instrument: Scored, measure: Measure | None, where: Mapping[str, str]) -> pl.Expr:
+    """Say which rows a measure is computed from: those of a group, without the masked ones if the
+    measure uses what is wrong with them."""
+    masks = measure is not None and measure.name in instrument.masked
+    rows = ~pl.col(MASKED) if masks else pl.lit(value=True)
+    for column, value in where.items():
+        rows &= pl.col(column) == value
+    return rows
 
 
 def missing_of(measure: Measure) -> str:

@@ -26,7 +26,7 @@ from evenhand.findings.measures import (
     ShareOfClusters,
     SumOfRatios,
 )
-from evenhand.findings.rows import MASKED, cluster_values, keys_of, missing_of, row_values
+from evenhand.findings.rows import MASKED, cluster_values, keys_of, missing_of, row_values, rows_of
 from evenhand.findings.rules import p_value
 from evenhand.findings.scored import SCORED, Scored
 from evenhand.statistics.bootstrap import LEAST, cluster_bootstrap, of_all
@@ -86,14 +86,11 @@ class RunTotals:
     def add(self, outcomes: pl.DataFrame) -> None:
         rows = row_values(outcomes, self._instrument)
         self.rows += len(rows)
-        kept = rows.filter(~pl.col(MASKED))
-        self.masked_rows += len(rows) - len(kept)
-        self._states.update(dict(kept["state"].value_counts().iter_rows()))
-        count_states(self._states_by, kept, self._instrument.covered_by)
+        self.masked_rows += int(rows[MASKED].sum())
+        self._states.update(dict(rows["state"].value_counts().iter_rows()))
+        count_states(self._states_by, rows, self._instrument.covered_by)
         if self._instrument.tallied:
-            masked = "masked" in outcomes.columns
-            counted = outcomes.filter(~pl.col(MASKED)) if masked else outcomes
-            self._tallies.append(counted.group_by(self._instrument.tallied).len())
+            self._tallies.append(outcomes.group_by(self._instrument.tallied).len())
         sums = rows.group_by(self._keys, maintain_order=True).agg(
             pl.len().cast(pl.Float64).alias("rows"),
             *(expr for measure in self._streamed for expr in _sums(measure)),
@@ -123,16 +120,18 @@ class RunTotals:
 
     def sums(self) -> dict[str, tuple[int, float]]:
         """Give the number of rows and their sum for each mean and share."""
-        frame = self._part(self._sums, {})
-        means = [m.name for m in self._streamed if isinstance(m.statistic, Mean | Share)]
-        return {m: (int(frame[f"{m}:n"].sum()), float(frame[f"{m}:y"].sum())) for m in means}
+        found = {}
+        for measure in self._streamed:
+            if isinstance(measure.statistic, Mean | Share):
+                frame, name = self._part(self._sums, {}, measure), measure.name
+                found[name] = (int(frame[f"{name}:n"].sum()), float(frame[f"{name}:y"].sum()))
+        return found
 
     def values_of(self, column: str) -> list[str]:
         """List the values of a grouping, by name."""
         if self._sums is None:
             return []
-        kept = self._sums.filter(~pl.col(MASKED))
-        return sorted(kept[column].drop_nulls().unique().to_list())
+        return sorted(self._sums[column].drop_nulls().unique().to_list())
 
     def clusters(self) -> int:
         """Count the clusters that were seen, scored or not."""
@@ -143,14 +142,14 @@ class RunTotals:
         return int(self._part(self._sums, {column: value})["rows"].sum())
 
     def estimate(self, measure: Measure, reach: float | None = None, /, **where: str) -> Estimate:
-        """Estimate the measure over all rows that are not masked, or over those of one group. With
-        a `reach`, it is also tested that the number is nearer than that to "no bias"."""
+        """Estimate the measure over all its rows, or over those of one group. With a `reach`, it is
+        also tested that the number is nearer than that to "no bias"."""
         if isinstance(measure.statistic, STREAMED):
-            frame = self._part(self._sums, where)
+            frame = self._part(self._sums, where, measure)
             found = _streamed(measure, frame, self._clusterings())
             ways = [filled_sums(measure, frame, cluster) for cluster in self._clusterings()]
         else:
-            rows = self._part(pl.concat(self._held) if self._held else None, where)
+            rows = self._part(pl.concat(self._held) if self._held else None, where, measure)
             found, ways = _held(measure, rows), [filled_clusters(measure, rows)]
         found = replace(found, undefined=reason_of(measure, found.undefined))
         return defended(found, measure, ways, reach)
@@ -163,11 +162,12 @@ class RunTotals:
     def _clusterings(self) -> tuple[str, ...]:
         return ("cluster", *self._instrument.also_clusters)
 
-    def _part(self, frame: pl.DataFrame | None, where: dict[str, str]) -> pl.DataFrame:
+    def _part(
+        self, frame: pl.DataFrame | None, where: dict[str, str], measure: Measure | None = None
+    ) -> pl.DataFrame:
         if frame is None:
             raise Undefined("the run has no finished item yet")
-        wanted = [pl.col(column) == value for column, value in where.items()]
-        return frame.filter(~pl.col(MASKED), *wanted)
+        return frame.filter(rows_of(self._instrument, measure, where))
 
 
 def reason_of(measure: Measure, undefined: str | None) -> str | None:
