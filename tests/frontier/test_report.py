@@ -100,7 +100,7 @@ async def test_a_method_that_always_helps_prevents_each_harm_for_two_calls(tmp_p
     beats = "beats the fairness prompt and self-consistency at 3 calls"
     assert _worth(entry).why.startswith(beats)
     # No template lost accuracy, but 12 of 12 still allow that every fifth would have.
-    assert _worth(entry).kind is Kind.UNDERPOWERED
+    assert _worth(entry).kind is Kind.CANNOT_TELL
     assert "is not shown to have kept within 0.02" in _worth(entry).why
 
 
@@ -111,7 +111,7 @@ async def test_a_method_that_always_helps_is_worth_it_if_accuracy_is_shown_to_ha
     report = await _report(tmp_path, {"good": (_right, 2)}, templates=149)
     assert _worth(report["good"]).kind is Kind.WORTH_IT
     report = await _report(tmp_path / "less", {"good": (_right, 2)}, templates=148)
-    assert _worth(report["good"]).kind is Kind.UNDERPOWERED
+    assert _worth(report["good"]).kind is Kind.CANNOT_TELL
 
 
 async def test_half_the_harm_less_has_the_interval_of_the_t_test_over_templates(
@@ -138,9 +138,13 @@ async def test_holm_runs_over_all_named_methods_but_not_over_votes(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("templates", "kind", "why"),
-    [  # what 0 of n templates still allows: 1 - 0.05^(1/n)
-        (12, Kind.UNDERPOWERED, "but could only have shown 0.22"),
-        (60, Kind.NOT_WORTH_IT, "self-consistency at 3 calls"),
+    [  # what 0 of n templates still allows: 1 - 0.05^(1/12), and 1 - 0.0125^(1/86) < 0.05
+        (
+            12,
+            Kind.CANNOT_TELL,
+            "only 0.22 or more would have been shown 4 times in 5, after correction for 2",
+        ),
+        (86, Kind.NOT_WORTH_IT, "over self-consistency at 3 calls is excluded"),
     ],
 )
 async def test_a_method_that_changes_nothing_is_not_worth_it_if_enough_was_looked_at(
@@ -149,7 +153,6 @@ async def test_a_method_that_changes_nothing_is_not_worth_it_if_enough_was_looke
     report = await _report(tmp_path, {"same": (_stereotyped, 3)}, templates=templates)
     entry = report["same"]
     assert _worth(entry).kind is kind
-    assert _worth(entry).why.startswith("does not beat the fairness prompt or self-consistency")
     assert _worth(entry).why.endswith(why)
     assert _compared(entry).per_prevented["calls"].undefined == "none prevented"
 
@@ -166,7 +169,7 @@ async def test_fairness_by_never_answering_is_not_worth_it(tmp_path: Path) -> No
     )
 
 
-async def test_a_method_shown_to_be_worse_is_not_called_underpowered(tmp_path: Path) -> None:
+async def test_a_method_shown_to_be_worse_is_not_called_open(tmp_path: Path) -> None:
     report = await _report(tmp_path, {"worse": (_half_right, 3)}, references=_right)
     entry = report["worse"]
     assert _worth(entry).kind is Kind.NOT_WORTH_IT
@@ -174,6 +177,18 @@ async def test_a_method_shown_to_be_worse_is_not_called_underpowered(tmp_path: P
     assert _compared(entry).per_prevented["calls"].undefined == "none prevented"
     rose = _compared(entry).regressions[0]
     assert rose.startswith("names somebody without grounds rose: +0.500")
+
+
+async def test_a_method_that_answers_less_often_is_never_worth_it(tmp_path: Path) -> None:
+    """It lowers harm wherever it answers; but 4 of 320 answers are missing, and none was before."""
+    report = await _report(tmp_path, {"silent": (_silent_twice, 3)}, templates=160)
+    verdict = _worth(report["silent"])
+    assert verdict.kind is Kind.CANNOT_TELL
+    assert "crosses a red line: unreadable or missing answers rose" in verdict.why
+    file = io.StringIO()
+    Console(file=file, width=300).print(terminal_of(report))
+    assert "✗ silent: unreadable or missing answers rose" in file.getvalue()
+    assert "98.7%" in file.getvalue()  # of its answers were scored: 316 of 320
 
 
 async def test_comparisons_are_over_the_items_that_both_answered(tmp_path: Path) -> None:
@@ -208,8 +223,8 @@ async def test_money_is_counted_item_by_item(tmp_path: Path) -> None:
     assert (report.cost_axis, report.currency) == ("money", "EUR")
 
 
-@pytest.mark.parametrize(("calls", "equal"), [((2, 2), 2), ((2, 3), 3), ((1, 1), 1), ((6, 6), 4)])
-async def test_equal_calls_are_the_mean_with_halves_rounded_up_within_the_budget(
+@pytest.mark.parametrize(("calls", "equal"), [((2, 2), 3), ((2, 3), 3), ((1, 1), 1), ((6, 6), 5)])
+async def test_equal_calls_are_the_mean_rounded_up_to_an_odd_number_within_the_budget(
     tmp_path: Path, calls: tuple[int, int], equal: int
 ) -> None:
     runs = [

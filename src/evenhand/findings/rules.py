@@ -7,7 +7,7 @@ from typing import Literal
 from evenhand.findings.found import Change, Estimate, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.statistics.equivalence import non_inferiority
-from evenhand.statistics.multiplicity import holm
+from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.paired import sign_flip_without_spread
 from evenhand.statistics.planning import detectable_change
 from evenhand.statistics.proportions import zero_event_upper
@@ -31,6 +31,16 @@ def adjusted(family: Sequence[Change]) -> list[Change]:
     as 1."""
     raw = [1.0 if change.p is None else change.p for change in family]
     return [replace(change, p_holm=p) for change, p in zip(family, holm(raw), strict=True)]
+
+
+def exploratory(family: Sequence[Change]) -> list[Change]:
+    """Adjust the p-values of changes that nobody declared to judge by, by Benjamini-Hochberg. One
+    without a p-value counts in the family as 1 and stays without."""
+    after = benjamini_hochberg([1.0 if change.p is None else change.p for change in family])
+    return [
+        replace(change, p_bh=None if change.p is None else p)
+        for change, p in zip(family, after, strict=True)
+    ]
 
 
 def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
@@ -88,11 +98,11 @@ def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]
     return "kept" if shown else "crossed" if fell else "open"
 
 
-def _allowed_unseen(change: Change, measure: Measure) -> float:
+def _allowed_unseen(change: Change, measure: Measure, confidence: float = 0.95) -> float:
     """Compute how large a change that no cluster shows may still be, in the measure's own unit. A
     number without a largest value has no such bound: there an exact repetition is taken as one."""
     reach = {"share": 1.0, "percent": 100.0, "points": 100.0}.get(measure.unit, 0.0)
-    return reach * zero_event_upper(change.clusters)
+    return reach * zero_event_upper(change.clusters, confidence)
 
 
 def red_line(change: Change, measure: Measure) -> RedLine:
@@ -130,13 +140,37 @@ def seen(change: Change, measure: Measure) -> str:
     return f"{change.difference:+.{digits}f} ({ends})"
 
 
-def smallest_shown(change: Change, measure: Measure) -> float | None:
-    """Compute the smallest change that this comparison would have shown 4 times in 5. Where nothing
-    has spread, it is the largest share of clusters that may differ and still not be seen among so
-    many; None for a number without a largest value, of which that says nothing."""
+def smallest_shown(
+    change: Change, measure: Measure, *, family: int, together: int = 1
+) -> float | None:
+    """Compute the smallest change that this comparison would have shown 4 times in 5, after Holm
+    over `family` changes of which `together` must all be shown. Where nothing has spread, it is the
+    largest share of clusters that may differ and still not be seen among so many; None for a number
+    without a largest value, of which that says nothing."""
     if change.difference is None:
         return None
-    return detectable_change(change.se) if change.se else _allowed_unseen(change, measure) or None
+    if not change.se:
+        return _allowed_unseen(change, measure) or None
+    return detectable_change(change.se, change.clusters - 1, family=family, together=together)
+
+
+def benefit_excluded(
+    change: Change, measure: Measure, size: float, alpha: float = ALPHA / 2
+) -> bool:
+    """Say whether a change for the better by `size` is excluded: one-sided at `alpha`, t over
+    clusters. Where no cluster changed, what so many clusters still allow is held against it."""
+    if change.difference is None:
+        return False
+    if measure.null is not None:
+        assert change.before is not None
+        assert change.after is not None
+        gain = abs(change.before - measure.null) - abs(change.after - measure.null)
+    else:
+        gain = change.difference if measure.better == "higher" else -change.difference
+    if not change.se:
+        allowed = _allowed_unseen(change, measure, 1 - alpha)
+        return allowed > 0 and gain + allowed < size
+    return non_inferiority(-gain, change.se, change.clusters - 1, size, alpha).not_inferior
 
 
 def in_unit(matters: float, measure: Measure) -> float:
