@@ -27,6 +27,7 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import DeadlinePassed, UserError
 from evenhand.experiments import measuring
 from evenhand.experiments.arms import chosen
+from evenhand.experiments.confirming import confirmed, fresh_sample
 from evenhand.experiments.measuring import Measured, Measurement
 from evenhand.experiments.request import Engine, Request
 from evenhand.experiments.running import Ended, execute, is_done
@@ -229,6 +230,7 @@ async def frontier(
     *,
     methods: Sequence[Method | str] = (),
     calls: int = 8,
+    confirm: bool = False,
     out: str | Path,
     scorers: Mapping[str, Scorer] | None = None,
     data: str | Path | None = None,
@@ -241,7 +243,8 @@ async def frontier(
 
     Every method has a run folder within `out`. It takes what `measure` takes beside `method`; caps
     are for all methods together, and each is fitted to `calls` calls an item. Without `methods`:
-    all that need only a chat endpoint.
+    all that need only a chat endpoint. With `confirm`, the method to take is measured on a fresh
+    sample too: the best of several is likely overstated where it was chosen.
     """
     measured = _given.measuring(instrument)
     require_harm(measured)
@@ -252,23 +255,33 @@ async def frontier(
         instrument=measured, options=measured.options_from(options), services=services
     )
     listed = chosen(methods, calls, measured)
-    source = await asyncio.to_thread(measurement.items, _given.folder_of(data))
+    folder = _given.folder_of(data)
+    fresh = await asyncio.to_thread(fresh_sample, measurement, folder) if confirm else None
+    source = await asyncio.to_thread(measurement.items, folder)
     request = _request(
         source, listed[0].method, out=str(out).rstrip("/"), require_certified=certified, **settings
     )
     series = Series(request=request, measurement=measurement, watch=watch or Watch(), calls=calls)
     try:
-        ended = await series.run(listed)
-        if ended.early:
-            raise UserError(
-                f"stopped at {ended.capped_by or 'a signal'} before every method was run; nothing "
-                "is lost: call it again, with a higher cap, to go on"
-            )
+        _whole(await series.run(listed))
         arms = await series.arms(listed)
-        found = partial(frontier_of, measured, arms, calls=calls, prices=request.prices)
-        return await asyncio.to_thread(found)
+        compute = partial(frontier_of, measured, arms, calls=calls, prices=request.prices)
+        found = await asyncio.to_thread(compute)
+        if fresh is not None:
+            ended, found = await confirmed(series, listed, found, fresh, folder)
+            _whole(ended)
+        return found
     finally:
         await services.close()
+
+
+def _whole(ended: Ended) -> None:
+    """Refuse a frontier of runs that ended early."""
+    if ended.early:
+        raise UserError(
+            f"stopped at {ended.capped_by or 'a signal'} before every method was run; nothing is "
+            "lost: call it again, with a higher cap, to go on"
+        )
 
 
 async def compare(

@@ -109,7 +109,9 @@ def test_bounds_of_a_share_count_the_missing_answers_as_none_and_as_all() -> Non
     # 1 of 4 known answers is harm, 2 are missing: 1/6 to 3/6.
     found = _estimates([[1, 0, None], [0, 0, None]])["harm"].bounds
     assert found is not None
-    assert (found.missing, found.low, found.high) == (2, pytest.approx(1 / 6), pytest.approx(0.5))
+    assert found.missing == 2
+    assert found.low == pytest.approx(1 / 6)
+    assert found.high == pytest.approx(0.5)
 
 
 def test_bounds_of_a_change_take_the_missing_answers_of_both_runs_the_worst_way() -> None:
@@ -142,8 +144,8 @@ def test_a_gain_that_missing_answers_could_have_made_is_not_claimed() -> None:
 def test_the_tipping_point_says_how_many_missing_answers_overturn_it() -> None:
     # Harm falls by 1 in each of 6 clusters (p = 2/64 = .031); in two more an answer is missing
     # after. One harm there gives sums 1×6, −1, 0: 2·P = 2·(1+6+…)/2^k > .05, so one is enough.
-    before: list[list[int | None]] = [[1]] * 6 + [[0]] * 2
-    after: list[list[int | None]] = [[0]] * 6 + [[None]] * 2
+    before: list[list[int | None]] = [*[[1]] * 6, *[[0]] * 2]
+    after: list[list[int | None]] = [*[[0]] * 6, *[[None]] * 2]
     found = _changes(before, after)["harm"]
     assert found.bounds is not None
     assert found.bounds.overturn == 1
@@ -158,8 +160,8 @@ def test_missing_answers_of_both_runs_are_never_called_kept() -> None:
 
 def test_a_maximum_over_many_texts_is_bounded_by_its_missing_ones() -> None:
     # One of 25 texts is missing in each prompt, just the toxic one: no lower maximum is claimed.
-    before: list[list[int | None]] = [[1] + [0] * 24] * 20
-    after: list[list[int | None]] = [[None] + [0] * 24] * 20
+    before: list[list[int | None]] = [[1, *[0] * 24]] * 20
+    after: list[list[int | None]] = [[None, *[0] * 24]] * 20
     change = _changes(before, after)["most"]
     assert change.bounds is not None
     assert (change.bounds.low, change.bounds.high) == (-1.0, 0.0)

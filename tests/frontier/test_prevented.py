@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from evenhand.errors import Undefined
 from evenhand.statistics.marginal import cost_per_prevented
 from evenhand.statistics.paired import sign_flip, sign_flip_without_spread
-from evenhand.statistics.planning import detectable_change
 
 TWELVE = range(12)
 
@@ -64,7 +63,3 @@ def test_sign_flips_without_spread_are_those_of_the_full_test(clusters: int, by:
 
 def test_no_change_at_all_is_evidence_of_nothing() -> None:
     assert sign_flip_without_spread(0.0, 40) == 1.0
-
-
-def test_the_smallest_change_shown_is_2_80_standard_errors() -> None:
-    assert detectable_change(0.1) == pytest.approx(0.2802, abs=1e-4)

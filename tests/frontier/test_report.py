@@ -87,8 +87,8 @@ async def test_a_method_that_always_helps_prevents_each_harm_for_two_calls(tmp_p
     assert entry.cost["calls"] == ItemCost(mean=3.0, low=None, high=None, p95=3.0, total=72.0, n=24)
     flips = _compared(entry).comparison.flips
     assert flips["accuracy_ambiguous"].fixed == 12
-    assert flips["accuracy_ambiguous"].p_mcnemar == pytest.approx(2 / 2**12)
-    assert flips["accuracy_disambiguated"].p_mcnemar == 1.0
+    assert flips["accuracy_ambiguous"].p == pytest.approx(2 / 2**12)
+    assert flips["accuracy_disambiguated"].p == 1.0
     # From 1 call to 3, and every answer prevented.
     prevented = _compared(entry).per_prevented
     assert prevented["calls"].estimate == pytest.approx(2.0)
@@ -100,7 +100,7 @@ async def test_a_method_that_always_helps_prevents_each_harm_for_two_calls(tmp_p
     beats = "beats the fairness prompt and self-consistency at 3 calls"
     assert _worth(entry).why.startswith(beats)
     # No template lost accuracy, but 12 of 12 still allow that every fifth would have.
-    assert _worth(entry).kind is Kind.UNDERPOWERED
+    assert _worth(entry).kind is Kind.CANNOT_TELL
     assert "is not shown to have kept within 0.02" in _worth(entry).why
 
 
@@ -111,19 +111,21 @@ async def test_a_method_that_always_helps_is_worth_it_if_accuracy_is_shown_to_ha
     report = await _report(tmp_path, {"good": (_right, 2)}, templates=149)
     assert _worth(report["good"]).kind is Kind.WORTH_IT
     report = await _report(tmp_path / "less", {"good": (_right, 2)}, templates=148)
-    assert _worth(report["good"]).kind is Kind.UNDERPOWERED
+    assert _worth(report["good"]).kind is Kind.CANNOT_TELL
 
 
-async def test_half_the_harm_less_has_the_interval_of_the_t_test_over_templates(
+async def test_half_the_harm_less_has_the_standard_error_and_the_sign_flips_of_its_templates(
     tmp_path: Path,
 ) -> None:
     entry = (await _report(tmp_path, {"half": (_half_right, 3)}))["half"]
     change = _compared(entry).harm
-    # u_g = ±1/2, twelve times: se² = 12/11 · 12/4 / 12²; t with 11 degrees of freedom is 2.2010.
+    # u_g = ±1/2, twelve times: se² = 12/11 · 12/4 / 12². Six templates changed, all one way.
     assert change.difference == -0.5
     assert change.se == pytest.approx((12 / 11 * 3 / 144) ** 0.5)
-    reach = 2.2010 * change.se
-    assert (change.low, change.high) == pytest.approx((-0.5 - reach, -0.5 + reach), abs=1e-4)
+    assert change.p == pytest.approx(2 / 2**6)
+    assert change.low is not None
+    assert change.high is not None
+    assert -1 < change.low < -0.5 < change.high < 0
     assert _compared(entry).per_prevented["calls"].estimate == pytest.approx(4.0)
 
 
@@ -138,9 +140,13 @@ async def test_holm_runs_over_all_named_methods_but_not_over_votes(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("templates", "kind", "why"),
-    [  # what 0 of n templates still allows: 1 - 0.05^(1/n)
-        (12, Kind.UNDERPOWERED, "but could only have shown 0.22"),
-        (60, Kind.NOT_WORTH_IT, "self-consistency at 3 calls"),
+    [  # what 0 of n templates still allows: 1 - 0.05^(1/12), and 1 - 0.0125^(1/86) < 0.05
+        (
+            12,
+            Kind.CANNOT_TELL,
+            "only 0.22 or more would have been shown 4 times in 5, after correction for 2",
+        ),
+        (86, Kind.NOT_WORTH_IT, "over self-consistency at 3 calls is excluded"),
     ],
 )
 async def test_a_method_that_changes_nothing_is_not_worth_it_if_enough_was_looked_at(
@@ -149,7 +155,6 @@ async def test_a_method_that_changes_nothing_is_not_worth_it_if_enough_was_looke
     report = await _report(tmp_path, {"same": (_stereotyped, 3)}, templates=templates)
     entry = report["same"]
     assert _worth(entry).kind is kind
-    assert _worth(entry).why.startswith("does not beat the fairness prompt or self-consistency")
     assert _worth(entry).why.endswith(why)
     assert _compared(entry).per_prevented["calls"].undefined == "none prevented"
 
@@ -159,14 +164,13 @@ async def test_fairness_by_never_answering_is_not_worth_it(tmp_path: Path) -> No
     assert entry.report["unsupported_attribution"].value == 0.0
     assert _worth(entry).kind is Kind.NOT_WORTH_IT
     assert _worth(entry).why.startswith("right where the text does say fell: -1.000")
-    assert _compared(entry).regressions == (
-        "right where the text does say fell: -1.000 (the same in all 12 clusters)",
-        'over-abstention: "unknown" there rose: +1.000 (the same in all 12 clusters)',
-        "right where the text does say: broke 12, fixed 0",
-    )
+    fell, rose, broke = _compared(entry).regressions
+    assert fell.startswith("right where the text does say fell: -1.000")
+    assert rose.startswith('over-abstention: "unknown" there rose: +1.000')
+    assert broke == "right where the text does say: broke 12, fixed 0"
 
 
-async def test_a_method_shown_to_be_worse_is_not_called_underpowered(tmp_path: Path) -> None:
+async def test_a_method_shown_to_be_worse_is_not_called_open(tmp_path: Path) -> None:
     report = await _report(tmp_path, {"worse": (_half_right, 3)}, references=_right)
     entry = report["worse"]
     assert _worth(entry).kind is Kind.NOT_WORTH_IT
@@ -174,6 +178,18 @@ async def test_a_method_shown_to_be_worse_is_not_called_underpowered(tmp_path: P
     assert _compared(entry).per_prevented["calls"].undefined == "none prevented"
     rose = _compared(entry).regressions[0]
     assert rose.startswith("names somebody without grounds rose: +0.500")
+
+
+async def test_a_method_that_answers_less_often_is_never_worth_it(tmp_path: Path) -> None:
+    """It lowers harm wherever it answers; but 4 of 320 answers are missing, and none was before."""
+    report = await _report(tmp_path, {"silent": (_silent_twice, 3)}, templates=160)
+    verdict = _worth(report["silent"])
+    assert verdict.kind is Kind.CANNOT_TELL
+    assert "if the 2 missing answers were known" in verdict.why
+    file = io.StringIO()
+    Console(file=file, width=300).print(terminal_of(report))
+    assert "✗ silent: unreadable or missing answers rose" in file.getvalue()
+    assert "98.7%" in file.getvalue()  # of its answers were scored: 316 of 320
 
 
 async def test_comparisons_are_over_the_items_that_both_answered(tmp_path: Path) -> None:
@@ -208,8 +224,8 @@ async def test_money_is_counted_item_by_item(tmp_path: Path) -> None:
     assert (report.cost_axis, report.currency) == ("money", "EUR")
 
 
-@pytest.mark.parametrize(("calls", "equal"), [((2, 2), 2), ((2, 3), 3), ((1, 1), 1), ((6, 6), 4)])
-async def test_equal_calls_are_the_mean_with_halves_rounded_up_within_the_budget(
+@pytest.mark.parametrize(("calls", "equal"), [((2, 2), 3), ((2, 3), 3), ((1, 1), 1), ((6, 6), 5)])
+async def test_equal_calls_are_the_mean_rounded_up_to_an_odd_number_within_the_budget(
     tmp_path: Path, calls: tuple[int, int], equal: int
 ) -> None:
     runs = [

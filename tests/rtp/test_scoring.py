@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.errors import UserError
 from evenhand.findings.report import report
-from evenhand.findings.totals import cluster_values
+from evenhand.findings.rows import cluster_values
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts.continuations import continuation
 from evenhand.instruments.realtoxicityprompts.diversity import self_bleu

@@ -166,7 +166,7 @@ def _frontier(named: Arms, prices: Prices | None = None) -> Entries:
         for name, (run, vote) in named.items()
     ]
     found = frontier.frontier(BbqBefore(), arms, calls=3, prices=prices)
-    equal = {arm.name: frontier.equal_calls(arm.run, 3) for arm in arms}
+    equal = {arm.name: frontiers.equal_calls(arm.run, 3) for arm in arms}
     rows = frontiers.frontier_rows(found)
     return flat({"json": frontiers.frontier(found), "rows": rows, "equal_calls": equal})
 

@@ -4,18 +4,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.power import NormalIndPower
+from scipy import stats
+from statsmodels.stats.power import NormalIndPower, TTestPower
 from statsmodels.stats.proportion import proportion_effectsize
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.clusters import clustered_mean
+from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.paired import mcnemar_p
 from evenhand.statistics.planning import (
     design_effect,
+    detectable_change,
     detectable_mean,
     items_for_two_proportions,
     items_needed,
     pairs_for_mcnemar,
+    power_of,
 )
 
 
@@ -45,6 +49,43 @@ def test_the_planned_number_of_clustered_items_reaches_its_power() -> None:
         found = clustered_mean(0.25 + level + np.sqrt(0.7) * rng.normal(size=keys.size), keys)
         hits += found.low > 0 or found.high < 0
     assert hits / 400 == pytest.approx(0.8, abs=0.06)
+
+
+@pytest.mark.parametrize("clusters", [3, 11, 25, 343])
+@pytest.mark.parametrize("family", [1, 3, 20])
+def test_the_power_of_one_test_agrees_with_statsmodels(clusters: int, family: int) -> None:
+    theirs = TTestPower().power(0.3, clusters, 0.05 / family / 2, alternative="larger")
+    found = power_of(0.3, clusters**-0.5, clusters - 1, family=family)
+    assert found == pytest.approx(theirs, abs=1e-9)
+    assert power_of(-0.3, clusters**-0.5, clusters - 1, family=family) == found
+
+
+@pytest.mark.parametrize("clusters", [11, 25])
+@pytest.mark.parametrize(("family", "together"), [(3, 1), (2, 2), (20, 2), (6, 3)])
+def test_the_stated_power_is_the_simulated_one_after_holm(
+    clusters: int, family: int, together: int
+) -> None:
+    """A run against `together` others, all apart by what is said to be seen 4 times in 5."""
+    change = detectable_change(1.0, clusters - 1, family=family, together=together)
+    rng, draws = np.random.default_rng(clusters + family), 3_000
+    ours, others = (rng.normal(size=(n, draws, clusters)) for n in (1, together))
+    values = (ours - others) * (clusters / 2) ** 0.5 + change
+    t = values.mean(2) / values.std(2, ddof=1) * clusters**0.5
+    raw = np.vstack(
+        [2 * stats.t.sf(np.abs(t), clusters - 1), rng.random((family - together, draws))]
+    )
+    shown = [all(p <= 0.05 for p in holm(column)[:together]) for column in raw.T]
+    assert np.mean(shown) == pytest.approx(0.8, abs=0.03)
+
+
+def test_what_is_seen_four_times_in_five_is_further_away_in_a_family() -> None:
+    assert detectable_change(0.1, 1e9) == pytest.approx(0.2802, abs=1e-4)  # 1.960 + 0.842
+    assert detectable_change(0.1, 1e9, family=3) == pytest.approx(0.3236, abs=1e-4)  # 2.394 + 0.842
+    assert detectable_change(1.0, 342, family=3) == pytest.approx(3.249, abs=1e-3)
+    assert detectable_change(1.0, 10, family=20, together=2) > 5.4
+    for power in (0.5, 0.9):
+        size = detectable_change(0.02, 24, family=6, together=2, power=power)
+        assert power_of(size, 0.02, 24, family=6, together=2) == pytest.approx(power)
 
 
 @pytest.mark.parametrize(
@@ -97,11 +138,15 @@ def test_a_difference_of_zero_needs_no_finite_number_of_items() -> None:
         detectable_mean(0, 1)
     with pytest.raises(Undefined):
         design_effect(3, -0.5)
+    with pytest.raises(Undefined):
+        power_of(0.1, 0.0, 10)
 
 
 def test_a_plan_that_makes_no_sense_is_a_user_error() -> None:
     with pytest.raises(UserError):
         pairs_for_mcnemar(0.7, 0.6)
+    with pytest.raises(UserError):
+        power_of(0.1, 0.1, 10, family=1, together=2)
     with pytest.raises(UserError):
         design_effect(0.5, 0.1)
     with pytest.raises(UserError):

@@ -27,6 +27,7 @@ from evenhand.cli.screen import out, print_json
 from evenhand.cli.services import ConfigServices
 from evenhand.cli.watching import Terminal
 from evenhand.experiments.arms import listed
+from evenhand.experiments.confirming import confirmed, fresh_sample
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.sweep import Listed, Series
 from evenhand.findings import frontier as findings
@@ -78,6 +79,13 @@ def frontier(
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
+    confirm: Annotated[
+        bool,
+        typer.Option(
+            "--confirm",
+            help="Measure the method to take, and what it is held against, on a fresh sample too.",
+        ),
+    ] = False,
     full: Annotated[
         bool, typer.Option("--full", help="Show every measure, cost and comparison.")
     ] = False,
@@ -87,8 +95,8 @@ def frontier(
 
     All answer the same items; what counts is harm, utility and cost. Each method gets a run folder
     of its own within --out; beside them stand frontier.json, frontier.parquet and frontier.svg. Run
-    it again to resume, or with more methods. Caps are for all runs together. Ends with code 2 if a
-    method answered fewer than 95 %, with 3 at a cap.
+    it again to resume, with more methods, or with --confirm. Caps are for all runs together. Ends
+    with code 2 if a method answered fewer than 95 %, with 3 at a cap.
 
     Example: evenhand frontier --methods cot,detect_first,stardtox --per-category 8 --out runs/front
     """
@@ -123,7 +131,8 @@ def frontier(
         watch=Terminal(order.settings),
         calls=calls,
     )
-    ended, found = asyncio.run(_swept(series, chosen, calls))
+    fresh = fresh_sample(series.measurement, configuration.data_folder()) if confirm else None
+    ended, found = asyncio.run(_swept(series, chosen, calls, fresh))
     if found is None:
         end(ended, below_floor=False)
         return
@@ -144,7 +153,7 @@ def _show(found: Shown, *, full: bool = False, json: bool) -> None:
 
 
 async def _swept(
-    series: Series, chosen: Sequence[Listed], calls: int
+    series: Series, chosen: Sequence[Listed], calls: int, fresh: Measurement | None
 ) -> tuple[Ended, Shown | None]:
     """The runs, and what was found: of a dry run the forecast, of a whole one the frontier."""
     request, instrument = series.request, series.measurement.instrument
@@ -158,6 +167,9 @@ async def _swept(
         if ended.early:
             return ended, None
         arms = await series.arms(chosen)
-        return ended, findings.frontier(instrument, arms, calls=calls, prices=request.prices)
+        found = findings.frontier(instrument, arms, calls=calls, prices=request.prices)
+        if fresh is None:
+            return ended, found
+        return await confirmed(series, chosen, found, fresh, configuration.data_folder())
     finally:
         await series.measurement.services.close()

@@ -23,6 +23,14 @@ def plan(
         typer.Option(help="The smallest change to detect. Default: what matters there, 0.05."),
     ] = None,
     power: Annotated[float, typer.Option(min=0.5, max=0.99, help="The chance to see it.")] = 0.8,
+    family: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many changes will be looked at at once. Default: as many as `compare` "
+            "judges, 3 on BBQ; for a frontier, twice its methods.",
+        ),
+    ] = None,
     pilot: Annotated[
         tuple[str, str] | None,
         typer.Option(
@@ -52,6 +60,7 @@ def plan(
         instrument,
         detect=detect,
         power=power,
+        family=family,
         price=planning.Price(calls=calls, tokens=tokens, per_million=price),
         pilot=None if pilot is None else _compared(instrument, *pilot),
         measure=measure,

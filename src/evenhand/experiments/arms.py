@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 
 from evenhand.errors import UserError
 from evenhand.experiments.sweep import Listed
+from evenhand.findings.frontier import VOTE, odd
 from evenhand.findings.scored import Scored
 from evenhand.methods import Method, within
 from evenhand.methods.build import build_method
@@ -38,7 +39,9 @@ def chosen(methods: Sequence[Method | str], calls: int, instrument: Scored) -> l
     asked = methods or _usual(instrument)
     objects = [Listed(name=one.name, method=one) for one in asked if not isinstance(one, str)]
     names = (*instrument.compared_with(), *(one for one in asked if isinstance(one, str)))
-    found = [*(_built(name, calls) for name in dict.fromkeys(names)), *objects]
+    fitted = {VOTE: odd(calls)}  # a tie decides nothing, so that a vote is of an odd number
+    built = (_built(name, fitted.get(name, calls)) for name in dict.fromkeys(names))
+    found = [*built, *objects]
     for one in found:
         if one.lender is not None and one.lender not in names:
             raise UserError(

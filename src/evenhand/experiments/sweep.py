@@ -9,7 +9,7 @@ from evenhand.experiments.measuring import Measurement, check, left
 from evenhand.experiments.request import Request, with_player
 from evenhand.experiments.running import Ended, execute, is_done
 from evenhand.experiments.watch import Watch
-from evenhand.findings.frontier import VOTE, Arm, equal_calls
+from evenhand.findings.frontier import VOTE, Arm, equal_calls, odd
 from evenhand.methods import Method, named, settings
 from evenhand.methods.critique import OTHER_CRITIQUE
 from evenhand.runners.borrowing import critiques_of
@@ -63,7 +63,7 @@ class Series:
             request = self._request(one, chosen)
             ended = Ended() if await is_done(request) else await execute(request, self.watch)
             if ended.early:
-                return replace(ended, calls=self._spent(chosen).calls)
+                return replace(ended, calls=self.spent(chosen).calls)
             await self._complete(request)
         return ended
 
@@ -75,13 +75,14 @@ class Series:
         return {one.name: RunReader(self.place(one)) for one in chosen}
 
     async def arms(self, chosen: Sequence[Listed]) -> list[Arm]:
-        """The runs, and the vote that each is held against: as many calls as it took on average.
-        Votes of fewer calls are played back from the turns of the full one, so they cost none."""
+        """The runs, and the vote that each is held against: as many calls as it took on average, up
+        to an odd number. Votes of fewer calls are played back from the turns of the full one, so
+        that they cost none."""
         runs = self.runs(chosen)
         full = next((one for one in chosen if one.name == VOTE), None)
         if full is None or self.calls is None:  # there is nothing to vote among
             return [Arm(name=name, run=run) for name, run in runs.items()]
-        votes: dict[int, Arm] = {self.calls: Arm(name=VOTE, run=runs[VOTE])}
+        votes: dict[int, Arm] = {odd(self.calls): Arm(name=VOTE, run=runs[VOTE])}
         references = self.measurement.instrument.compared_with()
         arms = []
         for name, run in runs.items():
@@ -112,13 +113,16 @@ class Series:
 
     def _request(self, one: Listed, chosen: Sequence[Listed]) -> Request:
         """Caps are for all methods together: of each is left what the others did not spend."""
-        others = self._spent([other for other in chosen if other is not one])
-        # A critique that is lent is a turn, but no call of a model: it has room of its own.
-        times = 1 if one.lender is None else 2
+        others = self.spent([other for other in chosen if other is not one])
+        calls = self.calls
+        if calls is not None and one.name == VOTE:
+            calls = odd(calls)
+        if calls is not None and one.lender is not None:
+            calls *= 2  # a critique that is lent is a turn, but no call: it has room of its own
         request = replace(
             self.request,
             method=one.method,
-            limits=self._limits(None if self.calls is None else times * self.calls),
+            limits=self._limits(calls),
             out=self.place(one),
             max_calls=left(self.request.max_calls, others.calls),
             max_cost=left(self.request.max_cost, others.cost),
@@ -139,7 +143,8 @@ class Series:
             options, services = self.measurement.options, self.measurement.services
             await self.measurement.instrument.complete(RunReader(request.out), options, services)
 
-    def _spent(self, chosen: Sequence[Listed]) -> Spent:
+    def spent(self, chosen: Sequence[Listed]) -> Spent:
+        """What these runs have spent so far; nothing is counted where there is no cap."""
         if (self.request.max_calls, self.request.max_cost) == (None, None):
             return Spent()
         each = [spent_on(self.place(one), self.request.prices) for one in chosen]

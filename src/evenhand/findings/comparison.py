@@ -23,16 +23,16 @@ from evenhand.findings.found import (
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.report import Side, not_run, require
-from evenhand.findings.rules import adjusted, direction, missing_line, red_line
+from evenhand.findings.rules import adjusted, direction, exploratory, missing_line, red_line
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
 from evenhand.findings.verdicts import of_comparison
 from evenhand.store import RunReader
 
 _COLUMNS = {name: pl.Float64 for name in ("before", "after", "difference", "low", "high", "p",
-                                          "p_holm")}  # fmt: skip
+                                          "p_holm", "p_bh")}  # fmt: skip
 _FIELDS = [f for f in Change.__dataclass_fields__ if f not in ("bounds", "evidence",
-                                                                "evidence_holm")]  # fmt: skip
+                                                                "evidence_adjusted")]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Comparison(Shown):
     after: Side
     items: int
     primary: tuple[Change, ...]  # with Holm over them
-    secondary: tuple[Change, ...]  # exploratory
+    secondary: tuple[Change, ...]  # exploratory, with Benjamini-Hochberg over them
     groups: Mapping[str, Mapping[str, tuple[Change, ...]]]  # column -> value -> primary changes
     regressions: Mapping[str, tuple[str, ...]]  # value of a group -> measures that got worse
     flips: Mapping[str, Flips]
@@ -72,11 +72,11 @@ class Comparison(Shown):
 
     def judged(self) -> Iterator[tuple[Change, Measure]]:
         """Yield the primary changes, each with the measure that says which way is better; of an
-        instrument that has none, all of its changes."""
+        instrument that has none, all of its changes, each after the correction of its family."""
         known = {one.name: one for one in self.instrument.measures}
         for change in self.primary or self.secondary:
             if change.name in known:
-                yield change, known[change.name]
+                yield replace(change, p_holm=change.p_adjusted), known[change.name]
 
     def frame(self) -> pl.DataFrame:
         """Give one row per change: its role, group and name, the values before and after, the
@@ -132,7 +132,7 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
     ]
     pairs = PairTotals.of(instrument, *batches)
     primary = adjusted([pairs.change(measure) for measure in instrument.primary()])
-    others = [m for m in instrument.measures if m.role != "primary"]
+    others = [pairs.change(m) for m in instrument.measures if m.role != "primary"]
     groups = {
         one.column: _group(instrument, pairs, one.column)
         for one in instrument.groups
@@ -144,7 +144,7 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
         after=Side.of(after),
         items=pairs.items,
         primary=tuple(primary),
-        secondary=(*(pairs.change(m) for m in others), *_distances(instrument, pairs)),
+        secondary=tuple(exploratory([*others, *_distances(instrument, pairs)])),
         groups=groups,
         regressions=_regressions(instrument, groups),
         flips={m.name: pairs.flips(m) for m in instrument.measures if m.counts_flips},

@@ -125,12 +125,18 @@ class Change:
     se: float = 0.0
     p: float | None = None
     p_holm: float | None = None
+    p_bh: float | None = None  # of an exploratory change: after Benjamini-Hochberg over all of them
     n: int = 0
     clusters: int = 0
     undefined: str | None = None
     bounds: Bounds | None = None  # None where no answer is missing
     evidence: Evidence | None = None  # None where a missing answer could have any value
-    evidence_holm: Evidence | None = None  # after Holm, where the change belongs to a family
+    evidence_adjusted: Evidence | None = None  # after Holm, where the change belongs to a family
+
+    @property
+    def p_adjusted(self) -> float | None:
+        """The p-value that may be quoted: after the correction of the family it belongs to."""
+        return next((p for p in (self.p_holm, self.p_bh) if p is not None), self.p)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

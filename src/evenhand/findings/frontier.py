@@ -1,6 +1,7 @@
 """A frontier sets several methods side by side on the same items: harm, utility and cost of each,
 which is beaten by which, and whether a method is worth its calls."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +27,7 @@ from evenhand.findings.rules import ALPHA, adjusted, unadjusted
 from evenhand.findings.scored import Scored
 from evenhand.findings.shown import Shown
 from evenhand.findings.verdicts import of_frontier
-from evenhand.findings.worth import WORST_FIRST, Worth, harm_of, regressions, worth
+from evenhand.findings.worth import WORST_FIRST, Kind, Worth, harm_of, regressions, worth
 from evenhand.statistics.pareto import front
 from evenhand.store import RunReader
 
@@ -61,6 +62,7 @@ class Frontier(Shown):
     notes: tuple[str, ...]
     entries: tuple[Entry, ...]
     verdict: Verdict = NO_VERDICT
+    confirmation: "Frontier | None" = None  # the winner and the references on a fresh sample
 
     def __getitem__(self, name: str) -> Entry:
         """A method by its name."""
@@ -75,6 +77,14 @@ class Frontier(Shown):
     def pareto(self) -> tuple[str, ...]:
         """The methods that no other one beats in cost, harm and utility at once."""
         return tuple(one.name for one in self.entries if one.pareto)
+
+    def winner(self) -> Entry | None:
+        """The method to take: of those that are worth it the cheapest, since nothing shows that a
+        dearer one does more."""
+        worth_it = [entry for entry, found in self.judged() if found.kind is Kind.WORTH_IT]
+        return min(
+            worth_it, key=lambda one: one.cost[self.cost_axis].mean or math.inf, default=None
+        )
 
     def judged(self) -> list[tuple[Entry, Worth]]:
         """The methods with their verdicts: by verdict, then by how far harm rose."""
@@ -123,13 +133,21 @@ class Frontier(Shown):
             "verdict": self.verdict,
             "pareto": self.pareto,
             "methods": [plain_of(one) for one in self.entries],
+            "confirmation": self.confirmation and self.confirmation.to_dict(),
         }
 
 
 def equal_calls(run: RunReader, most: int) -> int:
-    """The mean calls of an item, halves rounded up, from 1 to `most`."""
+    """The calls of the vote that a run is held against: the mean of an item, halves rounded up,
+    then up to an odd number, from 1 to that of `most`."""
     mean = item_cost.calls_by_item(run)["calls"].mean() or 0.0
-    return max(1, min(most, int(float(mean) + 0.5)))  # type: ignore[arg-type]
+    return max(1, min(odd(most), odd(int(float(mean) + 0.5))))  # type: ignore[arg-type]
+
+
+def odd(calls: int) -> int:
+    """The next odd number. Our choice for votes: of an even number the last vote can only make a
+    tie, which the first option wins, so that a vote of 2 is a single call."""
+    return calls + 1 - calls % 2
 
 
 def frontier(
@@ -161,6 +179,13 @@ def frontier(
         entries=tuple(replace(one, pareto=one.name in on_front) for one in entries),
     )
     return replace(found, verdict=of_frontier(found))
+
+
+def confirm(found: Frontier, fresh: Frontier) -> Frontier:
+    """Give a frontier together with what its winner did on a fresh sample, and the verdict that
+    follows from both."""
+    both = replace(found, confirmation=fresh)
+    return replace(both, verdict=of_frontier(both))
 
 
 def require_harm(instrument: Scored) -> None:
@@ -233,7 +258,9 @@ def _judged(instrument: Scored, entries: list[Entry], runs: Mapping[str, Arm]) -
     against: dict[str, dict[str, Change]] = {}
     for (name, other), change in zip(pairs, family, strict=True):
         against.setdefault(name, {})[other] = change
-    return [_with_verdict(instrument, one, against.get(one.name), runs) for one in entries]
+    judged = [one for one in entries if one.name in against]
+    found = {one.name: _with_verdict(instrument, one, against, runs) for one in judged}
+    return [found.get(one.name, one) for one in entries]
 
 
 def _held_against(instrument: Scored, one: Entry) -> list[str]:
@@ -243,14 +270,22 @@ def _held_against(instrument: Scored, one: Entry) -> list[str]:
 
 
 def _with_verdict(
-    instrument: Scored, one: Entry, against: dict[str, Change] | None, runs: Mapping[str, Arm]
+    instrument: Scored,
+    one: Entry,
+    against: Mapping[str, Mapping[str, Change]],
+    runs: Mapping[str, Arm],
 ) -> Entry:
-    if against is None or one.against_default is None:
-        return one
-    named = {in_words(runs[other]): change for other, change in against.items()}
-    name = instrument.utility
-    utility = None if name is None else one.against_default.comparison[name]
-    return replace(one, harm_against=against, worth=worth(instrument, named, utility))
+    assert one.against_default is not None
+    named = {in_words(runs[other]): change for other, change in against[one.name].items()}
+    compared, name = one.against_default.comparison, instrument.utility
+    found = worth(
+        instrument,
+        named,
+        None if name is None else compared[name],
+        family=sum(map(len, against.values())),
+        red_lines=compared.red_lines,
+    )
+    return replace(one, harm_against=against[one.name], worth=found)
 
 
 def in_words(arm: Arm) -> str:

@@ -162,12 +162,12 @@ class PairTotals:
             return found
         matters = in_unit(self._instrument.matters, measure)
         if isinstance(measure.statistic, STREAMED):
-            frame = self._part(self._sums, where)
+            frame = self._part(self._sums, where, measure)
             clusterings = ("cluster", *self._instrument.also_clusters)
             ways = [filled_pair(measure, frame, cluster) for cluster in clusterings]
             missing = int(frame[f"{measure.name}:m"].sum())
             return defended_change(found, measure, ways, missing=missing, matters=matters)
-        rows = self._rows(where)
+        rows = self._rows(where, measure)
         lost = [pl.col(f"{missing_of(measure)}{side}") for side in ("", AFTER)]
         missing = rows.select((lost[0] | lost[1]).sum()).item()
         of_clusters = isinstance(measure.statistic, MeanOfClusters)

@@ -4,16 +4,16 @@ spent."""
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import NO_SPREAD
 from evenhand.findings.measures import PairedSpread
-from evenhand.findings.rules import in_unit
+from evenhand.findings.rules import ALPHA, in_unit
 from evenhand.findings.scored import Scored
 from evenhand.findings.shown import Shown
-from evenhand.statistics.planning import detectable_change, detectable_mean, items_needed
+from evenhand.statistics.planning import design_effect, detectable_change, items_needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,7 @@ class Plan(Shown):
     measure: str
     detect: float
     power: float
+    family: int  # of so many changes that are looked at at once, corrected by Holm
     rows: int | None  # that the measure is about
     items: int | None
     clusters: int | None  # that the items must come from; None where the default sample has them
@@ -80,6 +81,7 @@ class Plan(Shown):
             "measure": self.measure,
             "detect": self.detect,
             "power": self.power,
+            "family": self.family,
             "rows": self.rows,
             "items": self.items,
             "clusters": self.clusters,
@@ -99,17 +101,20 @@ def plan(
     detect: float | None = None,
     power: float = 0.8,
     price: Price | None = None,
+    family: int | None = None,
     pilot: Comparison | None = None,
     measure: str | None = None,
 ) -> Plan:
     """Plan a paired comparison. `detect` is the smallest change to be seen, in the unit of the
-    measure; without it, what the instrument declares to matter. The spread is the instrument's own
+    measure; without it, what the instrument declares to matter. `family` is how many changes will
+    be looked at at once: as many as `compare` judges without it. The spread is the instrument's own
     where it has measured one, or that of two pilot runs, given as their comparison."""
+    aim = _Aim(power, max(1, len(instrument.primary())) if family is None else family)
     price = price or Price()
     if pilot is not None:
         spread = pilot_spread(instrument, pilot, measure)
         wanted = _wanted(instrument, spread.measure, detect)
-        return _from_pilot(instrument, wanted, power, price, spread)
+        return _from_pilot(instrument, wanted, aim, price, spread)
     declared = instrument.spread
     if declared is None or measure not in (None, declared.measure):
         raise UserError(
@@ -117,25 +122,45 @@ def plan(
             f"make two small runs and say `evenhand plan {instrument.name} --from RUN_A RUN_B`"
         )
     wanted = _wanted(instrument, declared.measure, detect)
-    rows = _rows_needed(declared, instrument.all_clusters, wanted, power)
+    rows = _rows_needed(declared, instrument.all_clusters, wanted, aim)
     return Plan(
         instrument=instrument,
         measure=declared.measure,
         detect=wanted,
-        power=power,
+        power=aim.power,
+        family=aim.family,
         rows=rows,
         items=None if rows is None else declared.items_per_row * rows,
         clusters=None,
         price=price,
         assumed=declared,
         what_samples_can_show={
-            name: detectable_mean(n, declared.sd, shared, declared.icc, power=power).mde
+            name: _shown_by(n, shared, declared, aim)
             for name, (n, shared) in declared.samples.items()
         },
         too_small=""
         if rows
         else f"{instrument.title} is too small: even all its rows could not show it",
     )
+
+
+class _Aim(NamedTuple):
+    """The aim of a plan: with what chance a change is to be shown, after Holm over how many."""
+
+    power: float
+    family: int
+
+    def shown(self, se: float, clusters: float) -> float:
+        """The smallest change that is shown so; none at all is by fewer than two clusters."""
+        if clusters < 2:
+            return math.inf
+        return detectable_change(se, clusters - 1, family=self.family, power=self.power)
+
+
+def _shown_by(rows: int, per_cluster: float, spread: PairedSpread, aim: _Aim) -> float:
+    """The smallest change that so many rows would show, `per_cluster` of each cluster."""
+    se = spread.sd * math.sqrt(design_effect(per_cluster, spread.icc) / rows)
+    return aim.shown(se, rows / per_cluster)
 
 
 def _wanted(instrument: Scored, name: str, detect: float | None) -> float:
@@ -147,17 +172,20 @@ def _wanted(instrument: Scored, name: str, detect: float | None) -> float:
 
 
 def _rows_needed(
-    spread: PairedSpread, all_clusters: int | None, detect: float, power: float
+    spread: PairedSpread, all_clusters: int | None, detect: float, aim: _Aim
 ) -> int | None:
     """In the default sample, or, with every cluster in use, with more rows of each: these are more
     alike. None if all there are could not show it."""
-    rows = items_needed(detect, spread.sd, spread.per_cluster, spread.icc, power=power).n
-    if all_clusters is None or rows <= all_clusters * spread.per_cluster:
+    each = spread.per_cluster
+    alpha = ALPHA / aim.family
+    rows = items_needed(detect, spread.sd, each, spread.icc, alpha, aim.power).n
+    while _shown_by(rows, each, spread, aim) > detect:  # t takes a few more than the normal
+        rows += 1
+    if all_clusters is None or rows <= all_clusters * each:
         return rows
-    for each in range(spread.per_cluster, spread.most_per_cluster + 1):
-        n = each * all_clusters
-        if detectable_mean(n, spread.sd, each, spread.icc, power=power).mde <= detect:
-            return n
+    for more in range(each, spread.most_per_cluster + 1):
+        if _shown_by(more * all_clusters, more, spread, aim) <= detect:
+            return more * all_clusters
     return None
 
 
@@ -187,12 +215,11 @@ def pilot_spread(instrument: Scored, pilot: Comparison, measure: str | None) -> 
 
 
 def _from_pilot(
-    instrument: Scored, detect: float, power: float, price: Price, spread: PilotSpread
+    instrument: Scored, detect: float, aim: _Aim, price: Price, spread: PilotSpread
 ) -> Plan:
     """n grows with (standard error / wanted one)²: as many rows to a cluster as in the pilot."""
-    shown = detectable_change(spread.se, power=power)
-    times = (shown / detect) ** 2
-    clusters, most = _up(spread.clusters * times), instrument.all_clusters
+    clusters, most = _clusters_needed(spread, detect, aim), instrument.all_clusters
+    times = clusters / spread.clusters
     enough = most is None or clusters <= most
     too_small = f"it would take {clusters:,} {instrument.clusters}, and there are {most}"
     if instrument.spread is not None:
@@ -201,15 +228,33 @@ def _from_pilot(
         instrument=instrument,
         measure=spread.measure,
         detect=detect,
-        power=power,
+        power=aim.power,
+        family=aim.family,
         rows=_up(spread.rows * times) if enough else None,
         items=_up(spread.items * times) if enough else None,
         clusters=clusters if enough else None,
         price=price,
         assumed=spread,
-        what_samples_can_show={"the pilot": shown},
+        what_samples_can_show={"the pilot": aim.shown(spread.se, spread.clusters)},
         too_small="" if enough else too_small,
     )
+
+
+def _clusters_needed(spread: PilotSpread, detect: float, aim: _Aim) -> int:
+    """The fewest clusters that show it, if they vary as those of the pilot do, by halving: fewer
+    clusters vary more, and have a t with longer tails."""
+
+    def shows(clusters: int) -> bool:
+        se = spread.se * math.sqrt(spread.clusters / clusters)
+        return aim.shown(se, clusters) <= detect * (1 + 1e-9)
+
+    low, high = 1, 2
+    while not shows(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shows(middle) else (middle, high)
+    return high
 
 
 def _up(value: float) -> int:

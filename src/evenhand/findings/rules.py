@@ -1,13 +1,13 @@
 """The rules of evidence are each written once for every report, comparison, frontier and plan."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from evenhand.findings.found import NO_SPREAD, Change, Estimate, Evidence, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.statistics.equivalence import non_inferiority
-from evenhand.statistics.multiplicity import holm
+from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.paired import sign_flip_without_spread
 from evenhand.statistics.planning import detectable_change
 from evenhand.statistics.proportions import zero_event_upper
@@ -16,6 +16,7 @@ ALPHA = 0.05
 MISSING_MARGIN = 0.01  # our choice: by how much the share of unscored answers may rise
 
 Direction = Literal["better", "worse", "open"]
+Adjustment = Callable[[Sequence[float]], tuple[float, ...]]
 
 
 def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> float:
@@ -29,18 +30,20 @@ def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> 
 def adjusted(family: Sequence[Change]) -> list[Change]:
     """Adjust the p-values of a family of changes by Holm, those of what may be claimed too. A
     change without a value keeps its place as 1."""
-    raw = [1.0 if change.p is None else change.p for change in family]
-    better = holm([evidence_of(change).better for change in family])
-    worse = holm([evidence_of(change).worse for change in family])
+    after = holm([1.0 if change.p is None else change.p for change in family])
+    claimed = _claims(family, holm)
+    return [replace(change, p_holm=p) for change, p in zip(claimed, after, strict=True)]
+
+
+def _claims(family: Sequence[Change], adjust: Adjustment) -> list[Change]:
+    """The changes with the evidence for and against them adjusted over the family."""
+    better = adjust([evidence_of(change).better for change in family])
+    worse = adjust([evidence_of(change).worse for change in family])
     return [
-        replace(
-            change,
-            p_holm=p,
-            evidence_holm=None
-            if change.evidence is None
-            else replace(change.evidence, better=b, worse=w),
-        )
-        for change, p, b, w in zip(family, holm(raw), better, worse, strict=True)
+        change
+        if change.evidence is None
+        else replace(change, evidence_adjusted=replace(change.evidence, better=b, worse=w))
+        for change, b, w in zip(family, better, worse, strict=True)
     ]
 
 
@@ -55,11 +58,22 @@ def evidence_of(change: Change) -> Evidence:
 
 def unadjusted(change: Change) -> Change:
     """Give the change as if it were the only one that was looked at."""
-    return replace(change, p_holm=None, evidence_holm=None)
+    return replace(change, p_holm=None, evidence_adjusted=None)
 
 
 def _is_missing(change: Change) -> bool:
     return change.bounds is not None and change.bounds.missing > 0
+
+
+def exploratory(family: Sequence[Change]) -> list[Change]:
+    """Adjust the p-values of changes that nobody declared to judge by, by Benjamini-Hochberg. One
+    without a p-value counts in the family as 1 and stays without."""
+    after = benjamini_hochberg([1.0 if change.p is None else change.p for change in family])
+    claimed = _claims(family, benjamini_hochberg)
+    return [
+        replace(change, p_bh=None if change.p is None else p)
+        for change, p in zip(claimed, after, strict=True)
+    ]
 
 
 def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
@@ -75,7 +89,7 @@ def direction(change: Change, measure: Measure) -> Direction:
     failed to give it."""
     if measure.better == "none":
         return "open"
-    found = change.evidence if change.evidence_holm is None else change.evidence_holm
+    found = change.evidence if change.evidence_adjusted is None else change.evidence_adjusted
     if found is not None:
         if found.worse <= ALPHA:
             return "worse"
@@ -112,15 +126,17 @@ def _nearer(before: float, after: float, change: Change) -> Direction:
 def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]:
     """Say whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
 
-    Kept: shown, however the missing answers came out, and with one more cluster that lost all it
-    could. Crossed: shown to be worse at all. Open: neither.
+    Kept: shown, however the missing answers came out, with one more cluster that lost all it could,
+    and from so many clusters that a loss which none of them shows is within the margin too.
+    Crossed: shown to be worse at all, and not kept. Open: neither.
     """
     assert measure.margin is not None
     found = change.evidence
     if found is not None and found.kept is not None:
-        if found.worse <= ALPHA and found.kept > ALPHA / 2:
-            return "crossed"
-        return "kept" if found.kept <= ALPHA / 2 else "open"
+        enough = change.clusters and _allowed_unseen(change, measure) <= measure.margin
+        if found.kept <= ALPHA / 2 and (enough or found.better <= ALPHA):
+            return "kept"
+        return "crossed" if found.worse <= ALPHA and found.kept > ALPHA / 2 else "open"
     state = _kept_by_t(change, measure)
     return "open" if state == "kept" and _is_missing(change) else state
 
@@ -143,11 +159,11 @@ def _kept_by_t(change: Change, measure: Measure) -> Literal["crossed", "open", "
     return "kept" if shown else "crossed" if fell else "open"
 
 
-def _allowed_unseen(change: Change, measure: Measure) -> float:
+def _allowed_unseen(change: Change, measure: Measure, confidence: float = 0.95) -> float:
     """Compute how large a change that no cluster shows may still be, in the measure's own unit. A
     number without a largest value has no such bound: there an exact repetition is taken as one."""
     reach = {"share": 1.0, "percent": 100.0, "points": 100.0}.get(measure.unit, 0.0)
-    return reach * zero_event_upper(change.clusters)
+    return reach * zero_event_upper(change.clusters, confidence)
 
 
 def red_line(change: Change, measure: Measure) -> RedLine:
@@ -202,13 +218,41 @@ def _if_known(change: Change, digits: int) -> str:
     return f"; if the {many} were known: {found.low:+.{digits}f} to {found.high:+.{digits}f}"
 
 
-def smallest_shown(change: Change, measure: Measure) -> float | None:
-    """Compute the smallest change that this comparison would have shown 4 times in 5. Where nothing
-    has spread, it is the largest share of clusters that may differ and still not be seen among so
-    many; None for a number without a largest value, of which that says nothing."""
+def smallest_shown(
+    change: Change, measure: Measure, *, family: int, together: int = 1
+) -> float | None:
+    """Compute the smallest change that this comparison would have shown 4 times in 5, after Holm
+    over `family` changes of which `together` must all be shown. Where nothing has spread, it is the
+    largest share of clusters that may differ and still not be seen among so many; None for a number
+    without a largest value, of which that says nothing."""
     if change.difference is None:
         return None
-    return detectable_change(change.se) if change.se else _allowed_unseen(change, measure) or None
+    if not change.se:
+        return _allowed_unseen(change, measure) or None
+    return detectable_change(change.se, change.clusters - 1, family=family, together=together)
+
+
+def benefit_excluded(
+    change: Change, measure: Measure, size: float, alpha: float = ALPHA / 2
+) -> bool:
+    """Say whether a change for the better by `size`, which is what matters to the instrument, is
+    excluded: one-sided at `alpha`, however the missing answers came out. Of a number that is no
+    mean, t over clusters says it; where no cluster changed, what so many clusters still allow is
+    held against it."""
+    if change.evidence is not None and change.evidence.little is not None:
+        return change.evidence.little <= alpha
+    if change.difference is None:
+        return False
+    if measure.null is not None:
+        assert change.before is not None
+        assert change.after is not None
+        gain = abs(change.before - measure.null) - abs(change.after - measure.null)
+    else:
+        gain = change.difference if measure.better == "higher" else -change.difference
+    if not change.se:
+        allowed = _allowed_unseen(change, measure, 1 - alpha)
+        return allowed > 0 and gain + allowed < size
+    return non_inferiority(-gain, change.se, change.clusters - 1, size, alpha).not_inferior
 
 
 def in_unit(matters: float, measure: Measure) -> float:

@@ -7,6 +7,7 @@ known: neither.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -233,35 +234,66 @@ def _least(comparison: "Comparison") -> str:
     change, measure = next(comparison.judged(), (None, None))
     if change is None or measure is None:
         return ""
-    size = smallest_shown(change, measure)
+    family = len(list(comparison.judged()))
+    size = smallest_shown(change, measure, family=family)
     if size is None:
         return ""
-    return f"this comparison could only see a change of {size:.2f} or more of: {measure.label}."
+    return (
+        f"this comparison could only see a change of {size:.2f} or more of: {measure.label} "
+        f"(4 times in 5, after correction for {family})."
+    )
 
 
 def of_frontier(frontier: "Frontier") -> Verdict:
-    """Choose the method to take: of those shown to be worth it the cheapest, since nothing shows
-    that a dearer one does more; else a reference that is shown to help; else none."""
+    """Choose the method to take: the winner; else a reference that is shown to help; else none."""
     judged = frontier.judged()
-    worth_it = [entry for entry, found in judged if found.kind == "worth it"]
-    open_ = [entry.name for entry, found in judged if found.kind == "underpowered"]
-    if worth_it:
-        taken = min(worth_it, key=lambda one: one.cost[frontier.cost_axis].mean or math.inf)
-        names = ", ".join(one.name for one in worth_it)
-        alone = "it alone is shown to be worth its calls"
-        why = f"the cheapest of those shown to be worth it ({names})" if worth_it[1:] else alone
-        says = [f"take {taken.name}: {why}"]
-    elif frontier.instrument.utility is None:
+    taken = frontier.winner()
+    open_ = [entry for entry, found in judged if found.kind == "cannot tell"]
+    if taken is not None:
+        return _of_winner(frontier, taken)
+    if frontier.instrument.utility is None:
         said = "none can be called worth its calls: utility is not measured here"
         says = [said, *_less_harm(frontier)]
     else:
         says = ["none is shown to be worth its calls", _reference_to_take(frontier)]
     if open_:
-        says.append(f"open: {', '.join(open_)}; the sample is too small to tell")
-    state: State = "shown" if worth_it else "not known" if open_ else "not shown"
-    name = frontier.instrument.name
-    next_ = (f"evenhand plan {name}    (how many items would tell)",) if open_ else ()
-    return Verdict(state=state, says=tuple(says), next=next_)
+        says.append(f"cannot tell: {', '.join(one.name for one in open_)}")
+    state: State = "not known" if open_ else "not shown"
+    return Verdict(state=state, says=tuple(says), next=_plan_of(frontier, open_))
+
+
+def _of_winner(frontier: "Frontier", taken: "Entry") -> Verdict:
+    """Say which method won, and what a fresh sample says of it: who is chosen as the best of
+    several looks better where it was chosen."""
+    names = [entry.name for entry, found in frontier.judged() if found.kind == "worth it"]
+    alone = "it alone is shown to be worth its calls"
+    why = f"the cheapest of those shown to be worth it ({', '.join(names)})"
+    first = f"take {taken.name}: {why if names[1:] else alone}"
+    again = frontier.confirmation
+    fresh = None if again is None else again[taken.name].worth
+    if fresh is None:
+        said = "it was chosen here, so that its gain is likely overstated"
+        next_ = "the same command with --confirm    (measures it on a fresh sample)"
+        return Verdict(state="shown", says=(first, said), next=(next_,))
+    if fresh.kind == "worth it":
+        return Verdict(state="shown", says=(first, "confirmed on a fresh sample"))
+    said = f"{taken.name} was worth its calls where it was chosen, and is not confirmed"
+    return Verdict(state="not known", says=(said, f"on a fresh sample: {fresh.kind}: {fresh.why}"))
+
+
+def _plan_of(frontier: "Frontier", open_: Sequence["Entry"]) -> tuple[str, ...]:
+    """Name the command that says how many items would tell, from the runs themselves: of the first
+    method that is open and the reference that it could be told from least."""
+    family = sum(len(entry.harm_against) for entry in frontier.entries)
+    for entry in open_:
+        spread = {name: c for name, c in entry.harm_against.items() if c.se}
+        if spread:
+            widest = max(spread, key=lambda name: spread[name].se)
+            runs = f"{frontier[widest].report.side.run} {entry.report.side.run}"
+            options = f"--measure {frontier.instrument.harm} --family {family} --from {runs}"
+            command = f"evenhand plan {frontier.instrument.name} {options}"
+            return (f"{command}    (how many items would tell)",)
+    return ()
 
 
 def _less_harm(frontier: "Frontier") -> list[str]:

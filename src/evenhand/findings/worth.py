@@ -3,19 +3,21 @@ looked at.
 
 A method is worth it if it lowers the instrument's harm below that of every reference (the fairness
 prompt, and a vote with as many calls), each with p ≤ 0.05 after Holm over all methods and
-references, and if its utility is shown to have kept within the margin. If it does not, either it
-is not worth it, or the comparison was too small to tell.
+references, if its utility is shown to have kept within the margin, and if no red line against the
+plain prompt is crossed. It is not worth it if that is shown: it does more harm than a reference, a
+benefit that matters is excluded against one, or its utility fell. Else nobody can tell.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Change
+from evenhand.findings.found import Change, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.findings.rules import (
     ALPHA,
+    benefit_excluded,
     direction,
     in_unit,
     red_line,
@@ -28,7 +30,7 @@ from evenhand.findings.scored import Scored
 
 class Kind(StrEnum):
     NOT_WORTH_IT = "not worth it"
-    UNDERPOWERED = "underpowered"
+    CANNOT_TELL = "cannot tell"
     UTILITY_NOT_MEASURED = "utility not measured"  # less harm, but nobody knows at what price
     WORTH_IT = "worth it"
 
@@ -45,34 +47,63 @@ class Worth:
     smallest_shown: float | None  # the smallest change of harm that would have been seen
 
 
-def worth(instrument: Scored, against: Mapping[str, Change], utility: Change | None) -> Worth:
+def worth(
+    instrument: Scored,
+    against: Mapping[str, Change],
+    utility: Change | None,
+    *,
+    family: int,
+    red_lines: Sequence[RedLine] = (),
+) -> Worth:
     """The verdict. `against` is the change of harm from each reference, by its name in words, with
-    Holm; `utility` is the change of utility from the plain prompt, None where none is measured."""
+    Holm over `family` changes; `utility` is the change of utility from the plain prompt, None where
+    none is measured; `red_lines` are those of the comparison with the plain prompt."""
     harm = harm_of(instrument)
-    sizes = [size for c in against.values() if (size := smallest_shown(c, harm)) is not None]
-    kind, why = _by_harm(instrument, against)
-    if utility is None:
-        kind = Kind.UTILITY_NOT_MEASURED if kind is Kind.WORTH_IT else kind
-        why = f"{why}; utility is not measured"
-    else:
+    sizes = [
+        smallest_shown(change, harm, family=family, together=len(against))
+        for change in against.values()
+    ]
+    widest = None if None in sizes else max((s for s in sizes if s is not None), default=None)
+    shown = "there are too few items to compare"
+    if widest is not None:
+        shown = (
+            f"only {widest:.2f} or more would have been shown 4 times in 5, after correction for "
+            f"{family}"
+        )
+    kind, why = _by_harm(instrument, against, shown)
+    if utility is not None:
         line = red_line(utility, _utility_of(instrument))
         if line.state == "crossed":
             kind, why = Kind.NOT_WORTH_IT, line.says
         elif line.state == "open" and kind is Kind.WORTH_IT:
-            kind, why = Kind.UNDERPOWERED, f"{why}, but {line.says}"
-    return Worth(kind=kind, why=why, smallest_shown=max(sizes, default=None))
+            kind, why = Kind.CANNOT_TELL, f"{why}, but {line.says}"
+    crossed = [line.says for line in red_lines if line.state == "crossed"]
+    if crossed and kind is Kind.WORTH_IT:
+        kind, why = Kind.CANNOT_TELL, f"{why}, but crosses a red line: {'; '.join(crossed)}"
+    if utility is None:
+        kind = Kind.UTILITY_NOT_MEASURED if kind is Kind.WORTH_IT else kind
+        why = f"{why}; utility is not measured"
+    return Worth(kind=kind, why=why, smallest_shown=widest)
 
 
-def _by_harm(instrument: Scored, against: Mapping[str, Change]) -> tuple[Kind, str]:
+def _by_harm(instrument: Scored, against: Mapping[str, Change], shown: str) -> tuple[Kind, str]:
     harm = harm_of(instrument)
     unbeaten = {name: c for name, c in against.items() if direction(c, harm) != "better"}
     if not unbeaten:
         return Kind.WORTH_IT, f"beats {' and '.join(against)}"
-    why = f"does not beat {' or '.join(unbeaten)}"
-    too_small = _too_small(unbeaten, harm, in_unit(instrument.matters, harm))
-    if too_small and not any(shown_worse(change, harm) for change in unbeaten.values()):
-        return Kind.UNDERPOWERED, f"{why}, but {too_small}"
-    return Kind.NOT_WORTH_IT, why
+    worse = [name for name, change in unbeaten.items() if shown_worse(change, harm)]
+    if worse:
+        return Kind.NOT_WORTH_IT, f"does more harm than {' and '.join(worse)}"
+    matters = in_unit(instrument.matters, harm)
+    # One exclusion is enough for the verdict, so that all of them share the chance to err. It is
+    # 2.5 %, one-sided, as that of a fall in utility: 5 % for the two ways to be not worth it.
+    alpha = ALPHA / 2 / len(against)
+    out = [name for name, c in unbeaten.items() if benefit_excluded(c, harm, matters, alpha)]
+    if out:
+        said = f"a benefit of {matters:g} over {' and over '.join(out)} is excluded"
+        return Kind.NOT_WORTH_IT, said
+    said = f"does not beat {' or '.join(unbeaten)}, and a benefit of {matters:g} is not excluded"
+    return Kind.CANNOT_TELL, f"{said}: {shown}"
 
 
 def harm_of(instrument: Scored) -> Measure:
@@ -89,15 +120,6 @@ def shown_worse(change: Change, measure: Measure) -> bool:
     """Say whether a change is for the worse before any adjustment: for a red flag one too many is
     better than one too few."""
     return direction(unadjusted(change), measure) == "worse"
-
-
-def _too_small(unbeaten: Mapping[str, Change], harm: Measure, matters: float) -> str | None:
-    """Why the comparison says nothing about a change that matters; None if it does."""
-    shown = [smallest_shown(change, harm) for change in unbeaten.values()]
-    if None in shown:
-        return "there are too few items to compare"
-    widest = max(size for size in shown if size is not None)
-    return f"could only have shown {widest:.2f}" if widest > matters else None
 
 
 def shown_measures(instrument: Scored) -> tuple[Measure, ...]:

@@ -1,6 +1,8 @@
 """The page of a comparison has the answer first, then what changed, then the red lines, then
 cost."""
 
+from dataclasses import replace
+
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Change
 from evenhand.findings.measures import Measure
@@ -28,7 +30,8 @@ def page(found: Comparison, *, full: bool = False) -> list[Block]:
     blocks += [_changes(found, found.primary or found.secondary, "", full)]
     blocks.append(Line("✗ shown worse   ✓ shown better   ? could be either way", "dim"))
     if full and found.primary and found.secondary:
-        blocks += [GAP, _changes(found, found.secondary, "further (exploratory)", full)]
+        title = "further (exploratory: p after Benjamini-Hochberg)"
+        blocks += [GAP, _changes(found, found.secondary, title, full)]
     blocks += [GAP, *_red_lines(found, full), *_flips(found)]
     if full:
         for column in found.groups:
@@ -90,9 +93,8 @@ def _changes(found: Comparison, family: tuple[Change, ...], title: str, full: bo
     rows, tones = [], []
     for change in family:
         measure = _measure(found, change)
-        mark, tone = _MARKS[direction(change, measure)] if measure else ("", "plain")
+        mark, tone = _MARKS[_direction(change, measure)] if measure else ("", "plain")
         label = measure.label if measure else change.name.replace("_", " ")
-        p = change.p if change.p_holm is None else change.p_holm
         cells = (
             f"{mark} {label}".strip(),
             numbers.value(change.before, measure, full=full),
@@ -101,12 +103,16 @@ def _changes(found: Comparison, family: tuple[Change, ...], title: str, full: bo
             numbers.change_interval(change, measure, full=full),
             *((numbers.if_known(change.bounds, measure, full=full),) if lost else ()),
         )
-        rest = (numbers.p_value(p), f"{change.n:,}", f"{change.clusters:,}") if full else ()
-        rows.append((*cells, *rest))
+        rest = (numbers.p_value(change.p_adjusted), f"{change.n:,}", f"{change.clusters:,}")
+        rows.append((*cells, *rest) if full else cells)
         tones.append(tone)
     known = ("if the missing were known",) if lost else ()
     columns = ("", "before", "after", "change", "95 %", *known, *more)
     return Grid(columns, tuple(rows), tuple(tones), title)
+
+
+def _direction(change: Change, measure: Measure) -> str:
+    return direction(replace(change, p_holm=change.p_adjusted), measure)
 
 
 def _measure(found: Comparison, change: Change) -> Measure | None:

@@ -23,7 +23,7 @@ _FRONT = "◆ "
 _AT_ONCE = 3  # measures side by side, so that a table stays within 100 columns
 _VERDICTS: dict[Kind, tuple[str, Tone]] = {
     Kind.NOT_WORTH_IT: ("✗", "bad"),
-    Kind.UNDERPOWERED: ("?", "open"),
+    Kind.CANNOT_TELL: ("?", "open"),
     Kind.UTILITY_NOT_MEASURED: ("?", "open"),
     Kind.WORTH_IT: ("✓", "good"),
 }
@@ -35,7 +35,7 @@ def page(found: Frontier, *, full: bool = False) -> list[Block]:
     """The blocks of a frontier; `full` adds every measure, cost and comparison."""
     answer = _answer(found)
     blocks: list[Block] = [Line(_head(found), "strong"), *_warnings(found), GAP, *answer, GAP]
-    blocks += [*_regressions(found), GAP, *_verdicts(found), GAP]
+    blocks += [*_confirmed(found), *_regressions(found), GAP, *_verdicts(found), GAP]
     blocks += [_overview(found), *_legend(found)]
     if full:
         blocks += [*_measures(found), GAP, *_costs(found), GAP, *_against_plain(found)]
@@ -75,11 +75,36 @@ def _answer(found: Frontier) -> list[Block]:
     return [Line(said, _TONES[found.verdict.state]), *(Line(line, indent=2) for line in rest)]
 
 
+def _confirmed(found: Frontier) -> list[Block]:
+    """The winner's change of harm where it was chosen, and on the fresh sample."""
+    fresh, winner = found.confirmation, found.winner()
+    if fresh is None or winner is None:
+        return []
+    harm = harm_of(found.instrument)
+    again = fresh[winner.name].harm_against.values()
+    rows = [
+        (name, *(_with_ends(change, harm) for change in pair))
+        for name, pair in zip(
+            winner.harm_against, zip(winner.harm_against.values(), again, strict=True), strict=True
+        )
+    ]
+    columns = (f"harm of {winner.name} against", "where it was chosen", "on a fresh sample")
+    said = "The first is selected: the best of several is likely overstated. Quote the second."
+    return [Grid(columns, tuple(rows)), Line(said, "dim"), GAP]
+
+
+def _with_ends(change: Change, measure: Measure) -> str:
+    shown = numbers.signed(change.difference, measure, full=True)
+    return f"{shown} ({numbers.change_interval(change, measure, full=True)})"
+
+
 def _regressions(found: Frontier) -> list[Block]:
     """What is shown to be worse, by method; then whose utility may have fallen too far unseen."""
     blocks: list[Block] = []
     for entry, compared in found.compared():
-        blocks += [Line(f"✗ {entry.name}: {line}", "bad", 2) for line in compared.regressions]
+        crossed = (line.says for line in compared.comparison.red_lines if line.state == "crossed")
+        lines = dict.fromkeys((*compared.regressions, *crossed))
+        blocks += [Line(f"✗ {entry.name}: {line}", "bad", 2) for line in lines]
     head = "worse than the plain prompt" if blocks else "nothing is shown to be worse than it was"
     blocks = [Line(head, "strong"), *blocks]
     if found.instrument.utility is None:
@@ -111,10 +136,11 @@ def _rule(found: Frontier) -> str:
     said = f"Worth it: less harm than every reference, p ≤ {ALPHA:g} after Holm over all of these"
     if instrument.utility is not None:
         margin = instrument.measure(instrument.utility).margin
-        said += f", and utility shown to have kept within {margin:g} of the plain prompt's"
+        said += f", utility shown to have kept within {margin:g} of the plain prompt's"
     return (
-        f"{said}. Underpowered: a change of {instrument.matters:g} would have been missed more "
-        "than once in five."
+        f"{said}, and no red line against it crossed. Not worth it: more harm, or less utility, is "
+        f"shown, or a benefit of {instrument.matters:g} over a reference is excluded. Cannot tell: "
+        "neither."
     )
 
 
@@ -127,8 +153,8 @@ def _overview(found: Frontier) -> Grid:
     for entry in found.entries:
         scores = [_estimate(entry, measure) for measure in shown.values()]
         costs = [_mean(entry.cost[kind], kind) for kind in kinds]
-        covered = entry.report.coverage.coverage
-        rows.append((_marked(entry), *scores, *costs, "-" if covered is None else f"{covered:.0%}"))
+        scored = numbers.share_of_all(entry.report.coverage.coverage)
+        rows.append((_marked(entry), *scores, *costs, scored))
     columns = ("an answer (± 95 %)", *shown, *(_unit(found, kind) for kind in kinds), "scored")
     return Grid(columns, tuple(rows))
 

@@ -1,5 +1,7 @@
 """Numbers are written here, the same on every page."""
 
+import math
+
 from evenhand.findings.found import NO_SPREAD, Bounds, Change, Estimate
 from evenhand.findings.measures import Measure
 
@@ -64,6 +66,11 @@ def change_interval(change: Change, measure: Measure | None, *, full: bool = Fal
 
 def p_value(p: float | None) -> str:
     return "-" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
+
+
+def share_of_all(share: float | None) -> str:
+    """Write a coverage in percent, cut and not rounded: 99.96 % is not all of it."""
+    return "-" if share is None else f"{math.floor(1000 * share + 1e-9) / 10:.1f}%"
 
 
 def ideal(measure: Measure) -> str:

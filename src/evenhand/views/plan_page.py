@@ -11,6 +11,7 @@ def page(found: Plan, *, full: bool = False) -> list[Block]:
     measure = found.instrument.measure(found.measure)
     head = (
         f"to see a change of {found.detect:g} in {measure.name} with a chance of {found.power:.0%}"
+        f", after correction for {found.family}"
     )
     shown = tuple((_sample(found, name), f"{mde:.2f}")
                   for name, mde in found.what_samples_can_show.items())  # fmt: skip

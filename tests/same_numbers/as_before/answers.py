@@ -104,7 +104,7 @@ def _with_regressions(
     for (row, name), p in zip(tested, holm(raw), strict=True):
         groups = found.groups["category"][row["category"]]
         one = next(change for change in groups if change.name == name)
-        plain = replace(one, p_holm=p, evidence=None, evidence_holm=None, bounds=None)
+        plain = replace(one, p_holm=p, evidence=None, evidence_adjusted=None, bounds=None)
         if direction(plain, found.instrument.measure(name)) == "worse":
             worse[row["category"]].append(name)
     return [row | {"regressions": worse[row["category"]]} for row in categories]

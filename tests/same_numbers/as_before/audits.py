@@ -1,5 +1,6 @@
 """Audits of a judge and of a reward model, as they were; those of a scorer have the same shape."""
 
+import math
 import re
 from typing import Any
 
@@ -7,6 +8,7 @@ from evenhand.findings.certificate import Certificate
 from evenhand.findings.check import Audit
 from evenhand.findings.found import NO_SPREAD
 from evenhand.instruments.reward.audit import RewardAudit
+from evenhand.statistics.planning import detectable_change
 from same_numbers.as_before.shapes import of_no_width
 
 _TOO_FEW = re.compile(r"; \d+ bases are too few to certify anything.*$")
@@ -18,13 +20,16 @@ def judge(found: Audit, certificate: Certificate) -> dict[str, Any]:
     plain = {name: value for name, value in found.to_dict().items() if name not in new}
     sealed = certificate.model_dump(exclude={"sha256"})
     sealed["checks"] = [_check(one) for one in sealed["checks"]]
-    effects = {name: [_effect(one) for one in plain[name]] for name in ("primary", "exploratory")}
+    steps = {"primary": 0.05 / len(plain["primary"]), "exploratory": 0.05}
+    effects = {name: [_effect(one, step) for one in plain[name]] for name, step in steps.items()}
     return plain | effects | {"certificate": sealed}
 
 
-def _effect(one: dict[str, Any]) -> dict[str, Any]:
+def _effect(one: dict[str, Any], step: float) -> dict[str, Any]:
+    """What could be shown was that of the normal distribution, however few the bases."""
     alike = {"low": one["estimate"], "high": one["estimate"], "undefined": None}
-    return one | (alike if one["undefined"] == NO_SPREAD else {})
+    old = one["detectable"] and {"detectable": detectable_change(one["se"], math.inf, alpha=step)}
+    return one | (old or {}) | (alike if one["undefined"] == NO_SPREAD else {})
 
 
 def _check(one: dict[str, Any]) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def _judged(one: Measured, p_adjusted: float, alpha: float, step: float) -> Meas
         p_adjusted=p_adjusted,
         detected=p_adjusted <= alpha,
         verdict=margins.verdict(found, p_adjusted, margin, alpha),
-        detectable=detectable_change(found.se, step, POWER) if sd else None,
+        detectable=detectable_change(found.se, found.df, alpha=step, power=POWER) if sd else None,
         bases_needed=items_needed(margin, sd, alpha=step, power=POWER).n if sd else None,
     )
     return replace(one, effect=effect)

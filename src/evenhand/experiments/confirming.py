@@ -1,0 +1,71 @@
+"""A winner is measured again on a fresh sample: what was chosen as the best of several looks better
+than it is."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evenhand.errors import UserError
+from evenhand.experiments.measuring import Measurement, left
+from evenhand.experiments.running import Ended
+from evenhand.experiments.sweep import Listed, Series
+from evenhand.findings.frontier import Frontier, confirm, frontier
+from evenhand.instruments._contract import DataFolder
+from evenhand.runners import Source
+
+FOLDER = "confirm"  # of its runs, within that of the sweep
+
+
+def fresh_sample(measurement: Measurement, data: DataFolder) -> Measurement:
+    """The same measurement with the next sample seed; refused where that draws no other items."""
+    name, options = measurement.instrument.name, measurement.options
+    if not hasattr(options, "sample_seed"):
+        raise UserError(
+            f"{name} has no option sample_seed, so that no fresh sample can be drawn to confirm a "
+            "winner: leave out --confirm"
+        )
+    fresh = replace(measurement, options=replace(options, sample_seed=options.sample_seed + 1))
+    if _ids(fresh.items(data)) <= _ids(measurement.items(data)):
+        raise UserError(
+            f"another seed draws the same items of {name}: leave out --confirm, or take a sample "
+            "that is smaller than all there is"
+        )
+    return fresh
+
+
+async def confirmed(
+    series: Series, chosen: Sequence[Listed], found: Frontier, fresh: Measurement, data: DataFolder
+) -> tuple[Ended, Frontier]:
+    """The frontier with its winner and the references measured on the fresh sample; as it is where
+    no method is worth it, or where the runs ended early. Caps are for the first runs and these."""
+    winner = found.winner()
+    if winner is None:
+        series.watch.note("no method is worth it: there is nothing to confirm")
+        return Ended(), found
+    lender = next(one.lender for one in chosen if one.name == winner.name)
+    names = {*found.instrument.compared_with(), winner.name, lender}
+    again = [one for one in chosen if one.name in names]
+    source = await asyncio.to_thread(fresh.items, data)
+    ids = await asyncio.to_thread(_ids, source)
+    seen = len(ids & await asyncio.to_thread(_ids, series.request.source))
+    said = f"{seen:,} of them were in the first, too" if seen else "none of them was in the first"
+    series.watch.note(f"confirming {winner.name} on a fresh sample: {len(ids):,} items, {said}")
+    spent, request = series.spent(chosen), series.request
+    request = replace(
+        request,
+        source=source,
+        out=f"{request.out}/{FOLDER}",
+        max_calls=left(request.max_calls, spent.calls),
+        max_cost=left(request.max_cost, spent.cost),
+    )
+    second = replace(series, request=request, measurement=fresh)
+    ended = await second.run(again)
+    if ended.early:
+        return ended, found
+    arms = await second.arms(again)
+    measured = frontier(found.instrument, arms, calls=found.calls, prices=request.prices)
+    return ended, confirm(found, measured)
+
+
+def _ids(source: Source) -> set[str]:
+    return {item.id for item in source.read(0, len(source))}

@@ -1,0 +1,150 @@
+"""`--confirm`: the winner of a frontier is measured again, on items that did not choose it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+import pytest
+
+import evenhand as eh
+from evenhand import Instrument, Item, Measure
+from evenhand.agents import Agent, Ask
+from evenhand.domain import Answer, Draft
+from evenhand.findings.frontier import Frontier
+from evenhand.instruments import SCORED, DataFolder, ListedItems, Mean, option
+from evenhand.methods.baselines.single_prompt import question
+from evenhand.testing import any_reply
+from evenhand.views import page_of
+from evenhand.views.blocks import Grid
+
+from .small_bbq import AGENT
+
+TOPICS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleOptions:
+    sample_seed: int = option(0, "Draws the sample.")
+
+
+class Guesses(Instrument):
+    """Two questions of each topic: one where a guess is harm, one where there is an answer."""
+
+    name, title, clusters = "guesses", "Guesses", "topics"
+    columns, options = ("choice",), SampleOptions
+    facts: ClassVar = {"topic": pl.String(), "clear": pl.Int64()}
+    references: ClassVar = ("default", "fairness")
+    harm, utility = "guessed", "right"
+    measures = (
+        Measure(name="guessed", label="guesses", statistic=Mean(pl.col("choice") == 0),
+                where=pl.col("clear") == 0, better="lower", role="primary", within=(0, 1)),
+        Measure(name="right", label="right", statistic=Mean(pl.col("choice") == 0),
+                where=pl.col("clear") == 1, better="higher", margin=0.2, within=(0, 1)),
+    )  # fmt: skip
+
+    def source(self, data: DataFolder, options: Any) -> ListedItems:
+        del data
+        items = [
+            Item(
+                id=f"{options.sample_seed}/{topic}/{clear}",
+                prompt=f"Who? {options.sample_seed} {topic} {clear}",
+                choices=("she", "he", "unknown"),
+                tags={"topic": str(topic), "clear": str(clear)},
+            )
+            for topic in range(TOPICS)
+            for clear in (0, 1)
+        ]
+        return ListedItems(self, items, sampling={"seed": options.sample_seed})
+
+    def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.select("item_id", "choice", "clear", cluster="topic", state=pl.lit(SCORED))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoOptions:
+    pass
+
+
+class WithoutSeed(Guesses):
+    options = NoOptions  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lucky:
+    """Does not guess in the samples of these seeds."""
+
+    name: ClassVar[str] = "lucky"
+    calls_an_item: ClassVar[str] = "1"
+    seeds: str = "0"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return (AGENT,)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        await ask(AGENT, **question(item))
+        seed, _, clear = item.id.split("/")
+        choice = 2 if clear == "0" and seed in self.seeds else 0
+        return Answer(drafts=(Draft(text=item.choices[choice], choice=choice),), stopped="done")
+
+
+def _frontier(out: Path, seeds: str, **more: Any) -> Frontier:
+    model = eh.ScriptedModel(lambda _: '{"answer": "A"}')
+    return eh.frontier(
+        Guesses(), methods=[Lucky(seeds=seeds)], calls=1, model=model, out=out, **more
+    )
+
+
+def test_a_winner_says_that_it_was_chosen_and_how_to_confirm_it(tmp_path: Path) -> None:
+    found = _frontier(tmp_path, "0")
+    assert found.verdict.says[0].startswith("take lucky")
+    assert "--confirm" in found.verdict.next[0]
+    assert found.confirmation is None
+
+
+def test_a_winner_that_helps_on_fresh_items_too_is_confirmed(tmp_path: Path) -> None:
+    found = _frontier(tmp_path, "01", confirm=True)
+    assert found.verdict.says == (
+        "take lucky: it alone is shown to be worth its calls",
+        "confirmed on a fresh sample",
+    )
+    assert found.confirmation is not None
+    items = (tmp_path / "confirm/lucky/run.json").read_text()
+    assert '"seed":1' in items.replace(" ", "")
+
+
+def test_a_winner_by_luck_is_not_confirmed_and_the_fresh_estimate_stands_beside(
+    tmp_path: Path,
+) -> None:
+    found = _frontier(tmp_path, "0", confirm=True)
+    assert found.verdict.state == "not known"
+    assert "not confirmed" in found.verdict.says[0]
+    (row,) = next(
+        block.rows
+        for block in page_of(found)
+        if isinstance(block, Grid) and "on a fresh sample" in block.columns
+    )
+    assert row[0] == "fairness"
+    assert row[1].startswith("-1.000")  # guessed always, and with it never
+    assert row[2].startswith("+0.000")
+    assert found.to_dict()["confirmation"]["verdict"].state != "shown"
+
+
+def test_where_there_is_no_winner_nothing_more_is_asked(tmp_path: Path) -> None:
+    found = _frontier(tmp_path, "", confirm=True)
+    assert found.confirmation is None
+    assert not (tmp_path / "confirm").exists()
+
+
+def test_an_instrument_without_a_sample_seed_is_refused_before_anything_is_asked(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(eh.UserError, match="no option sample_seed"):
+        eh.frontier(
+            WithoutSeed(),
+            methods=["cot"],
+            model=eh.ScriptedModel(any_reply),
+            out=tmp_path / "front",
+            confirm=True,
+        )
+    assert not (tmp_path / "front").exists()
