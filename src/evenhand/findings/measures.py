@@ -47,6 +47,18 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
+class SumOfRatios:
+    """The statistic is shift + Σ weight · (Σnumerator/Σdenominator), each ratio over the rows where
+    neither of its two is null: a share that is weighted by strata, or one share minus another.
+
+    >>> SumOfRatios(((1.0, right & aligned, aligned), (-1.0, right & ~aligned, ~aligned)))
+    """
+
+    parts: tuple[tuple[float, pl.Expr, pl.Expr], ...]  # weight, numerator, denominator
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class MeanOfClusters:
     """The statistic is the mean over clusters of one number per cluster, such as the maximum of its
     rows.
@@ -73,7 +85,7 @@ class OfTotals:
     over: Mapping[str, pl.Expr] | None = None
 
 
-Statistic = Mean | Share | Ratio | MeanOfClusters | OfTotals
+Statistic = Mean | Share | Ratio | SumOfRatios | MeanOfClusters | OfTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +128,10 @@ class Measure:
                 parts = {"value": value}
             case Ratio(numerator, denominator):
                 parts = {"y": numerator.cast(pl.Float64), "x": denominator.cast(pl.Float64)}
+            case SumOfRatios(ratios):
+                parts = {f"{name}{place}": expr.cast(pl.Float64)
+                         for place, (_, y, x) in enumerate(ratios)
+                         for name, expr in (("y", y), ("x", x))}  # fmt: skip
             case OfTotals(rows):
                 parts = dict(rows)
         kept = {name: expr if self.where is None else pl.when(self.where).then(expr)

@@ -6,7 +6,7 @@ few: a comparison of any two runs of one sample takes the memory of a window, no
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,15 +14,28 @@ import polars as pl
 
 from evenhand.errors import Undefined, UserError
 from evenhand.findings.found import Change, Coverage, Flips
-from evenhand.findings.measures import Mean, MeanOfClusters, Measure, OfTotals, Ratio, Share, Totals
+from evenhand.findings.measures import (
+    Mean,
+    MeanOfClusters,
+    Measure,
+    OfTotals,
+    Ratio,
+    Share,
+    SumOfRatios,
+    Totals,
+)
 from evenhand.findings.rules import p_value
 from evenhand.findings.scored import Scored
 from evenhand.findings.totals import (
+    STREAMED,
+    SUMS,
     cluster_values,
     coverage_of,
     keys_of,
     reason_of,
     row_values,
+    sums_of_ratios,
+    sums_per_cluster,
     totals_table,
 )
 from evenhand.statistics.bootstrap import cluster_bootstrap
@@ -31,11 +44,11 @@ from evenhand.statistics.clusters import (
     Interval,
     ratio_change_from_totals,
     ratio_from_totals,
+    sum_of_ratios_from_totals,
 )
 from evenhand.statistics.paired import mcnemar_p
 
 _AFTER = ":after"
-_SUMS = ("n", "y", "x", "ay", "ax")
 
 
 class PairTotals:
@@ -45,8 +58,7 @@ class PairTotals:
     def __init__(self, instrument: Scored) -> None:
         self._instrument = instrument
         self._keys = keys_of(instrument)
-        rows = (Mean, Share, Ratio)
-        self._streamed = [m for m in instrument.measures if isinstance(m.statistic, rows)]
+        self._streamed = [m for m in instrument.measures if isinstance(m.statistic, STREAMED)]
         self._held_measures = [
             m for m in instrument.measures if m not in self._streamed or m.better == "fifty"
         ]  # the distance from 50 is resampled, so that its rows are needed too
@@ -154,7 +166,7 @@ class PairTotals:
 
     def _change(self, measure: Measure, where: dict[str, str]) -> Change:
         match measure.statistic:
-            case Mean() | Share() | Ratio():
+            case Mean() | Share() | Ratio() | SumOfRatios():
                 return self._streamed_change(measure, self._part(self._sums, where))
             case MeanOfClusters():
                 return self._change_of_clusters(measure, self._rows(where))
@@ -253,6 +265,8 @@ def _means_table(measure: Measure, rows: pl.DataFrame) -> np.ndarray:
 
 def _sums(measure: Measure) -> list[pl.Expr]:
     name = measure.name
+    if isinstance(measure.statistic, SumOfRatios):
+        return sums_of_ratios(measure, ("", _AFTER))
     if isinstance(measure.statistic, Ratio):
         parts = [f"{name}.{part}{side}" for side in ("", _AFTER) for part in ("y", "x")]
         known = pl.all_horizontal(pl.col(parts).is_not_null())
@@ -261,7 +275,7 @@ def _sums(measure: Measure) -> list[pl.Expr]:
         for side, y, x in (("", old_y, old_x), (_AFTER, new_y, new_x)):
             n = ((y != 0) | (x != 0)).sum()
             sums = (n, y.sum(), x.sum(), y.abs().sum(), x.abs().sum())
-            found |= {f"{part}{side}": one for part, one in zip(_SUMS, sums, strict=True)}
+            found |= {f"{part}{side}": one for part, one in zip(SUMS, sums, strict=True)}
     else:
         old, new = pl.col(f"{name}.value"), pl.col(f"{name}.value{_AFTER}")
         known = old.is_not_null() & new.is_not_null()
@@ -274,23 +288,32 @@ def _sums(measure: Measure) -> list[pl.Expr]:
 
 
 def _change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
-    """Compute the change of a mean or ratio, its uncertainty over one way to cluster."""
+    """Compute the change of a streamed statistic, its uncertainty over one way to cluster."""
     name = measure.name
-    ratio = isinstance(measure.statistic, Ratio)
-    wanted = [*_SUMS, *(f"{part}{_AFTER}" for part in _SUMS)] if ratio else [*_SUMS, "b", "e"]
-    names = [f"{name}:{part}" for part in wanted]
-    table = frame.group_by(cluster).agg(pl.col(names).sum()).sort(cluster)
-    numbers = table.select(names).to_numpy()
-    if isinstance(measure.statistic, Ratio):
-        old, new = numbers[:, :5], numbers[:, 5:]
-        scale, shift = measure.statistic.scale, measure.statistic.shift
-        interval = ratio_change_from_totals(old, new).rescaled(scale)
-        sides = (scale * t[:, 1].sum() / t[:, 2].sum() + shift for t in (old, new))
-        return _change_of(name, interval, *map(float, sides))
-    interval = ratio_from_totals(numbers[:, :5])
-    n = float(numbers[:, 0].sum())
-    before, after = (float(numbers[:, place].sum()) / n for place in (5, 6))
-    return _change_of(name, interval, before, after)
+
+    def table(parts: Sequence[str]) -> np.ndarray:
+        return sums_per_cluster(frame, name, parts, cluster).to_numpy()
+
+    match measure.statistic:
+        case SumOfRatios(parts, shift):
+            sides = [[(part[0], table([f"{s}{place}{side}" for s in SUMS]))
+                      for place, part in enumerate(parts)] for side in ("", _AFTER)]  # fmt: skip
+            n = int(frame[f"{name}:n"].sum())
+            lost = [(-weight, sums) for weight, sums in sides[0]]
+            interval = sum_of_ratios_from_totals([*lost, *sides[1]], n)
+            before, after = (
+                shift + sum(weight * t[:, 1].sum() / t[:, 2].sum() for weight, t in side)
+                for side in sides
+            )
+        case Ratio(_, _, scale, shift):
+            old, new = table(SUMS), table([f"{part}{_AFTER}" for part in SUMS])
+            interval = ratio_change_from_totals(old, new).rescaled(scale)
+            before, after = (scale * t[:, 1].sum() / t[:, 2].sum() + shift for t in (old, new))
+        case _:
+            numbers = table([*SUMS, "b", "e"])
+            interval = ratio_from_totals(numbers[:, :5])
+            before, after = (numbers[:, place].sum() / numbers[:, 0].sum() for place in (5, 6))
+    return _change_of(name, interval, float(before), float(after))
 
 
 def _change_of(name: str, interval: Interval, before: float, after: float) -> Change:

@@ -14,14 +14,28 @@ import polars as pl
 
 from evenhand.errors import Undefined
 from evenhand.findings.found import NO_SPREAD, Coverage, Estimate
-from evenhand.findings.measures import Mean, MeanOfClusters, Measure, OfTotals, Ratio, Share
+from evenhand.findings.measures import (
+    Mean,
+    MeanOfClusters,
+    Measure,
+    OfTotals,
+    Ratio,
+    Share,
+    SumOfRatios,
+)
 from evenhand.findings.rules import p_value
 from evenhand.findings.scored import SCORED, Scored
 from evenhand.statistics.bootstrap import cluster_bootstrap
-from evenhand.statistics.clusters import NO_ROWS, Interval, ratio_from_totals
+from evenhand.statistics.clusters import (
+    NO_ROWS,
+    Interval,
+    ratio_from_totals,
+    sum_of_ratios_from_totals,
+)
 from evenhand.statistics.proportions import wilson
 
-STREAMED = (Mean, Share, Ratio)
+STREAMED = (Mean, Share, Ratio, SumOfRatios)
+SUMS = ("n", "y", "x", "ay", "ax")  # of one ratio and one cluster, as the statistics take them
 _MASKED = "masked"
 
 
@@ -105,7 +119,7 @@ class RunTotals:
     def sums(self) -> dict[str, tuple[int, float]]:
         """Give the number of rows and their sum for each mean and share."""
         frame = self._part(self._sums, {})
-        means = [m.name for m in self._streamed if not isinstance(m.statistic, Ratio)]
+        means = [m.name for m in self._streamed if isinstance(m.statistic, Mean | Share)]
         return {m: (int(frame[f"{m}:n"].sum()), float(frame[f"{m}:y"].sum())) for m in means}
 
     def values_of(self, column: str) -> list[str]:
@@ -155,6 +169,8 @@ def reason_of(measure: Measure, undefined: str | None) -> str | None:
 def _sums(measure: Measure) -> list[pl.Expr]:
     """Sum n, Σy, Σx, Σ|y| and Σ|x| of a cluster, as `ratio_from_totals` takes them."""
     name = measure.name
+    if isinstance(measure.statistic, SumOfRatios):
+        return sums_of_ratios(measure, ("",))
     if isinstance(measure.statistic, Ratio):
         both = pl.col(f"{name}.y").is_not_null() & pl.col(f"{name}.x").is_not_null()
         y, x = (pl.when(both).then(pl.col(f"{name}.{part}")) for part in ("y", "x"))
@@ -167,41 +183,78 @@ def _sums(measure: Measure) -> list[pl.Expr]:
     return [expr.cast(pl.Float64).alias(f"{name}:{part}") for part, expr in sums.items()]
 
 
-def cluster_table(frame: pl.DataFrame, name: str, cluster: str = "cluster") -> pl.DataFrame:
-    """Give the five sums of a measure, one row per cluster."""
-    parts = [f"{name}:{part}" for part in ("n", "y", "x", "ay", "ax")]
+def sums_of_ratios(measure: Measure, sides: Sequence[str]) -> list[pl.Expr]:
+    """Sum a cluster's rows for a sum of ratios: n, the rows that carry any of them, and the five
+    sums of each ratio. A row belongs to a ratio if both its numbers are known on all sides of a
+    comparison; `sides` are the endings of their columns."""
+    assert isinstance(measure.statistic, SumOfRatios)
+    found: dict[str, pl.Expr] = {}
+    carrying: list[pl.Expr] = []
+    for place in range(len(measure.statistic.parts)):
+        columns = [f"{measure.name}.{part}{place}{side}" for side in sides for part in ("y", "x")]
+        known = pl.all_horizontal(pl.col(columns).is_not_null())
+        numbers = [pl.when(known).then(pl.col(column)) for column in columns]
+        for side, y, x in zip(sides, numbers[::2], numbers[1::2], strict=True):
+            carries = ((y != 0) | (x != 0)).fill_null(False)
+            carrying.append(carries)
+            sums = (carries.sum(), y.sum(), x.sum(), y.abs().sum(), x.abs().sum())
+            found |= {f"{part}{place}{side}": one for part, one in zip(SUMS, sums, strict=True)}
+    found["n"] = pl.any_horizontal(carrying).sum()
+    return [expr.cast(pl.Float64).alias(f"{measure.name}:{part}") for part, expr in found.items()]
+
+
+def sums_per_cluster(
+    frame: pl.DataFrame, name: str, parts: Sequence[str], cluster: str
+) -> pl.DataFrame:
+    """Give the named sums of a measure, one row per cluster."""
     # In the order of their names: which part was committed first must not move the last digit.
-    return frame.group_by(cluster).agg(pl.col(parts).sum()).sort(cluster)
+    sums = frame.group_by(cluster).agg(pl.col([f"{name}:{part}" for part in parts]).sum())
+    return sums.sort(cluster).drop(cluster)
+
+
+def _interval(measure: Measure, frame: pl.DataFrame, cluster: str) -> Interval:
+    """Compute the interval of a mean, share, ratio or sum of ratios over one way to cluster."""
+    match measure.statistic:
+        case SumOfRatios(parts, shift):
+            tables = [sums_per_cluster(frame, measure.name, [f"{s}{k}" for s in SUMS], cluster)
+                      for k in range(len(parts))]  # fmt: skip
+            weighted = [(parts[k][0], table.to_numpy()) for k, table in enumerate(tables)]
+            n = int(frame[f"{measure.name}:n"].sum())
+            return sum_of_ratios_from_totals(weighted, n, shift)
+        case Ratio(_, _, scale, shift):
+            sums = sums_per_cluster(frame, measure.name, SUMS, cluster)
+            return ratio_from_totals(sums.to_numpy()).rescaled(scale, shift)
+        case _:
+            return ratio_from_totals(
+                sums_per_cluster(frame, measure.name, SUMS, cluster).to_numpy()
+            )
 
 
 def _streamed(measure: Measure, frame: pl.DataFrame, clusterings: Sequence[str]) -> Estimate:
-    """Estimate a mean, share or ratio. With several ways to cluster, or for a share, the interval
-    is the widest of all."""
-    tables = [cluster_table(frame, measure.name, c).drop(c).to_numpy() for c in clusterings]
+    """Estimate a mean, share, ratio or sum of ratios. With several ways to cluster, or for a share,
+    the interval is the widest of all."""
     intervals, reason = [], ""
-    for table in tables:
+    for cluster in clusterings:
         try:
-            intervals.append(_rescaled(measure, ratio_from_totals(table)))
+            intervals.append(_interval(measure, frame, cluster))
         except Undefined as undefined:
             reason = reason or str(undefined)
-    trials = _wilson(measure, tables[0])
+    trials = _wilson(measure, frame)
     if not intervals and trials is None:
         return Estimate(name=measure.name, value=None, undefined=reason)
     found = _widest(measure, intervals, trials)
-    clusters = min(int((table[:, 0] > 0).sum()) for table in tables)
-    return replace(found, clusters=clusters) if len(tables) > 1 else found
+    if len(clusterings) == 1:
+        return found
+    carrying = frame.filter(pl.col(f"{measure.name}:n") > 0)
+    return replace(found, clusters=min(carrying[c].n_unique() for c in clusterings))
 
 
-def _rescaled(measure: Measure, interval: Interval) -> Interval:
-    if isinstance(measure.statistic, Ratio):
-        return interval.rescaled(measure.statistic.scale, measure.statistic.shift)
-    return interval
-
-
-def _wilson(measure: Measure, table: np.ndarray) -> tuple[float, float, float, int] | None:
+def _wilson(measure: Measure, frame: pl.DataFrame) -> tuple[float, float, float, int] | None:
     """Give estimate, low, high and n of a share by Wilson's formula."""
-    n, events = int(table[:, 0].sum()), round(float(table[:, 1].sum()))
-    if not isinstance(measure.statistic, Share) or n == 0:
+    if not isinstance(measure.statistic, Share):
+        return None
+    n, events = (round(float(frame[f"{measure.name}:{part}"].sum())) for part in ("n", "y"))
+    if n == 0:
         return None
     found = wilson(events, n)
     return found.estimate, found.low, found.high, n

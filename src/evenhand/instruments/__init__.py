@@ -17,6 +17,7 @@ from evenhand.instruments._contract import (
     OfTotals,
     Ratio,
     Share,
+    SumOfRatios,
     option,
 )
 from evenhand.instruments.listed import ListedItems
@@ -34,6 +35,7 @@ __all__ = [
     "OfTotals",
     "Ratio",
     "Share",
+    "SumOfRatios",
     "instrument_named",
     "instrument_of",
     "option",

@@ -32,6 +32,7 @@ from evenhand.findings.measures import (
     PairedSpread,
     Ratio,
     Share,
+    SumOfRatios,
 )
 from evenhand.findings.scored import SCORED, Scored
 from evenhand.instruments.files import card_of
@@ -54,6 +55,7 @@ __all__ = [
     "Ratio",
     "Services",
     "Share",
+    "SumOfRatios",
     "card_of",
     "option",
 ]

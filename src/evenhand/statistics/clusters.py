@@ -5,7 +5,7 @@ standard error up to 4.7 times too small (BBQ, all rows). So the unit that is dr
 """
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,18 +122,37 @@ def ratio_change_from_totals(
     Source: Woodruff 1971. Undefined: one of the ratios is; fewer than two clusters carry anything.
     """
     old, new = (np.asarray(totals, dtype=np.float64) for totals in (before, after))
-    kept = (old[:, 0] > 0) | (new[:, 0] > 0)
-    old, new = old[kept], new[kept]
-    ratios = _ratio(_carrying(old)), _ratio(_carrying(new))
-    apart = np.zeros(len(old))
-    for sums, ratio, sign in ((old, ratios[0], -1), (new, ratios[1], 1)):
-        _, y, x, size_y, size_x = sums.T
-        own = _without_rounding(y - ratio * x, size_y + abs(ratio) * size_x)
-        apart += sign * own / float(x.sum())
-    apart = _without_rounding(apart, np.abs(apart) + sum(abs(ratio) for ratio in ratios))
-    se = math.sqrt(len(old) / (len(old) - 1) * float(apart @ apart))
     n = int(np.maximum(old[:, 0], new[:, 0]).sum())
-    return _interval(ratios[1] - ratios[0], se, n=n, clusters=len(old), confidence=confidence)
+    return sum_of_ratios_from_totals([(-1.0, old), (1.0, new)], n, confidence=confidence)
+
+
+def sum_of_ratios_from_totals(
+    parts: Sequence[tuple[float, ArrayLike]],
+    n: int,
+    shift: float = 0.0,
+    confidence: float = 0.95,
+) -> Interval:
+    """shift + Σ w_k·R_k, weighted ratios R_k = Σy_k/Σx_k over the same clusters, by linearisation.
+
+    u_g = Σ_k w_k·(y_kg − R_k·x_kg)/Σx_k; se² = G/(G−1) · Σ u_g²; t with G − 1 degrees of freedom,
+    over the G clusters that carry anything of any ratio. Each part is its weight and its totals:
+    row g is cluster g, columns as in `ratio_from_totals`. `n` is the number of rows to report.
+    Source: Woodruff 1971. Undefined: one of the ratios is, or fewer than two clusters carry it.
+    """
+    tables = [np.asarray(totals, dtype=np.float64) for _, totals in parts]
+    kept = np.logical_or.reduce([table[:, 0] > 0 for table in tables])
+    apart, value, size = np.zeros(int(kept.sum())), shift, 0.0
+    for (weight, _), table in zip(parts, tables, strict=True):
+        ratio = _ratio(_carrying(table))
+        _, y, x, size_y, size_x = table[kept].T
+        own = _without_rounding(y - ratio * x, size_y + abs(ratio) * size_x)
+        apart += weight * own / float(x.sum())
+        value += weight * ratio
+        size += abs(weight * ratio)
+    apart = _without_rounding(apart, np.abs(apart) + size)
+    clusters = len(apart)
+    se = math.sqrt(clusters / (clusters - 1) * float(apart @ apart))
+    return _interval(value, se, n=n, clusters=clusters, confidence=confidence)
 
 
 def _carrying(totals: ArrayLike) -> FloatArray:

@@ -7,10 +7,12 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import UserError
+from evenhand.instruments.bbq.groups import against
 from evenhand.instruments.files import PinnedFiles, card_of
 
 _METADATA = "supplemental/additional_metadata.csv"
 _KEY = ("category", "question_index", "example_id")
+STRATUM = ("category", "question_index", "aligned", "condition")
 
 
 def card() -> dict[str, Any]:
@@ -23,7 +25,9 @@ class BbqData:
 
     `biased` is the option that agrees with the stereotype in this question: the metadata's
     `target_loc`, which is already turned around for non-negative questions (turning it again is
-    the common mistake). It is null for the 16 records without a unique target.
+    the common mistake). It is null for the 16 records without a unique target. `against` names the
+    group that the stereotype is about. `aligned` says of a whole block whether its text names the
+    stereotyped person, and `alike` how many records share template, `aligned` and condition.
     """
 
     def __init__(self, *, local: Path | None, cache: Path) -> None:
@@ -38,7 +42,8 @@ class BbqData:
         joined = frame.join(self._metadata(), on=_KEY, how="left", maintain_order="left")
         if len(joined) != card()["data"]["items"] or joined["names"].null_count():
             raise UserError("BBQ's metadata does not fit its records: is the folder complete?")
-        return joined.with_columns(masked=_masked())
+        known = joined.with_columns(masked=_masked(), against=against()).drop("groups")
+        return known.with_columns(aligned=_aligned()).with_columns(alike=pl.len().over(STRATUM))
 
     def _metadata(self) -> pl.DataFrame:
         raw = pl.read_csv(
@@ -87,7 +92,15 @@ def _parsed(data: bytes) -> pl.DataFrame:
         condition="context_condition",
         options=pl.concat_list("ans0", "ans1", "ans2"),
         unknown=pl.concat_list(is_unknown).list.arg_max().cast(pl.Int64),
+        groups=pl.concat_list([info.field(f"ans{n}").list.get(1) for n in range(3)]),
     )
+
+
+def _aligned() -> pl.Expr:
+    """The gold of a masked record names the wrong person, so there its text says the opposite."""
+    fits = (pl.col("label") == pl.col("biased")) != pl.col("masked")
+    known = pl.when(pl.col("condition") == "disambig").then(fits)
+    return known.max().over(pl.col("row") // 4)
 
 
 def _masked() -> pl.Expr:

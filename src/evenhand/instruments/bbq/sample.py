@@ -1,8 +1,9 @@
-"""Which records are asked: seeded, stratified by category, whole 2×2 blocks.
+"""Which records are asked: seeded, stratified, whole 2×2 blocks.
 
 "The first N" would measure one category, and a half block would compare a stereotype with nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Literal
@@ -13,7 +14,8 @@ import polars as pl
 from evenhand.errors import UserError
 
 PRESETS = {
-    "templates": "one whole block from each of the 343 templates: 1,372 items (the default)",
+    "templates": "an aligned and a non-aligned block of each of the 343 templates: 2,728 items "
+    "(the default)",
     "all": "all 58,492 items",
     "stardtox": "100 random items from each of 11 categories, as the StarDTox paper drew them",
     "mabrf": "the 110 items of the MABRF paper",
@@ -22,14 +24,21 @@ PRESETS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
+    """A sampling says which records are drawn, and by which seed."""
+
     preset: Literal["templates", "all", "stardtox", "mabrf"] = "templates"
     per_category: int | None = None  # items, rounded up to whole blocks; overrules the preset
+    per_template: int = 1  # pairs of blocks of each template
+    stored: Mapping[str, int] | None = None  # what stored answers cover; nothing is drawn
     seed: int = 0
 
     def describe(self) -> dict[str, object]:
+        if self.stored is not None:
+            return {"stored": dict(self.stored), "seed": self.seed}
         if self.per_category is not None:
-            return {"per_category": self.per_category, "seed": self.seed}
-        return {"preset": self.preset, "seed": self.seed}
+            return {"per_category": self.per_category, "balanced": True, "seed": self.seed}
+        pairs = {"pairs": self.per_template} if self.preset == "templates" else {}
+        return {"preset": self.preset, **pairs, "seed": self.seed}
 
 
 def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
@@ -39,7 +48,7 @@ def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
         return _blocks_per_category(records, sampling.per_category, rng)
     match sampling.preset:
         case "templates":
-            return _one_block_per_template(records, rng)
+            return _pairs_per_template(records, sampling.per_template, rng)
         case "all":
             return records
         case "stardtox":
@@ -60,36 +69,50 @@ def spread(drawn: pl.DataFrame, seed: int) -> pl.DataFrame:
     return ordered.sort("place", maintain_order=True).drop("block", "place")
 
 
-def _block(records: pl.DataFrame) -> pl.DataFrame:
-    """Each scenario's four rows stand together in the data."""
-    return records.with_columns(block=pl.col("row") // 4)
+def _shuffled_blocks(records: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
+    """One row per block of four records that stand together, in a drawn order. `turn` counts the
+    blocks of a template that are aligned, and those that are not, each for itself. The four blocks
+    without a target are not drawn: nothing can be biased there."""
+    first = records.filter(pl.col("row") % 4 == 0, pl.col("aligned").is_not_null())
+    blocks = first.select("category", "question_index", "aligned", block=pl.col("row") // 4)
+    shuffled = blocks[rng.permutation(len(blocks))]
+    return shuffled.with_columns(
+        turn=pl.int_range(pl.len()).over("category", "question_index", "aligned")
+    )
 
 
-def _one_block_per_template(records: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
-    blocked = _block(records)
-    drawn: list[int] = []
-    for _, template in blocked.group_by("category", "question_index", maintain_order=True):
-        drawn.append(int(rng.choice(template["block"].unique(maintain_order=True).to_numpy())))
-    return _keep(blocked, drawn)
+def _pairs_per_template(
+    records: pl.DataFrame, pairs: int, rng: np.random.Generator
+) -> pl.DataFrame:
+    """So many aligned and as many non-aligned blocks of each template. One block alone has its
+    clear answers all on the side of the stereotype, or all on the other: a reader who is right
+    would look biased by the draw. Four templates have no non-aligned block."""
+    drawn = _shuffled_blocks(records, rng).filter(pl.col("turn") < pairs)
+    return _keep(records, drawn)
 
 
 def _blocks_per_category(
     records: pl.DataFrame, items: int, rng: np.random.Generator
 ) -> pl.DataFrame:
-    """Blocks spread as evenly over a category's templates as they go."""
+    """Blocks spread as evenly over a category's templates as they go, aligned and non-aligned in
+    turns: from one template to the next, and on the next round the other one of each template."""
     wanted = -(-items // 4)
-    blocked, drawn = _block(records), list[int]()
-    for (category,), rows in blocked.group_by("category", maintain_order=True):
-        blocks = rows.unique("block", maintain_order=True)
+    first = int(rng.integers(2))  # with one block a category, categories take turns
+    drawn = []
+    shuffled = _shuffled_blocks(records, rng)
+    for number, category in enumerate(records["category"].unique(maintain_order=True)):
+        blocks = shuffled.filter(pl.col("category") == category)
         if len(blocks) < wanted:
             raise UserError(
                 f"{category!r} has {len(blocks) * 4} items in whole blocks, {items} were asked "
                 "for; lower --per-category"
             )
-        shuffled = blocks[rng.permutation(len(blocks))]
-        rounds = shuffled.with_columns(turn=pl.int_range(pl.len()).over("question_index"))
-        drawn += rounds.sort("turn", maintain_order=True)["block"].head(wanted).to_list()
-    return _keep(blocked, drawn)
+        templates = blocks["question_index"].unique().sort().shuffle(int(rng.integers(2**32)))
+        place = pl.col("question_index").replace_strict(templates, range(len(templates)))
+        later = (pl.col("aligned").cast(pl.Int64) + place + number + first) % 2
+        ordered = blocks.sort(2 * pl.col("turn") + later, place)
+        drawn.append(ordered.head(wanted))
+    return _keep(records, pl.concat(drawn))
 
 
 def _rows_per_category(records: pl.DataFrame, rows: int, rng: np.random.Generator) -> pl.DataFrame:
@@ -104,5 +127,5 @@ def _mabrf(records: pl.DataFrame) -> pl.DataFrame:
     return records.join(pl.read_csv(text), on=["category", "example_id"], how="semi")
 
 
-def _keep(blocked: pl.DataFrame, drawn: list[int]) -> pl.DataFrame:
-    return blocked.filter(pl.col("block").is_in(drawn)).drop("block")
+def _keep(records: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
+    return records.filter((pl.col("row") // 4).is_in(blocks["block"].implode()))
