@@ -87,7 +87,7 @@ class Control:
     truth: Mapping[str, float] = field(default_factory=dict)
     by_category: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
-    def answers(self, facts: Facts, seed: int) -> int | None:
+    def answers(self, facts: Facts, seed: int | str) -> int | None:
         """The place of the option that this control picks, None where it gives no answer."""
         return self.answer(facts, lambda name: _uniform(f"{seed}:{facts.id}:{name}"))
 

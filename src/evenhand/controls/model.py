@@ -1,0 +1,87 @@
+"""A control as a model: it reads a prompt as it was sent, and replies in the form it asks for."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import orjson
+
+from evenhand.agents import Agent, Ask, Chosen
+from evenhand.controls.policies import Control, Facts
+from evenhand.domain import Answer, Item
+from evenhand.errors import UserError
+from evenhand.methods.baselines.single_prompt import ask_for_choice, choice_agent
+from evenhand.models import ModelRequest, ScriptedModel
+from evenhand.prompts import Prompt
+from evenhand.runners import Source
+
+_OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
+REFUSAL = "I'm sorry, but I can't help with that."
+
+
+def control_model(
+    control: Control,
+    source: Source,
+    seed: int | str,
+    remedies: Mapping[str, Control] | None = None,
+) -> ScriptedModel:
+    """Give the model that answers the items of a source as a control does.
+
+    It finds the option that it picks by its words in the prompt, so an order that is shown and not
+    kept would be seen. `remedies` are controls that take over where the system message is their
+    name. Every wording of the task and every vote has draws of its own; the remedies share theirs,
+    so that two of them differ only in what they do.
+    """
+    items = list(source.read(0, len(source)))
+    facts = [Facts.of_tags(item.id, item.tags) for item in items]
+
+    def reply(request: ModelRequest) -> str:
+        item, told = items[request.position], request.messages[0].content
+        remedy = (remedies or {}).get(told)
+        wording = told if remedy is None else "a remedy"
+        drawn = f"{seed}:{wording}:{request.occurrence}"
+        picked = (remedy or control).answers(facts[request.position], drawn)
+        if picked is None:
+            return REFUSAL
+        return _in_form(request, _letter(request, item, picked))
+
+    return ScriptedModel(reply, name=control.name)
+
+
+def _letter(request: ModelRequest, item: Item, place: int) -> str:
+    """The letter that the prompt gives to an option, by the option's words."""
+    asked = next((one.content for one in request.messages if item.prompt in one.content), "")
+    if item.context not in asked:
+        raise UserError(f"a prompt of item {item.id!r} does not hold its text and question")
+    letters = {text: letter for letter, text in _OPTION.findall(asked)}
+    return letters[item.choices[place]]
+
+
+def _in_form(request: ModelRequest, letter: str) -> str:
+    wanted = request.schema.body["properties"] if request.schema else {}
+    said = {name: letter if name == "answer" else "It says so." for name in wanted}
+    return orjson.dumps(said).decode() if said else letter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """A method of one call whose system message is its name, so that a control model knows it."""
+
+    name: str = "remedy"  # type: ignore[misc]  # one class stands for several methods
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return (self._agent(),)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        return await ask_for_choice(item, ask, self._agent())
+
+    def _agent(self) -> Agent[Chosen]:
+        return choice_agent(_remedy_prompt(self.name), 3)
+
+
+@cache
+def _remedy_prompt(name: str) -> Prompt:
+    asked = "{{ context }}\n{{ question }}\n{{ choices | lettered }}\nReply as JSON: answer, a letter."
+    return Prompt.of(asked, system=name)
