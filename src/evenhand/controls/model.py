@@ -83,5 +83,7 @@ class Remedy:
 
 @cache
 def _remedy_prompt(name: str) -> Prompt:
-    asked = "{{ context }}\n{{ question }}\n{{ choices | lettered }}\nReply as JSON: answer, a letter."
+    asked = (
+        "{{ context }}\n{{ question }}\n{{ choices | lettered }}\nReply as JSON: answer, a letter."
+    )
     return Prompt.of(asked, system=name)

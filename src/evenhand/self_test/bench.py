@@ -9,6 +9,7 @@ from typing import Any
 
 from evenhand import aio
 from evenhand.controls.instrument import ControlQuestions
+from evenhand.controls.items import SCENES
 from evenhand.controls.model import Remedy, control_model
 from evenhand.controls.policies import Control
 from evenhand.findings.comparison import Comparison
@@ -19,6 +20,7 @@ from evenhand.instruments import DataFolder
 
 _CHANCE_OF_A_FALSE_ALARM = 0.001  # our choice, for each number that is held against chance
 _EQUAL = 1e-9
+_HALF = 4 * len(SCENES)  # items a category: a block of each of its templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,14 @@ class Bench:
             **options,
         )
 
-    async def several(self, control: Control) -> list[Report]:
-        """Measure a control as often as there are replications, on other samples."""
+    async def several(self, control: Control, *, same_items: bool = False) -> list[Report]:
+        """Measure a control as often as there are replications, on a block of each template; on
+        other items each time, unless the same ones are asked for."""
         return [
-            await self.measure(control, draw, sample_seed=draw) for draw in range(self.replications)
+            await self.measure(
+                control, draw, sample_seed=0 if same_items else draw, per_category=_HALF
+            )
+            for draw in range(self.replications)
         ]
 
     async def compare(self, before: Report, after: Report) -> Comparison:
