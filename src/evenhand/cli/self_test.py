@@ -59,7 +59,7 @@ def self_test(
 
 def _said(one: Reading) -> Text:
     line = Text("✓ " if one.good else "✗ ", style="green" if one.good else "bold red")
-    line.append(one.control, style="bold").append(f": planted {one.planted}; read {one.read}")
+    line.append(one.control, style="bold").append(f": planted: {one.planted}; read: {one.read}")
     for claim in one.misread[:_SHOWN]:
         line.append(f"\n    should hold: {claim}", style="not bold default")
     if one.misread[_SHOWN:]:

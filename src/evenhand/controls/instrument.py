@@ -23,6 +23,8 @@ class ControlQuestions(Bbq):
         self._records = records() if frame is None else frame
         questions = self._records.select("category", "question_index")
         self.all_clusters = questions.n_unique()  # type: ignore[misc]
+        # Items a category that are a block of each of its templates.
+        self.half = 4 * self._records["question_index"].n_unique()
 
     def records(self, data: DataFolder) -> pl.DataFrame:
         del data

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 
@@ -12,6 +12,7 @@ from evenhand.agents import Agent, Ask, Chosen
 from evenhand.controls.policies import Control, Facts
 from evenhand.domain import Answer, Item
 from evenhand.errors import UserError
+from evenhand.methods import Method
 from evenhand.methods.baselines.single_prompt import ask_for_choice, choice_agent
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.prompts import Prompt
@@ -55,7 +56,7 @@ def _letter(request: ModelRequest, item: Item, place: int) -> str:
     asked = next((one.content for one in request.messages if item.prompt in one.content), "")
     if item.context not in asked:
         raise UserError(f"a prompt of item {item.id!r} does not hold its text and question")
-    letters = {text: letter for letter, text in _OPTION.findall(asked)}
+    letters: dict[str, str] = {text: letter for letter, text in _OPTION.findall(asked)}
     return letters[item.choices[place]]
 
 
@@ -65,25 +66,27 @@ def _in_form(request: ModelRequest, letter: str) -> str:
     return orjson.dumps(said).decode() if said else letter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Remedy:
     """A method of one call whose system message is its name, so that a control model knows it."""
 
-    name: str = "remedy"  # type: ignore[misc]  # one class stands for several methods
+    name: ClassVar[str] = "remedy"
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        return (self._agent(),)
+        return (_remedy_agent(self.name),)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        return await ask_for_choice(item, ask, self._agent())
+        return await ask_for_choice(item, ask, _remedy_agent(self.name))
 
-    def _agent(self) -> Agent[Chosen]:
-        return choice_agent(_remedy_prompt(self.name), 3)
+
+def remedy_named(name: str) -> Method:
+    """Give a remedy of this name; a method's name belongs to its class, so each has its own."""
+    made: Method = type("Remedy", (Remedy,), {"name": name})()
+    return made
 
 
 @cache
-def _remedy_prompt(name: str) -> Prompt:
-    asked = (
-        "{{ context }}\n{{ question }}\n{{ choices | lettered }}\nReply as JSON: answer, a letter."
-    )
-    return Prompt.of(asked, system=name)
+def _remedy_agent(name: str) -> Agent[Chosen]:
+    question = "{{ context }}\n{{ question }}\n{{ choices | lettered }}"
+    form = 'Reply as JSON with one field, "answer": the letter alone.'
+    return choice_agent(Prompt.of(f"{question}\n{form}", system=name), 3)

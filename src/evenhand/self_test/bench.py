@@ -9,8 +9,7 @@ from typing import Any
 
 from evenhand import aio
 from evenhand.controls.instrument import ControlQuestions
-from evenhand.controls.items import SCENES
-from evenhand.controls.model import Remedy, control_model
+from evenhand.controls.model import control_model, remedy_named
 from evenhand.controls.policies import Control
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Estimate
@@ -20,7 +19,6 @@ from evenhand.instruments import DataFolder
 
 _CHANCE_OF_A_FALSE_ALARM = 0.001  # our choice, for each number that is held against chance
 _EQUAL = 1e-9
-_HALF = 4 * len(SCENES)  # items a category: a block of each of its templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +53,16 @@ class Bench:
     """Runs controls in a folder. `replications` is how often a number that varies by chance is
     looked at."""
 
-    def __init__(self, folder: Path, *, seed: int = 0, replications: int = 20) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        seed: int = 0,
+        replications: int = 20,
+        questions: ControlQuestions | None = None,
+    ) -> None:
         self.replications = replications
-        self.questions = ControlQuestions()
+        self.questions = questions or ControlQuestions()
         self.runs = 0
         self._folder = folder
         self._seed = seed
@@ -89,7 +94,10 @@ class Bench:
         other items each time, unless the same ones are asked for."""
         return [
             await self.measure(
-                control, draw, sample_seed=0 if same_items else draw, per_category=_HALF
+                control,
+                draw,
+                sample_seed=0 if same_items else draw,
+                per_category=self.questions.half,
             )
             for draw in range(self.replications)
         ]
@@ -104,7 +112,7 @@ class Bench:
         self.runs += 1
         return await aio.frontier(
             self.questions,
-            methods=[Remedy(name=name) for name in remedies],
+            methods=[remedy_named(name) for name in remedies],
             calls=3,
             model=control_model(plain, source, self._seed, remedies),
             out=self._folder / f"{self.runs}",
