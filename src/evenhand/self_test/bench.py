@@ -109,7 +109,7 @@ class Bench:
         """Run the plain prompt, the references and the remedies: a control plays the model, and
         another one takes over where it is asked by a remedy."""
         asked = self.questions
-        options = {"per_category": asked.half}
+        options: dict[str, Any] = {"per_category": asked.half}
         source = asked.source(_NO_DATA, asked.options_from(options))
         self.runs += 1
         return await aio.frontier(
