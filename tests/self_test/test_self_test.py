@@ -2,9 +2,10 @@
 code instead."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,11 +13,13 @@ import pytest
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.controls.items import records
 from evenhand.domain import Item
+from evenhand.findings import comparison, rules
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import RedLine
+from evenhand.findings.found import Change, RedLine
 from evenhand.instruments import Ratio
 from evenhand.instruments.bbq import source as bbq_source
 from evenhand.self_test import CHECKS, Bench, Reading
+from evenhand.store import RunReader
 
 # Fewer questions than the command asks, so that it takes seconds. A frontier needs them all: with
 # fewer templates no utility can be shown to have kept within 2 points.
@@ -62,6 +65,25 @@ def missing_taken_for_unknown(patch: pytest.MonkeyPatch) -> None:
         pl.when(lost).then(pl.col("condition") == "ambig").otherwise("correct").alias("correct"),
         pl.lit("scored").alias("state"),
     )
+
+
+def missing_left_out(patch: pytest.MonkeyPatch) -> None:
+    """Only the answers that are there are looked at, as if the others had never been asked for."""
+    batches = RunReader.result_batches
+
+    def answered(self: RunReader, *given: Any, **more: Any) -> Iterator[pl.DataFrame]:
+        for rows in batches(self, *given, **more):
+            known = "status" in rows.columns  # the rows that are scored have it
+            yield rows.filter(pl.col("status") == "answered") if known else rows
+
+    patch.setattr(RunReader, "result_batches", answered)
+
+
+def no_spread_taken_for_p_1(patch: pytest.MonkeyPatch) -> None:
+    def one(family: Sequence[Change]) -> list[Change]:
+        return rules.adjusted([replace(c, p=c.p if c.se else 1.0) for c in family])
+
+    patch.setattr(comparison, "adjusted", one)
 
 
 def _rescored(patch: pytest.MonkeyPatch, *columns: pl.Expr) -> None:
@@ -119,10 +141,12 @@ FAULTS: list[tuple[Plant, str]] = [
     (order_not_kept, "gold_reader"),
     (stereotype_turned_twice, "planted_bias"),
     (rows_taken_for_independent, "copied_rows"),
+    (no_spread_taken_for_p_1, "extremes"),
     (red_lines_by_sign, "noisy_twin"),
     (order_of_the_file, "stopped_early"),
     (stop_not_said, "stopped_early"),
     (missing_taken_for_unknown, "missing_answers"),
+    (missing_left_out, "missing_answers"),
 ]
 
 
