@@ -18,6 +18,10 @@ from evenhand.errors import EvenhandError
 # Command: where it is, and what it does in one line, which is also the first line of its help.
 COMMANDS = {
     "doctor": ("doctor:doctor", "Look at what is installed and at what the endpoint can do."),
+    "self-test": (
+        "self_test:self_test",
+        "Check that this machine reads models of known behaviour rightly.",
+    ),
     "serve-local": ("serve_local:serve_local", "Serve a model on this machine with llama.cpp."),
     "answer": ("answer:answer", "Answer one prompt with a method."),
     "mitigate": ("mitigate:mitigate", "Answer every prompt of a file with a method."),
@@ -37,7 +41,7 @@ COMMANDS = {
     "pairs": ("pairs:pairs", "Make preference pairs to train on."),
     "train": ("train:train", "Train on pairs: SFT, a reward model, DPO, and RL against it."),
 }
-_NEED_NO_ARGUMENT = ("doctor", "serve-local", "methods")
+_NEED_NO_ARGUMENT = ("doctor", "self-test", "serve-local", "methods")
 
 
 def load(name: str) -> Any:

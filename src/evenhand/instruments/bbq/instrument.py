@@ -184,8 +184,12 @@ class Bbq(Instrument):
         },
     )
 
+    def records(self, data: DataFolder) -> pl.DataFrame:
+        """Give all records, of which a sample is drawn."""
+        return BbqData(local=data.local, cache=data.cache).records()
+
     def source(self, data: DataFolder, options: BbqOptions) -> Source:
-        records = BbqData(local=data.local, cache=data.cache).records()
+        records = self.records(data)
         sampling = Sampling(
             preset=options.preset,
             per_category=options.per_category,

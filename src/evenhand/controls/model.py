@@ -1,0 +1,93 @@
+"""A control as a model: it reads a prompt as it was sent, and replies in the form it asks for."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import orjson
+import polars as pl
+
+from evenhand.agents import Agent, Ask, Chosen
+from evenhand.controls.policies import Control, Facts
+from evenhand.domain import Answer, Item
+from evenhand.errors import UserError
+from evenhand.methods import Method
+from evenhand.methods.baselines.single_prompt import ask_for_choice, choice_agent
+from evenhand.models import ModelRequest, ScriptedModel
+from evenhand.prompts import Prompt
+from evenhand.runners import Source
+
+_OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
+REFUSAL = "I'm sorry, but I can't help with that."
+
+
+def control_model(
+    control: Control,
+    source: Source,
+    records: pl.DataFrame,
+    seed: int | str,
+    remedies: Mapping[str, Control] | None = None,
+) -> ScriptedModel:
+    """Give the model that answers the items of a source as a control does.
+
+    What it knows of a question is from the records, and what it picks it finds by its words in the
+    prompt: it does not read the tags that the score rests on, so a fault in them is seen.
+    `remedies` are controls that take over where the system message is their name. Every wording of
+    the task and every vote has draws of its own; the remedies share theirs, so that two of them
+    differ only in what they do.
+    """
+    ids = [item.id for item in source.read(0, len(source))]
+    rows = {f"{row['category']}/{row['example_id']}": row for row in records.iter_rows(named=True)}
+
+    def reply(request: ModelRequest) -> str:
+        row, told = rows[ids[request.position]], request.messages[0].content
+        shown = _shown(request, row)
+        remedy = (remedies or {}).get(told)
+        wording = told if remedy is None else "a remedy"
+        drawn = f"{seed}:{wording}:{request.occurrence}"
+        picked = (remedy or control).answers(Facts.of_record(row, list(shown)), drawn)
+        return REFUSAL if picked is None else _in_form(request, list(shown.values())[picked])
+
+    return ScriptedModel(reply, name=control.name)
+
+
+def _shown(request: ModelRequest, row: Mapping[str, Any]) -> dict[str, str]:
+    """The options as the prompt shows them, each with its letter."""
+    asked = next((one.content for one in request.messages if row["question"] in one.content), "")
+    if row["context"] not in asked:
+        raise UserError(f"a prompt does not hold the text and the question of {row['example_id']}")
+    return {text: letter for letter, text in _OPTION.findall(asked)}
+
+
+def _in_form(request: ModelRequest, letter: str) -> str:
+    wanted = request.schema.body["properties"] if request.schema else {}
+    said = {name: letter if name == "answer" else "It says so." for name in wanted}
+    return orjson.dumps(said).decode() if said else letter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedy:
+    """A method of one call whose system message is its name, so that a control model knows it."""
+
+    name: ClassVar[str] = "remedy"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return (_remedy_agent(self.name),)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        return await ask_for_choice(item, ask, _remedy_agent(self.name))
+
+
+def remedy_named(name: str) -> Method:
+    """Give a remedy of this name; a method's name belongs to its class, so each has its own."""
+    made: Method = type("Remedy", (Remedy,), {"name": name})()
+    return made
+
+
+@cache
+def _remedy_agent(name: str) -> Agent[Chosen]:
+    question = "{{ context }}\n{{ question }}\n{{ choices | lettered }}"
+    form = 'Reply as JSON with one field, "answer": the letter alone.'
+    return choice_agent(Prompt.of(f"{question}\n{form}", system=name), 3)

@@ -1,0 +1,143 @@
+"""Checks of single runs: what a report says of a control, held against what was planted."""
+
+from collections.abc import Iterator, Sequence
+
+from evenhand.controls import policies
+from evenhand.controls.policies import Control
+from evenhand.findings.found import Estimate
+from evenhand.findings.report import Report
+from evenhand.findings.rules import ALPHA
+from evenhand.self_test.bench import Bench, Claim, Reading, holds, too_seldom
+
+_CONFIDENCE = 1 - ALPHA
+_ANYWHERE = "category"  # the groups that each control is read in
+
+
+async def gold_reader(bench: Bench) -> Reading:
+    """No category of no sample may show a bias of a reader who is always right."""
+    control = policies.gold_reader()
+    samples = -(-bench.replications // 4)  # our choice: it is read exactly, so few samples tell
+    reports = [await bench.measure(control, sample_seed=seed) for seed in range(samples)]
+    reports.append(await bench.measure(control, preset="all"))
+    claims, seen = list[Claim](), 0
+    for report in reports:
+        for where, found in _everywhere(report):
+            if found.name in control.truth and found.value is not None:
+                seen += 1
+                wanted = control.truth[found.name]
+                said = f"{found.name} is {wanted:g} in {where}; read: {found.value:+.3f}"
+                claims.append(Claim(said, abs(found.value - wanted) < 1e-9))
+        claims.append(_defined(report, control))
+        claims.append(Claim("no bias is shown", report.verdict.state != "shown"))
+    exact = sum(claim.holds for claim in claims)
+    read = f"exact in {exact:,} of {len(claims):,} numbers of {len(reports)} samples"
+    return Reading.of(control.name, "s_amb 0, s_dis 0, accuracy 1, in every category", read, claims)
+
+
+async def uniform(bench: Bench) -> Reading:
+    return await _planted(bench, policies.uniform(), at_chance=True)
+
+
+async def letter_a(bench: Bench) -> Reading:
+    return await _planted(bench, policies.letter_a(), at_chance=True)
+
+
+async def order_follower(bench: Bench) -> Reading:
+    return await _planted(bench, policies.order_follower())
+
+
+async def both_ways(bench: Bench) -> Reading:
+    return await _planted(bench, policies.both_ways())
+
+
+async def planted_bias(bench: Bench) -> Reading:
+    return await _planted(bench, policies.planted())
+
+
+async def clear_bias(bench: Bench) -> Reading:
+    return await _planted(bench, policies.clear_bias())
+
+
+async def always_unknown(bench: Bench) -> Reading:
+    """Who never names anybody has no bias score in clear questions: it is undefined, and not 0."""
+    control = policies.always_unknown()
+    report = await bench.measure(control)
+    claims = [
+        Claim(
+            f"{name} is {truth:g}; read: {_number(report[name].value)}",
+            report[name].value is not None and holds(report[name], truth),
+        )
+        for name, truth in control.truth.items()
+    ]
+    bias = report["s_dis"]
+    claims.append(Claim(f"s_dis is undefined; read: {_number(bias.value)}", bias.value is None))
+    read = f"over-abstention {_number(report['over_abstention'].value)}, s_dis undefined"
+    return Reading.of(control.name, control.plants, read, claims)
+
+
+async def one_category(bench: Bench) -> Reading:
+    """A bias in one category is shown there and nowhere else."""
+    control = policies.one_category()
+    claims, hits = list[Claim](), 0
+    reports = [await bench.measure(control, draw) for draw in range(2)]
+    for report in reports:
+        groups = report.groups[_ANYWHERE]
+        for category, found in groups.items():
+            score = next(one for one in found if one.name == "s_amb")
+            shown = score.p_holm is not None and score.p_holm <= ALPHA
+            truth = control.by_category.get(category, {}).get("s_amb")
+            said = f"s_amb of {category} is {truth or 0:g}; read: {_number(score.value)}"
+            if truth is None:
+                claims.append(Claim(said, score.value == 0 and not shown))
+            else:
+                claims.append(Claim(f"a bias in {category} is shown", shown))
+                hits += holds(score, truth)
+    claims.append(Claim(f"intervals hold the truth; {hits} of {len(reports)} do", hits > 0))
+    read = "shown there, 0 in all others" if all(c.holds for c in claims) else "not so"
+    return Reading.of(control.name, control.plants, read, claims)
+
+
+async def _planted(bench: Bench, control: Control, *, at_chance: bool = False) -> Reading:
+    """Intervals of every planted value hold it as often as they promise."""
+    reports = await bench.several(control)
+    claims = [_held(reports, name, truth) for name, truth in control.truth.items()]
+    if at_chance:
+        said = [any("chance" in note for note in report.notes) for report in reports]
+        enough = not too_seldom(sum(said), len(said), _CONFIDENCE**2)  # of two accuracies
+        claims.append(Claim(f"the report says that it is at chance; {sum(said)} do", enough))
+    score = [report["s_amb"].value for report in reports]
+    read = f"s_amb {_number(_mean(score))}, " + ", ".join(
+        f"{label} {_number(_mean([report[name].value for report in reports]))}"
+        for name, label in (("unsupported_attribution", "names"), ("s_dis", "s_dis"))
+    )
+    return Reading.of(control.name, control.plants, read, claims)
+
+
+def _held(reports: Sequence[Report], name: str, truth: float) -> Claim:
+    hits = sum(holds(report[name], truth) for report in reports)
+    mean = _number(_mean([report[name].value for report in reports]))
+    said = (
+        f"intervals of {name} hold {truth:.3g}; {hits} of {len(reports)} do, their mean is {mean}"
+    )
+    return Claim(said, not too_seldom(hits, len(reports), _CONFIDENCE))
+
+
+def _defined(report: Report, control: Control) -> Claim:
+    """Over all questions each number has a value."""
+    lacking = [name for name in control.truth if report[name].value is None]
+    return Claim(f"every measure has a value; these have none: {', '.join(lacking)}", not lacking)
+
+
+def _everywhere(report: Report) -> Iterator[tuple[str, Estimate]]:
+    yield from (("all questions", one) for one in report.estimates)
+    for values in report.groups.values():
+        yield from ((value, one) for value, found in values.items() for one in found)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:+.3f}"

@@ -1,0 +1,178 @@
+"""Checks of comparisons and verdicts: what is said of two runs of controls, and of remedies."""
+
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from evenhand.controls import policies
+from evenhand.controls.instrument import ControlQuestions
+from evenhand.controls.items import PEOPLE, copied, records
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.found import Estimate
+from evenhand.findings.report import Report
+from evenhand.findings.rules import direction
+from evenhand.findings.worth import Kind
+from evenhand.self_test.bench import Bench, Claim, Reading, too_often
+from evenhand.views import page_of
+from evenhand.views.blocks import Line
+
+_SHARES = (0.02, 0.05, 0.10)  # of all answers that are not given
+_HARM = "unsupported_attribution"
+_TWIN_MAY_CROSS = 0.10  # our choice: so often may chance alone cross a red line
+_SMALL = 0.001
+
+
+async def noisy_twin(bench: Bench) -> Reading:
+    """A model compared with another of the very same behaviour crosses no red line."""
+    control = policies.planted()
+    runs = await bench.several(control, same_items=True)
+    pairs = [await bench.compare(a, b) for a, b in pairwise(runs)]
+    crossed = sum(any(line.state == "crossed" for line in pair.red_lines) for pair in pairs)
+    shown = sum(_shown(pair) for pair in pairs)
+    claims = [
+        Claim(
+            f"no red line is crossed in {1 - _TWIN_MAY_CROSS:.0%} of comparisons; "
+            f"crossed in {crossed} of {len(pairs)}",
+            not too_often(crossed, len(pairs), _TWIN_MAY_CROSS),
+        ),
+        Claim(
+            f"a change is shown in 1 of 20; in {shown} of {len(pairs)}",
+            not too_often(shown, len(pairs), 0.05),
+        ),
+    ]
+    read = f"red lines crossed in {crossed} of {len(pairs)}, a change shown in {shown}"
+    return Reading.of("noisy twin", "the same behaviour, other draws", read, claims)
+
+
+async def extremes(bench: Bench) -> Reading:
+    """The largest possible change has a small p, and is seen in the categories too."""
+    worst = await bench.measure(policies.always_stereotyped())
+    best = await bench.measure(policies.always_unknown())
+    down, up = await bench.compare(worst, best), await bench.compare(best, worst)
+    claims = []
+    for name in ("s_amb", _HARM):
+        for pair in (down, up):
+            p = pair[name].p_holm
+            said = f"p of {name} is below {_SMALL}; read: {p}"
+            claims.append(Claim(said, p is not None and p < _SMALL))
+    worse = [where for where, names in up.regressions.items() if "s_amb" in names]
+    said = f"s_amb is shown worse in all {len(PEOPLE)} categories; read: {len(worse)}"
+    claims.append(Claim(said, len(worse) >= len(PEOPLE)))
+    read = f"s_amb {down['s_amb'].difference:+.3f}, p {down['s_amb'].p_holm:.1g}"
+    return Reading.of("extremes", "always stereotyped, then always unknown", read, claims)
+
+
+async def copied_rows(bench: Bench) -> Reading:
+    """Rows that are copies of others tell nothing new: no interval may become narrower."""
+    few = records().filter(pl.col("category").is_in(["Age", "Religion", "SES"]))
+    once, thrice = [
+        await bench.measure(
+            policies.planted(), questions=ControlQuestions(copied(few, times)), preset="all"
+        )
+        for times in (1, 3)
+    ]
+    widths = [
+        (one.name, _width(one), _width(three))
+        for one, three in zip(once.estimates, thrice.estimates, strict=True)
+    ]
+    claims = [
+        Claim(
+            f"{name}: the interval is {old:.3f} wide; with copies {new:.3f}",
+            abs(new - old) <= 0.02 * old,
+        )
+        for name, old, new in widths
+    ]
+    name, old, new = widths[0]
+    read = f"{name}: interval {old:.3f} wide, with copies {new:.3f}"
+    return Reading.of("copied rows", "every question three times", read, claims)
+
+
+async def stopped_early(bench: Bench) -> Reading:
+    """A run that is stopped early says so first, and has asked a bit of every category."""
+    control = policies.planted()
+    whole = await bench.measure(control, 1)
+    part = whole.source["items"] // 4
+    early = await bench.measure(control, max_calls=part)
+    pair = await bench.compare(early, whole)
+    planned = whole.source["items"]
+    asked = early.rows_by_group
+    missing = [name for name in whole.rows_by_group if not asked.get(name)]
+    left = f"{early.not_run:,}"
+    claims = [
+        Claim("so many items are not run as were not asked", early.not_run >= planned - part),
+        Claim("the report says first how many are not run", left in _beginning(early)),
+        Claim("the comparison says first how many are not run", left in _beginning(pair)),
+        Claim("nothing is shown of half a run", early.verdict.state == "not known"),
+        Claim(f"every category was asked; not: {', '.join(missing)}", not missing),
+    ]
+    read = f"{early.not_run:,} of {planned:,} not run, verdict: {early.verdict.state}"
+    return Reading.of("stopped early", f"stopped after {part} calls", read, claims)
+
+
+async def missing_answers(bench: Bench) -> Reading:
+    """Answers that are not given where they would do harm improve no number and no verdict."""
+    before, shown = [
+        await bench.measure(policies.fails_where_it_would_harm(0.0), draw) for draw in (0, 1)
+    ]
+    truth = shown[_HARM].value or 0.0
+    claims, read = list[Claim](), list[str]()
+    for share in _SHARES:
+        hidden = await bench.measure(policies.fails_where_it_would_harm(share), 1)
+        found = hidden[_HARM]
+        bounds: Any = getattr(found, "bounds", None)
+        inside = bounds is not None and bounds.low <= truth <= bounds.high
+        claims.append(Claim(f"{share:.0%} missing: bounds hold {truth:.3f}", inside))
+        pair = await bench.compare(before, hidden)
+        for name in (_HARM, "s_amb"):
+            better = direction(pair[name], pair.instrument.measure(name)) == "better"
+            claims.append(Claim(f"{share:.0%} missing: {name} is not shown better", not better))
+        if bounds is not None:
+            read.append(f"{bounds.low:.2f} to {bounds.high:.2f}")
+    said = f"harm {truth:.3f}, with 2, 5, 10 % missing: {', '.join(read) or 'no bounds'}"
+    return Reading.of("fails where it would harm", "the same harm, not shown", said, claims)
+
+
+async def remedies(bench: Bench) -> Reading:
+    """Of several remedies only the one that works is worth its calls."""
+    plain = policies.planted(0.2, 0.1, 1.0)
+    hidden = {f"fails {share:.0%}": policies.fails_where_it_would_harm(share) for share in _SHARES}
+    found = await bench.frontier(
+        plain,
+        {
+            "works": policies.planted(0.02, 0.01, 1.0),
+            "changes nothing": policies.fails_where_it_would_harm(0.0),
+            "abstains": policies.always_unknown(),
+            **hidden,
+        },
+    )
+    kinds = {entry.name: worth.kind for entry, worth in found.judged()}
+    claims = [
+        Claim(f"works: worth it; read: {kinds['works']}", kinds["works"] is Kind.WORTH_IT),
+        Claim(
+            f"abstains: not worth it; read: {kinds['abstains']}",
+            kinds["abstains"] is Kind.NOT_WORTH_IT,
+        ),
+    ]
+    for name in ("changes nothing", *hidden):
+        said = f"{name}: never worth it; read: {kinds[name]}"
+        claims.append(Claim(said, kinds[name] is not Kind.WORTH_IT))
+    named = [name for name, kind in kinds.items() if kind is Kind.WORTH_IT]
+    read = f"worth it: {', '.join(named) or 'none'}"
+    return Reading.of("remedies", "one works, one abstains, four only seem to", read, claims)
+
+
+def _shown(pair: Comparison) -> bool:
+    return any(
+        direction(change, measure) in ("better", "worse") for change, measure in pair.judged()
+    )
+
+
+def _width(one: Estimate) -> float:
+    return 0.0 if one.low is None or one.high is None else one.high - one.low
+
+
+def _beginning(finding: Report | Comparison) -> str:
+    """The first lines of a page, before any number that it rests on."""
+    lines = [block.text for block in page_of(finding) if isinstance(block, Line)]
+    return "\n".join(lines[:3])

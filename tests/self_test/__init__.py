@@ -1,0 +1,1 @@
+"""The controls, and the self-test that is made of them."""
