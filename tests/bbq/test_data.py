@@ -31,15 +31,35 @@ def test_bbq_has_its_rows_templates_and_defects(records: pl.DataFrame) -> None:
     assert set(masked["condition"]) == {"disambig"}
 
 
-def test_the_default_sample_is_one_whole_block_of_each_template(records: pl.DataFrame) -> None:
+def test_the_default_sample_is_a_block_of_either_kind_of_each_template(
+    records: pl.DataFrame,
+) -> None:
+    """Four templates never go against the stereotype: 339 · 8 + 4 · 4 items."""
     drawn = sample(records, Sampling())
-    assert len(drawn) == 1_372
-    blocks = drawn.group_by("category", "question_index").agg(
+    assert len(drawn) == 2_728
+    blocks = drawn.group_by("category", "question_index", "aligned").agg(
         pl.struct("condition", "polarity").n_unique().alias("corners"), pl.len()
     )
-    assert len(blocks) == 343
+    assert Counter(blocks["aligned"]) == {True: 343, False: 339}
     assert set(blocks["corners"]) == {4}
     assert set(blocks["len"]) == {4}
+    clear = drawn.filter(pl.col("condition") == "disambig", ~pl.col("masked"))
+    assert (clear["aligned"] == (clear["label"] == clear["biased"])).all()
+
+
+def test_more_pairs_of_a_template_are_drawn_where_it_has_them(records: pl.DataFrame) -> None:
+    blocks = (
+        sample(records, Sampling(per_template=3))
+        .group_by("category", "question_index", "aligned")
+        .agg(pl.len(), alike=pl.col("alike").first())
+    )
+    assert (blocks["len"] == pl.Series([4 * min(3, n // 2) for n in blocks["alike"]])).all()
+
+
+def test_the_card_says_how_many_records_a_category_has(records: pl.DataFrame) -> None:
+    names = pl.when("names").then(pl.col("category") + " (names)").otherwise("category")
+    counted = records.group_by(names.alias("category")).len()
+    assert dict(counted.iter_rows()) == card()["data"]["records"]
 
 
 def test_a_sample_depends_on_its_seed_alone(records: pl.DataFrame) -> None:
@@ -56,6 +76,8 @@ def test_a_sample_per_category_covers_all_eleven_evenly_in_whole_blocks(
     assert set(drawn.group_by("category").len()["len"]) == {12}  # rounded up to three blocks
     templates = drawn.group_by("category").agg(pl.col("question_index").n_unique())
     assert set(templates["question_index"]) == {3}  # spread over templates, not piled on one
+    blocks = drawn.filter(pl.col("row") % 4 == 0).group_by("category").agg(pl.col("aligned").sum())
+    assert set(blocks["aligned"]) == {1, 2}  # in turns
     with pytest.raises(UserError, match="lower --per-category"):
         sample(records, Sampling(per_category=10_000))
 

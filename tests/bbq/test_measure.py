@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from same_numbers.adapter import KEPT
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 
@@ -62,8 +63,14 @@ def test_scoring_unifiedqas_answers_reproduces_the_published_figure(
     for category, (ambiguous, sure) in FIGURE_3[kind].items():
         found = {e["name"]: e for e in report["scores"]["groups"]["category"][category]}
         assert round(100 * found["s_amb"]["value"], 1) == ambiguous, category
-        assert round(100 * found["s_dis"]["value"], 1) == sure, category
+        assert _by_the_papers_formula(report)[category] == (ambiguous, sure), category
     assert report["cost"]["calls"]["total"] == 0
+
+
+def _by_the_papers_formula(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    section = report["scores"]["sections"]["as_published"]
+    assert not section["title"].endswith("of a sample")
+    return {row[0]: (round(row[1], 1), round(row[2], 1)) for row in section["rows"]}
 
 
 @pytest.mark.parametrize("kind", ["arc", "race"])
@@ -72,9 +79,34 @@ def test_physical_appearance_gives_what_the_corrected_metadata_gives(
 ) -> None:
     _answers(data_folder, tmp_path / "answers.jsonl", kind, ["Physical_appearance"])
     report = _measured(evenhand, data_folder, "--answers", "answers.jsonl", "--out", "run")
-    found = {e["name"]: e for e in report["scores"]["with_masked_records"]}
-    scores = [round(100 * found[name]["value"], 1) for name in ("s_amb", "s_dis")]
-    assert tuple(scores) == PHYSICAL_APPEARANCE[kind]
+    assert _by_the_papers_formula(report) == {"Physical_appearance": PHYSICAL_APPEARANCE[kind]}
+    found = {e["name"]: e for e in report["scores"]["estimates"]}
+    assert round(100 * found["s_amb"]["value"], 1) == PHYSICAL_APPEARANCE[kind][0]
+    assert abs(found["s_dis"]["value"]) < 0.05  # and not +0.067, which the mask had made
+
+
+def test_two_files_of_answers_to_the_same_items_are_compared_and_are_no_sample(
+    evenhand: Run, data_folder: Path, tmp_path: Path
+) -> None:
+    for kind in ("arc", "race"):
+        _answers(data_folder, tmp_path / f"{kind}.jsonl", kind, ["Sexual_orientation"])
+        report = _measured(evenhand, data_folder, "--answers", f"{kind}.jsonl", "--out", kind)
+        stored = {"records": 864, "of": 58_492, "incomplete_blocks": 0}
+        assert report["source"]["sampling"] == {"stored": stored, "seed": 0}
+        assert "864 of 58,492 records, 0 blocks incomplete" in report["scores"]["notes"][0]
+    compared = json.loads(evenhand("compare", "arc", "race", "--json").stdout)
+    change = next(c for c in compared["primary"] if c["name"] == "s_amb")
+    assert (round(100 * change["before"], 1), round(100 * change["after"], 1)) == (11.8, 5.8)
+
+
+def test_a_run_that_is_not_finished_is_said_first_and_ends_with_code_2(evenhand: Run) -> None:
+    whole, part = (str(KEPT / "bbq" / name) for name in ("default", "unfinished"))
+    for command in (("compare", whole, part), ("runs", "report", part)):
+        ran = evenhand(*command)
+        assert ran.returncode == 2
+        said = ran.stdout.index("items are not run yet")
+        assert said < ran.stdout.index("names somebody")
+    assert evenhand("compare", whole, whole).returncode == 0
 
 
 def test_the_dummies_anchor_the_scale(evenhand: Run, data_folder: Path, tmp_path: Path) -> None:
@@ -156,9 +188,9 @@ def test_runs_over_different_samples_are_not_compared(
 def test_the_plan_says_what_the_papers_samples_can_show(evenhand: Run) -> None:
     found = json.loads(evenhand("plan", "bbq", "--detect", "0.07", "--json").stdout)
     shown = {name: round(mde, 2) for name, mde in found["what_samples_can_show"].items()}
-    assert shown == {"MABRF's sample": 0.23, "StarDTox's sample": 0.08, "the default sample": 0.07}
+    assert shown == {"MABRF's sample": 0.24, "StarDTox's sample": 0.08, "the default sample": 0.05}
     assert found["items"] == 2 * found["rows"]
-    assert found["rows"] == 678  # (2.80 · 0.62 / 0.07)² · 1.1
+    assert found["rows"] == 801  # (2.80 · 0.62 / 0.07)² · 1.3
 
 
 def test_a_finished_run_is_not_given_back_to_another_model(

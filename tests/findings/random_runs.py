@@ -43,6 +43,7 @@ class Made(Scored):
                 statistic=OfTotals({"y": pl.col("y"), "x": pl.col("x")}, _odds)),
     )  # fmt: skip
     groups = (Grouping(column="kind", measures=("right",)),)
+    masked = ("right", "half")  # and not the others
     harm = "half"
     utility = "right"
 

@@ -63,11 +63,11 @@ def test_a_bias_the_other_way_round_is_not_said_to_be_against_the_group(tmp_path
     measure = main_measure(other)
     assert measure is not None
     assert other["score"].value == -1
-    assert by_group(other, measure).against == []
-    assert by_group(other, measure).other_way == ["paid"]
+    assert by_group(other, measure)["work"].against == []
+    assert by_group(other, measure)["work"].other_way == ["paid"]
     assert any(line.startswith("the other way round: paid") for line in other.verdict.says)
     she = eh.measure(Leaning(), model=always("A"), out=tmp_path / "she", **settings)
-    assert by_group(she, measure).against == ["paid"]
+    assert by_group(she, measure)["work"].against == ["paid"]
 
 
 def test_an_unfinished_run_is_said_to_be_one_and_is_no_loss() -> None:

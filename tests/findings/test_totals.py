@@ -139,7 +139,7 @@ def test_a_comparison_does_not_depend_on_batches_or_their_order(
     streamed = PairTotals.of(
         MADE, batches(before, orders[0], size), batches(after, orders[1], other)
     )
-    assert streamed.items == at_once.items == sum(not row.masked for row in drawn)
+    assert streamed.items == at_once.items == len(drawn)
     for measure in MADE.measures:
         if measure.name != "odds":
             assert _same(streamed.change(measure), at_once.change(measure))
@@ -172,10 +172,11 @@ def test_a_mean_of_clusters_and_a_function_of_totals_by_hand() -> None:
     assert odds.n == 4
 
 
-def test_masked_rows_count_only_where_they_are_asked_for() -> None:
+def test_masked_rows_are_left_out_of_the_measures_that_say_so_and_of_nothing_else() -> None:
     drawn = [Row(c, "a", c == 2, 1, float(c > 0), None) for c in (0, 1, 2)]
     totals = RunTotals.of(MADE, [outcomes(drawn, "before")])
-    assert totals.masked_rows == 1
+    assert (totals.masked_rows, totals.coverage().n, totals.clusters()) == (1, 3, 3)
+    assert totals.estimate(MADE.measure("rate")).value == pytest.approx(2 / 3)
     assert totals.estimate(MADE.measure("right")).value == pytest.approx(1 / 2)
     assert totals.with_masked(MADE.measure("right")).value == pytest.approx(2 / 3)
     assert isinstance(totals.tally(), pl.DataFrame)

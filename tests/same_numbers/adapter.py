@@ -21,8 +21,9 @@ from evenhand.findings import frontier, frontier_forecast, plan, sweep
 from evenhand.findings.comparison import compare
 from evenhand.findings.forecast import forecast
 from evenhand.findings.report import report
+from evenhand.findings.scored import Scored
 from evenhand.findings.summary import summary
-from evenhand.instruments import instrument_named, instrument_of
+from evenhand.instruments import instrument_of
 from evenhand.instruments.judge import audit as judge
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
 from evenhand.instruments.reward import audit as reward
@@ -30,7 +31,16 @@ from evenhand.instruments.scorer import audit as scorer
 from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
 from evenhand.metrics.reward_probes import Rewards
 from evenhand.store import RunReader
-from same_numbers.as_before import answers, audits, frontiers, likelihoods, shapes, texts
+from same_numbers.as_before import (
+    answers,
+    audits,
+    bbq_before,
+    frontiers,
+    likelihoods,
+    shapes,
+    texts,
+)
+from same_numbers.as_before.bbq_before import BbqBefore
 from same_numbers.flat import Entries, flat
 
 KEPT = Path(__file__).with_name("kept")
@@ -43,17 +53,22 @@ def _run(name: str) -> RunReader:
     return RunReader(KEPT / name)
 
 
+def _instrument(run: RunReader) -> Scored:
+    found = instrument_of(run)
+    return BbqBefore() if found.name == "bbq" else found
+
+
 def _measured(name: str, shape: Any) -> Entries:
     run = _run(name)
     prices = PRICES if run.record.cast["default"]["model"] in PRICES.models else None
-    found = report(instrument_of(run), run, prices)
+    found = bbq_before.unmasked(report(_instrument(run), run, prices))
     shaped = shape(found) | {"runs show": shapes.counts(summary(run))}
     return flat({"json": shaped, "rows": shapes.rows(found)})
 
 
 def _compared(shape: Any, before: str, after: str) -> Entries:
     runs = _run(before), _run(after)
-    return flat(shape(compare(instrument_of(runs[0]), *runs)))
+    return flat(shape(compare(_instrument(runs[0]), *runs)))
 
 
 def _answers(instrument: str, shape: Any, changed: Any, pairs: list[tuple[str, str]]) -> Any:
@@ -150,7 +165,7 @@ def _frontier(named: Arms, prices: Prices | None = None) -> Entries:
         frontier.Arm(name=name, run=_run(f"bbq/{run}"), equal_calls=vote)
         for name, (run, vote) in named.items()
     ]
-    found = frontier.frontier(instrument_named("bbq"), arms, calls=3, prices=prices)
+    found = frontier.frontier(BbqBefore(), arms, calls=3, prices=prices)
     equal = {arm.name: frontier.equal_calls(arm.run, 3) for arm in arms}
     rows = frontiers.frontier_rows(found)
     return flat({"json": frontiers.frontier(found), "rows": rows, "equal_calls": equal})
@@ -166,7 +181,7 @@ def _forecast(*names: str) -> Entries:
 
 def _plan(detect: float, power: float, calls: float, price: float | None) -> Entries:
     an_item = plan.Price(calls=calls, tokens=220, per_million=price)
-    found = plan.plan(instrument_named("bbq"), detect=detect, power=power, price=an_item)
+    found = plan.plan(BbqBefore(), detect=detect, power=power, price=an_item)
     return flat(frontiers.plan(found))
 
 

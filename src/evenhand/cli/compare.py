@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli.options import Full, Json
+from evenhand.cli.options import UNFINISHED, Full, Json
 from evenhand.cli.screen import out, print_json
 from evenhand.findings.comparison import compare as compared
 from evenhand.instruments import instrument_of, same_instrument
@@ -22,7 +22,8 @@ def compare(
 ) -> None:
     """Compare two runs on the items they share.
 
-    It says what is shown to be better, what worse, and what could be either way.
+    It says what is shown to be better, what worse, and what could be either way. Ends with code 2
+    if a run is not finished.
 
     Example: evenhand compare runs/bbq-default runs/bbq-stardtox
     """
@@ -39,3 +40,5 @@ def compare(
     else:
         for one in found:
             out.print(terminal_of(one, full=full))
+    if any(left for one in found for left in one.not_run):
+        raise typer.Exit(UNFINISHED)

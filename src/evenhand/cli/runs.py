@@ -11,7 +11,7 @@ from rich.text import Text
 
 from evenhand import config as configuration
 from evenhand.cli import runs_list
-from evenhand.cli.options import ConfigFile, Full, Json
+from evenhand.cli.options import UNFINISHED, ConfigFile, Full, Json
 from evenhand.cli.screen import err, out, print_json, status_view
 from evenhand.domain import Draft
 from evenhand.domain.prices import Prices
@@ -124,7 +124,8 @@ def report(
     full: Full = False,
     json: Json = False,
 ) -> None:
-    """Show the report of a measured run again, without a call.
+    """Show the report of a measured run again, without a call. Ends with code 2 if the run is not
+    finished.
 
     Example: evenhand runs report runs/bbq-default --full
     """
@@ -134,6 +135,8 @@ def report(
         print_json(plain(found.to_dict()))
     else:
         out.print(terminal_of(found, full=full))
+    if found.not_run:
+        raise typer.Exit(UNFINISHED)
 
 
 @runs.command()

@@ -23,7 +23,8 @@ PresetName = Annotated[
     Preset | None,
     typer.Option(
         "--preset",
-        help="templates: a block of each of the 343 (1,372 items); all: 58,492; "
+        help="templates: an aligned and a non-aligned block of each of the 343 (2,728 items); "
+        "all: 58,492; "
         "stardtox: 100 x 11 at random; mabrf: that paper's 110.",
     ),
 ]

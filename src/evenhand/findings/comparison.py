@@ -117,7 +117,11 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
     pairs = PairTotals.of(instrument, *batches)
     primary = adjusted([pairs.change(measure) for measure in instrument.primary()])
     others = [m for m in instrument.measures if m.role != "primary"]
-    groups = {one.column: _group(instrument, pairs, one.column) for one in instrument.groups}
+    groups = {
+        one.column: _group(instrument, pairs, one.column)
+        for one in instrument.groups
+        if one.compared
+    }
     found = Comparison(
         instrument=instrument,
         before=Side.of(before),

@@ -11,7 +11,7 @@ from evenhand.errors import Undefined
 from evenhand.findings.found import Estimate
 from evenhand.findings.measures import Mean, Measure, Share
 from evenhand.findings.scored import Scored, outcome_batches
-from evenhand.findings.totals import row_values
+from evenhand.findings.totals import row_values, rows_of
 from evenhand.statistics.clusters import clustered_mean
 from evenhand.statistics.marginal import cost_per_prevented
 from evenhand.store import RunReader
@@ -85,7 +85,7 @@ def _harms(instrument: Scored, run: RunReader) -> pl.DataFrame:
     counted = counted_harm(instrument)
     harm = pl.lit(None, pl.Float64)
     if counted is not None:
-        harm = pl.when(~pl.col("masked")).then(pl.col(f"{counted.name}.value"))
+        harm = pl.when(rows_of(instrument, counted, {})).then(pl.col(f"{counted.name}.value"))
     rows = [
         row_values(outcomes, instrument).select("item_id", "cluster", harm.alias(_HARM))
         for outcomes in outcome_batches(instrument, run)

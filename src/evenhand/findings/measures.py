@@ -146,6 +146,8 @@ class Grouping:
 
     column: str
     measures: tuple[str, ...]  # which of the measures, by name
+    says_whom: bool = True  # a verdict names its values: whom a bias is against
+    compared: bool = True  # a comparison looks for what got worse in each of its values
     order: tuple[str, ...] = ()  # of the values; by name without it
 
     def ordered(self, present: Sequence[str]) -> list[str]:
@@ -163,7 +165,8 @@ class PairedSpread:
     sd: float  # of an item's change from one run to the other
     icc: float  # the correlation of that change between rows of a cluster
     per_cluster: int  # rows that a cluster has in the default sample
-    most_per_cluster: int  # rows that a cluster has in all the data, at the mean
+    most_per_cluster: int  # rows that nearly every cluster has in all the data
     items_per_row: int = 1  # items that are asked for each row that the measure is about
     rows: str = "items"  # what such a row is called
-    samples: Mapping[str, tuple[int, int]]  # known samples: rows, and how many share a cluster
+    samples: Mapping[str, tuple[int, float]]  # known samples: rows, and how many of them a row
+    # meets in its cluster, Σm²/Σm over clusters of m rows

@@ -34,6 +34,7 @@ from evenhand.findings.totals import (
     keys_of,
     reason_of,
     row_values,
+    rows_of,
     sums_of_ratios,
     sums_per_cluster,
     totals_table,
@@ -57,7 +58,8 @@ class PairTotals:
 
     def __init__(self, instrument: Scored) -> None:
         self._instrument = instrument
-        self._keys = keys_of(instrument)
+        self._groups = [one for one in instrument.groups if one.compared]
+        self._keys = keys_of(instrument, self._groups)
         self._streamed = [m for m in instrument.measures if isinstance(m.statistic, STREAMED)]
         self._held_measures = [
             m for m in instrument.measures if m not in self._streamed or m.better == "fifty"
@@ -65,7 +67,7 @@ class PairTotals:
         self._sums: pl.DataFrame | None = None
         self._held: list[pl.DataFrame] = []
         self.transitions: Counter[tuple[str, str]] = Counter()
-        self._values: dict[str, set[str]] = {one.column: set() for one in instrument.groups}
+        self._values: dict[str, set[str]] = {one.column: set() for one in self._groups}
         self._states: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self.items = 0
 
@@ -95,7 +97,7 @@ class PairTotals:
         for side in (old, new):
             assert side.waiting is not None
             side.waiting = side.waiting.join(joined.select("item_id"), on="item_id", how="anti")
-        self._add(joined.filter(~pl.col("masked")))
+        self._add(joined)
 
     def _add(self, pairs: pl.DataFrame) -> None:
         self.items += len(pairs)
@@ -117,9 +119,8 @@ class PairTotals:
             self._held.append(pairs.select(*self._keys, *names, *(f"{n}{_AFTER}" for n in names)))
 
     def _note_groups(self, rows: pl.DataFrame) -> None:
-        kept = rows.filter(~pl.col("masked"))
         for column, values in self._values.items():
-            values.update(kept[column].drop_nulls().unique())
+            values.update(rows[column].drop_nulls().unique())
 
     def coverage(self) -> tuple[Coverage, Coverage]:
         """How much of the shared items each run has a score for."""
@@ -150,7 +151,7 @@ class PairTotals:
 
         name = f"{measure.name}_distance"
         try:
-            old, new = self._both(measure, self._rows({}))
+            old, new = self._both(measure, self._rows({}, measure))
             table = np.column_stack([_means_table(measure, side) for side in (old, new)])
             return _resampled(name, table, 2, apart, len(old))
         except Undefined as reason:
@@ -160,18 +161,18 @@ class PairTotals:
 
     def flips(self, measure: Measure) -> Flips:
         """Count how many rows of a yes-or-no measure became yes, and how many became no."""
-        frame = self._part(self._sums, {})
+        frame = self._part(self._sums, {}, measure)
         fixed, broken = (int(frame[f"{measure.name}:{n}"].sum()) for n in ("fixed", "broken"))
         return Flips(fixed=fixed, broken=broken, p_mcnemar=mcnemar_p(fixed, broken))
 
     def _change(self, measure: Measure, where: dict[str, str]) -> Change:
         match measure.statistic:
             case Mean() | Share() | Ratio() | SumOfRatios():
-                return self._streamed_change(measure, self._part(self._sums, where))
+                return self._streamed_change(measure, self._part(self._sums, where, measure))
             case MeanOfClusters():
-                return self._change_of_clusters(measure, self._rows(where))
+                return self._change_of_clusters(measure, self._rows(where, measure))
             case OfTotals(_, value):
-                old, new = self._both(measure, self._rows(where))
+                old, new = self._both(measure, self._rows(where, measure))
                 n, made = len(old), [totals_table(measure, rows) for rows in (old, new)]
                 both = made[0].join(made[1], on="cluster", suffix=_AFTER, maintain_order="left")
                 width = made[0].width - 1
@@ -206,14 +207,15 @@ class PairTotals:
         means = (float(side.mean()) if len(side) else 0.0 for side in (before, after))
         return _change_of(measure.name, ratio_from_totals(table), *means)
 
-    def _rows(self, where: dict[str, str]) -> pl.DataFrame:
-        return self._part(pl.concat(self._held) if self._held else None, where)
+    def _rows(self, where: dict[str, str], measure: Measure) -> pl.DataFrame:
+        return self._part(pl.concat(self._held) if self._held else None, where, measure)
 
-    def _part(self, frame: pl.DataFrame | None, where: dict[str, str]) -> pl.DataFrame:
+    def _part(
+        self, frame: pl.DataFrame | None, where: dict[str, str], measure: Measure
+    ) -> pl.DataFrame:
         if frame is None:
             raise Undefined("the two runs share no finished item")
-        wanted = [pl.col(column) == value for column, value in where.items()]
-        return frame.filter(*wanted) if wanted else frame
+        return frame.filter(rows_of(self._instrument, measure, where))
 
     def _both(self, measure: Measure, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Keep the rows of either side that have a value on both: a run with more missing must not

@@ -10,7 +10,6 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.findings import spent
 from evenhand.findings.found import NO_VERDICT, Coverage, Estimate, Section, Verdict
-from evenhand.findings.measures import Measure
 from evenhand.findings.rules import adjusted_estimates
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
@@ -156,7 +155,7 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
         with_masked=tuple(totals.with_masked(measure) for measure in masked),
         masked_records=totals.masked_rows,
         clusters=totals.clusters(),
-        groups={one.column: _group(instrument, totals, one.column) for one in instrument.groups},
+        groups=groups_of(instrument, totals),
         rows_by_group={
             value: totals.rows_in(one.column, value)
             for one in instrument.groups
@@ -189,23 +188,25 @@ def require(instrument: Scored, run: RunReader) -> None:
         )
 
 
-def _group(instrument: Scored, totals: RunTotals, column: str) -> dict[str, tuple[Estimate, ...]]:
-    """Estimate each group; a measure that has a value for "no bias" gets a p-value with Holm over
-    all groups, because all of them were looked at."""
-    grouping = next(one for one in instrument.groups if one.column == column)
-    values = grouping.ordered(totals.values_of(column))
-    by_measure = {
-        name: _over_groups(instrument.measure(name), totals, column, values)
-        for name in grouping.measures
-    }
+def groups_of(instrument: Scored, totals: RunTotals) -> Groups:
+    """Estimate each group of each grouping; one that no item belongs to is absent, as in a run
+    folder of before it was known. A measure that has a value for "no bias" gets a p-value with
+    Holm over the groups of all groupings at once, because all of them were looked at."""
+    values = {one.column: one.ordered(totals.values_of(one.column)) for one in instrument.groups}
+    found: dict[tuple[str, str, str], Estimate] = {}
+    for measure in instrument.measures:
+        columns = [one.column for one in instrument.groups if measure.name in one.measures]
+        places = [(column, value) for column in columns for value in values[column]]
+        estimates = [totals.estimate(measure, **{column: value}) for column, value in places]
+        if measure.null is not None:
+            estimates = adjusted_estimates(estimates)
+        for (column, value), estimate in zip(places, estimates, strict=True):
+            found[column, value, measure.name] = estimate
     return {
-        value: tuple(by_measure[name][place] for name in grouping.measures)
-        for place, value in enumerate(values)
+        one.column: {
+            value: tuple(found[one.column, value, name] for name in one.measures)
+            for value in values[one.column]
+        }
+        for one in instrument.groups
+        if values[one.column]
     }
-
-
-def _over_groups(
-    measure: Measure, totals: RunTotals, column: str, values: list[str]
-) -> list[Estimate]:
-    found = [totals.estimate(measure, **{column: value}) for value in values]
-    return adjusted_estimates(found) if measure.null is not None else found

@@ -39,10 +39,11 @@ class Scored:
     facts: ClassVar[
         Mapping[str, pl.DataType]
     ]  # what the source tagged each item with, and its type
+    later_facts: ClassVar[tuple[str, ...]] = ()  # those that older run folders lack: null there
     measures: ClassVar[tuple[Measure, ...]]
     groups: ClassVar[tuple[Grouping, ...]] = ()
     also_clusters: ClassVar[tuple[str, ...]] = ()  # further columns of alike rows: widest interval
-    masked: ClassVar[tuple[str, ...]] = ()  # measures also given with the rows that are masked
+    masked: ClassVar[tuple[str, ...]] = ()  # measures that leave out rows whose `masked` is true
     masked_because: ClassVar[str] = "records that the instrument masks"
     tallied: ClassVar[tuple[str, ...]] = ()  # columns whose combinations a report counts
     transitions: ClassVar[str | None] = None  # the column whose changes a comparison counts
@@ -156,7 +157,7 @@ def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     alike = len(kinds) == 1
     known = [set(kind.split(",")) if kind else set() for kind in kinds]
     names = kinds[0].split(",") if alike and kinds[0] else sorted(set.intersection(*known, *known))
-    missing = sorted(set(instrument.facts) - set(names))
+    missing = sorted(set(instrument.facts) - set(names) - set(instrument.later_facts))
     if missing and len(rows):
         raise UserError(
             f"this run is not over {instrument.title}: its items lack {', '.join(missing)}"

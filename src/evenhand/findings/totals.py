@@ -6,7 +6,7 @@ cluster at once: of those the row values are kept.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ import polars as pl
 from evenhand.errors import Undefined
 from evenhand.findings.found import NO_SPREAD, Coverage, Estimate
 from evenhand.findings.measures import (
+    Grouping,
     Mean,
     MeanOfClusters,
     Measure,
@@ -45,9 +46,9 @@ def coverage_of(states: "Counter[str]") -> Coverage:
     return Coverage(n=states.total(), scored=states[SCORED], by_reason=reasons)
 
 
-def keys_of(instrument: Scored) -> list[str]:
+def keys_of(instrument: Scored, groups: Sequence[Grouping] | None = None) -> list[str]:
     """List the columns that rows are summed by: groups and clusters."""
-    grouped = [one.column for one in instrument.groups]
+    grouped = [one.column for one in (instrument.groups if groups is None else groups)]
     return list(dict.fromkeys([_MASKED, *grouped, "cluster", *instrument.also_clusters]))
 
 
@@ -87,13 +88,10 @@ class RunTotals:
     def add(self, outcomes: pl.DataFrame) -> None:
         rows = row_values(outcomes, self._instrument)
         self.rows += len(rows)
-        kept = rows.filter(~pl.col(_MASKED))
-        self.masked_rows += len(rows) - len(kept)
-        self._states.update(dict(kept["state"].value_counts().iter_rows()))
+        self.masked_rows += int(rows[_MASKED].sum())
+        self._states.update(dict(rows["state"].value_counts().iter_rows()))
         if self._instrument.tallied:
-            masked = "masked" in outcomes.columns
-            counted = outcomes.filter(~pl.col(_MASKED)) if masked else outcomes
-            self._tallies.append(counted.group_by(self._instrument.tallied).len())
+            self._tallies.append(outcomes.group_by(self._instrument.tallied).len())
         sums = rows.group_by(self._keys, maintain_order=True).agg(
             pl.len().cast(pl.Float64).alias("rows"),
             *(expr for measure in self._streamed for expr in _sums(measure)),
@@ -118,16 +116,18 @@ class RunTotals:
 
     def sums(self) -> dict[str, tuple[int, float]]:
         """Give the number of rows and their sum for each mean and share."""
-        frame = self._part(self._sums, {})
-        means = [m.name for m in self._streamed if isinstance(m.statistic, Mean | Share)]
-        return {m: (int(frame[f"{m}:n"].sum()), float(frame[f"{m}:y"].sum())) for m in means}
+        found = {}
+        for measure in self._streamed:
+            if isinstance(measure.statistic, Mean | Share):
+                frame, name = self._part(self._sums, {}, measure), measure.name
+                found[name] = (int(frame[f"{name}:n"].sum()), float(frame[f"{name}:y"].sum()))
+        return found
 
     def values_of(self, column: str) -> list[str]:
         """List the values of a grouping, by name."""
         if self._sums is None:
             return []
-        kept = self._sums.filter(~pl.col(_MASKED))
-        return sorted(kept[column].drop_nulls().unique().to_list())
+        return sorted(self._sums[column].drop_nulls().unique().to_list())
 
     def clusters(self) -> int:
         """Count the clusters that were seen, scored or not."""
@@ -138,12 +138,12 @@ class RunTotals:
         return int(self._part(self._sums, {column: value})["rows"].sum())
 
     def estimate(self, measure: Measure, **where: str) -> Estimate:
-        """Estimate the measure over all rows that are not masked, or over those of one group."""
+        """Estimate the measure over all its rows, or over those of one group."""
         if isinstance(measure.statistic, STREAMED):
-            found = _streamed(measure, self._part(self._sums, where), self._clusterings())
+            found = _streamed(measure, self._part(self._sums, where, measure), self._clusterings())
         else:
             rows = pl.concat(self._held) if self._held else None
-            found = _held(measure, self._part(rows, where))
+            found = _held(measure, self._part(rows, where, measure))
         return replace(found, undefined=reason_of(measure, found.undefined))
 
     def with_masked(self, measure: Measure) -> Estimate:
@@ -154,11 +154,22 @@ class RunTotals:
     def _clusterings(self) -> tuple[str, ...]:
         return ("cluster", *self._instrument.also_clusters)
 
-    def _part(self, frame: pl.DataFrame | None, where: dict[str, str]) -> pl.DataFrame:
+    def _part(
+        self, frame: pl.DataFrame | None, where: dict[str, str], measure: Measure | None = None
+    ) -> pl.DataFrame:
         if frame is None:
             raise Undefined("the run has no finished item yet")
-        wanted = [pl.col(column) == value for column, value in where.items()]
-        return frame.filter(~pl.col(_MASKED), *wanted)
+        return frame.filter(rows_of(self._instrument, measure, where))
+
+
+def rows_of(instrument: Scored, measure: Measure | None, where: Mapping[str, str]) -> pl.Expr:
+    """Say which rows a measure is computed from: those of a group, without the masked ones if the
+    measure uses what is wrong with them."""
+    masks = measure is not None and measure.name in instrument.masked
+    rows = ~pl.col(_MASKED) if masks else pl.lit(value=True)
+    for column, value in where.items():
+        rows &= pl.col(column) == value
+    return rows
 
 
 def reason_of(measure: Measure, undefined: str | None) -> str | None:

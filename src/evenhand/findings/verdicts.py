@@ -41,7 +41,7 @@ def of_report(report: "Report") -> Verdict:
         return Verdict(state=None, says=says, next=_next(report, None))
     overall = report[measure.name]
     groups = by_group(report, measure)
-    in_a_group = bool(groups.against or groups.other_way)
+    in_a_group = any(one.against or one.other_way for one in groups.values())
     state = _state(overall, measure, report.instrument.matters, in_a_group)
     lines = [*says, *_groups_in_words(report, groups)]
     if state == "not known":
@@ -80,42 +80,60 @@ class ByGroup:
         return sum(map(len, (self.against, self.other_way, self.open, self.excluded)))
 
 
-def by_group(report: "Report", measure: Measure) -> ByGroup:
-    """Sort the groups of the first grouping: it is the one that says whom a bias is against."""
-    found = ByGroup()
+def by_group(report: "Report", measure: Measure) -> dict[str, ByGroup]:
+    """Sort the values of each grouping that says whom a bias is against, by its column."""
     null = measure.null or 0.0
-    for value, estimates in next(iter(report.groups.values()), {}).items():
-        one = next((e for e in estimates if e.name == measure.name), None)
-        if one is None:
-            continue
-        shown = one.p_holm is not None and one.p_holm <= ALPHA
-        out = _excludes(one, measure, 2 * report.instrument.matters)
-        side = found.against if (one.value or 0.0) > null else found.other_way
-        (side if shown else found.excluded if out else found.open).append(value)
-    return found
+    sorted_: dict[str, ByGroup] = {}
+    for grouping in report.instrument.groups:
+        found = ByGroup()
+        for value, estimates in report.groups.get(grouping.column, {}).items():
+            one = next((e for e in estimates if e.name == measure.name), None)
+            if one is None or not grouping.says_whom:
+                continue
+            shown = one.p_holm is not None and one.p_holm <= ALPHA
+            out = _excludes(one, measure, 2 * report.instrument.matters)
+            side = found.against if (one.value or 0.0) > null else found.other_way
+            (side if shown else found.excluded if out else found.open).append(value)
+        if found.looked_at:
+            sorted_[grouping.column] = found
+    return sorted_
 
 
-def _groups_in_words(report: "Report", found: ByGroup) -> list[str]:
-    looked = found.looked_at
-    if not looked:
+def _groups_in_words(report: "Report", found: dict[str, ByGroup]) -> list[str]:
+    """Name whom a bias is shown against, by the first grouping and then by the others, and say how
+    many were looked at."""
+    if not found:
         return []
-    words = report.instrument.groups[0].column.replace("_", " ")
-    many = f"{words[:-1]}ies" if words.endswith("y") else f"{words}s"
-    corrected = f"(after correction for {looked} {many})"
+    looked = _counted({column: one.looked_at for column, one in found.items()})
+    corrected = f" (after correction for {looked})"
     lines = []
-    if not (found.against or found.other_way):
-        lines = [f"against: none of {looked} {many} is shown after correction for looking at all"]
-    if found.against:
-        lines.append(f"against: {_named(found.against)} {corrected}")
-    if found.other_way:
-        lines.append(f"the other way round: {_named(found.other_way)} {corrected}")
-    if found.open:
-        lines.append(f"open: {len(found.open)} {many}, too few questions to tell")
-    if found.excluded:
+    for said, kind in (("against", "against"), ("the other way round", "other_way")):
+        shown = {column: getattr(one, kind) for column, one in found.items() if getattr(one, kind)}
+        named = "; by ".join(f"{column}: {_named(values)}" for column, values in shown.items())
+        first = next(iter(found))
+        named = named.removeprefix(f"{first}: ") if first in shown else f"by {named}"
+        lines += [f"{said}: {named}{corrected}"] if shown else []
+    if not lines:
+        lines = [f"against: none of {looked} is shown after correction for looking at all"]
+    open_ = _counted({column: len(one.open) for column, one in found.items()})
+    if open_:
+        lines.append(f"open: {open_}, too few questions to tell")
+    excluded = _counted({column: len(one.excluded) for column, one in found.items()})
+    if excluded:
         main = main_measure(report)
         reach = 2 * (in_unit(report.instrument.matters, main) if main else 0.0)
-        lines.append(f"not seen: {len(found.excluded)} {many}, any bias is smaller than {reach:g}")
+        lines.append(f"not seen: {excluded}, any bias is smaller than {reach:g}")
     return lines
+
+
+def _counted(columns: dict[str, int]) -> str:
+    """Write how many values of each column: "50 groups and 15 categories"."""
+    said = []
+    for column, many in columns.items():
+        word = column.replace("_", " ")
+        plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+        said += [f"{many} {plural}"] if many else []
+    return " and ".join(said)
 
 
 def _named(values: list[str]) -> str:

@@ -43,8 +43,7 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
 
 
 def _head(report: Report) -> str:
-    asked = report.source["items"] - report.masked_records  # what is masked is not missing
-    answered = f"{report.coverage.scored:,} of {asked:,} scored"
+    answered = f"{report.coverage.scored:,} of {report.source['items']:,} scored"
     version = report.source.get("version", "")
     method = report.side.method["name"]
     return f"{report.instrument.title} {version} · {report.side.model} · {method} · {answered}"
@@ -127,7 +126,8 @@ def _anchors(report: Report) -> list[Block]:
 def _masked(report: Report, full: bool) -> list[Block]:
     if not report.masked_records:
         return []
-    lines = [f"{report.masked_records:,} {report.instrument.masked_because} are left out"]
+    because = report.instrument.masked_because
+    lines = [f"{report.masked_records:,} {because} are left out where that matters"]
     if full:
         found = ", ".join(
             f"{one.name} {one.value:.3f}" for one in report.with_masked if one.value is not None
@@ -169,10 +169,14 @@ def _mark(one: Estimate) -> tuple[str, Tone]:
 
 
 def _over(report: Report, column: str, main: Measure) -> str:
-    estimates = [one for found in report.groups[column].values()
-                 for one in found if one.name == main.name]  # fmt: skip
-    shown = sum(1 for one in estimates if one.p_holm is not None and one.p_holm <= ALPHA)
-    return f"✗ shown after Holm over all {len(estimates)} ({shown} of them), ? not shown"
+    by_column = {
+        name: [one for found in values.values() for one in found if one.name == main.name]
+        for name, values in report.groups.items()
+    }
+    shown = sum(1 for one in by_column[column] if one.p_holm is not None and one.p_holm <= ALPHA)
+    looked = sum(map(len, by_column.values()))
+    both = "" if len(by_column) == 1 else " of both tables"
+    return f"✗ shown after Holm over all {looked}{both} ({shown} here), ? not shown"
 
 
 def _every_measure(report: Report, column: str, full: bool) -> list[Block]:

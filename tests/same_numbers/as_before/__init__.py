@@ -14,6 +14,8 @@ What was changed on purpose is undone here, and nowhere else:
 - labels of measures changed, so a frontier's sentences have other words around the same numbers;
 - of over-corrected texts three examples of each kind stood in the report; there is now one, and all
   in the table of outcomes;
+- BBQ's masked records were left out of every number, its `s_dis` was not by alignment, its default
+  sample had one block a template, and stored answers had the name of a sample (`bbq_before`);
 - the slope of Winogender counted all items of the set, and not those that it rests on.
 """
 

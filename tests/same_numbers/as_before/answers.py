@@ -7,6 +7,7 @@ from typing import Any
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.report import Report
 from evenhand.statistics.multiplicity import holm
+from same_numbers.as_before.bbq_before import unmasked
 from same_numbers.as_before.shapes import change, coverage, estimate, estimates, head, sides, table
 
 
@@ -33,7 +34,7 @@ def old_notes(notes: tuple[str, ...]) -> list[str]:
 
 
 def bbq_coverage(report: Report) -> dict[str, Any]:
-    seen = coverage(report)
+    seen = coverage(unmasked(report))
     reasons = seen.pop("by_reason")
     return seen | {name: reasons.get(name, 0) for name in ("unreadable", "missing")}
 
@@ -76,7 +77,7 @@ def bbq_flips(found: Comparison) -> dict[str, Any]:
 def _moved(found: Comparison, context: str) -> list[dict[str, Any]]:
     moved = []
     for old, new, n in found.transitions:
-        if old.startswith(f"{context}/"):
+        if old is not None and old.startswith(f"{context}/"):  # of masked ones nothing was counted
             states = {"state": old.partition("/")[2], "state_after": new.partition("/")[2]}
             moved.append(states | {"len": n})
     return moved

@@ -7,6 +7,7 @@ import polars as pl
 
 from evenhand.agents import strict_json
 from evenhand.errors import UnreadableReply, UserError
+from evenhand.instruments.bbq.data import card
 
 
 def with_answers(records: pl.DataFrame, file: Path) -> pl.DataFrame:
@@ -33,6 +34,16 @@ def with_answers(records: pl.DataFrame, file: Path) -> pl.DataFrame:
         )
     chosen = pl.col("options").list.get(pl.col("place"), null_on_oob=True)
     return joined.with_columns(answer=pl.coalesce("text", chosen)).drop("text", "place")
+
+
+def covered(answered: pl.DataFrame) -> dict[str, int]:
+    """Count what stored answers cover. Who picks the answers picks the result, so that is said."""
+    whole = answered.group_by(pl.col("row") // 4).len()
+    return {
+        "records": len(answered),
+        "of": card()["data"]["items"],
+        "incomplete_blocks": int((whole["len"] < 4).sum()),
+    }
 
 
 def _row(line: bytes, where: str) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.domain import Item
-from evenhand.instruments.bbq.data import card
+from evenhand.instruments.bbq.data import STRATUM, card
 from evenhand.instruments.bbq.sample import Sampling, spread
 
 _ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
@@ -21,13 +21,15 @@ class BbqSource:
     """
 
     def __init__(self, drawn: pl.DataFrame, sampling: Sampling) -> None:
-        columns = [c for c in ("category", "example_id", "answer") if c in drawn.columns]
-        keys = drawn.select(columns).write_csv(include_header=False)
-        self._sha256 = hashlib.sha256(keys.encode()).hexdigest()  # of the sample, not of its order
-        self._drawn = spread(drawn, sampling.seed)
+        # Of the sample, not of its order; and the items without their answers, so that two files
+        # of answers to the same items can be compared.
+        self._sha256 = _sha256(drawn.select("category", "example_id"))
+        self._answers = _sha256(drawn.select("answer")) if "answer" in drawn.columns else None
+        self._drawn = spread(_with_weights(drawn), sampling.seed)
         self._sampling = sampling
 
     def fingerprint(self) -> dict[str, Any]:
+        answers = {} if self._answers is None else {"answers_sha256": self._answers}
         return {
             "kind": "benchmark",
             "benchmark": "bbq",
@@ -37,6 +39,7 @@ class BbqSource:
             "items": len(self._drawn),
             "order": "spread",
             "sha256": self._sha256,
+            **answers,
         }
 
     def __len__(self) -> int:
@@ -64,6 +67,8 @@ def _item(row: dict[str, Any], seed: int) -> Item:
         "gold": str(order.index(row["label"])),
         "unknown": str(order.index(row["unknown"])),
         "biased": "" if row["biased"] is None else str(order.index(row["biased"])),
+        "group": row.get("against") or "",
+        "stands_for": repr(row.get("stands_for") or 1.0),
     }
     return Item(
         id=name,
@@ -73,6 +78,18 @@ def _item(row: dict[str, Any], seed: int) -> Item:
         choices=tuple(row["options"][option] for option in order),
         tags=tags,
     )
+
+
+def _with_weights(drawn: pl.DataFrame) -> pl.DataFrame:
+    """Add how many records of the data each drawn one stands for: those of its template, alignment
+    and condition, divided by how many of them were drawn."""
+    if "alike" not in drawn.columns:
+        return drawn
+    return drawn.with_columns(stands_for=pl.col("alike") / pl.len().over(STRATUM))
+
+
+def _sha256(keys: pl.DataFrame) -> str:
+    return hashlib.sha256(keys.write_csv(include_header=False).encode()).hexdigest()
 
 
 def _draw(text: str) -> int:

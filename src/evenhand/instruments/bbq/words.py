@@ -1,11 +1,15 @@
 """What BBQ's numbers mean in words, and what other tools would have printed of them."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import RedLine, Section
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
+from evenhand.instruments.bbq.data import card
 from evenhand.metrics import bbq
 
 _CHANCE = 1 / 3
@@ -45,6 +49,40 @@ def says(report: Report) -> tuple[str, ...]:
     return (f"{said}, and the stereotyped person {more} often than the other one.",)
 
 
+def stored(sampling: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say that nobody drew the items of stored answers."""
+    kept = sampling.get("stored")
+    if kept is None:
+        return ()
+    return (
+        f"Stored answers: {kept['records']:,} of {kept['of']:,} records, "
+        f"{kept['incomplete_blocks']:,} blocks incomplete. Nothing was drawn: whoever picked these "
+        "records picked the result.",
+    )
+
+
+def _weighed(sampling: Mapping[str, Any]) -> str:
+    """What weighs the same in a plain mean over the sample."""
+    if sampling.get("per_category") is not None or sampling.get("preset") == "stardtox":
+        return "categories"
+    return "templates" if sampling.get("preset") == "templates" else "these records"
+
+
+def what_weighs_the_same(report: Report, sampling: Mapping[str, Any]) -> Section:
+    """Name what the primary numbers are means over, beside the same with all records of
+    their templates weighing alike, as in published figures."""
+    measure = report.instrument.measure
+    rows = tuple(
+        (measure(name).label, report[name].value, report[f"{name}_by_records"].value)
+        for name in ("s_amb", "unsupported_attribution", "accuracy_disambiguated")
+    )
+    above = _weighed(sampling)
+    title = f"{above} weigh the same above; here also: the records of the same templates"
+    return Section(
+        name="estimand", title=title, columns=("", above, "records"), rows=rows, in_short=True
+    )
+
+
 def means_of_categories(report: Report) -> Section:
     """Plain means over categories, without interval: the papers' way to sum up."""
     rows = []
@@ -62,17 +100,46 @@ def means_of_categories(report: Report) -> Section:
 
 def as_others_print_it(report: Report) -> Section:
     """The same answers by the formulas of the paper, HELM and lm-evaluation-harness."""
-    unclear, clear = (_counts(report.tally, condition) for condition in ("ambig", "disambig"))
+    unclear, clear = _contexts(report.tally)
     n = unclear.n + clear.n
+    # Only over all records is it the paper's number; over a sample it is its formula.
+    whole = "parrish" if n == card()["data"]["items"] else "plain"
     rows = (
-        ("parrish_s_amb_percent", None if unclear.s_amb is None else 100 * unclear.s_amb),
-        ("parrish_s_dis_percent", None if clear.s is None else 100 * clear.s),
+        (f"{whole}_s_amb_percent", _percent(unclear.s_amb)),
+        (f"{whole}_s_dis_percent", _percent(clear.s)),
         ("helm_s_amb", bbq.helm_s_amb(unclear, clear)),
         ("lm_eval_s_amb", bbq.lm_eval_s_amb(unclear)),
         ("lm_eval_accuracy", (unclear.n_correct + clear.n_correct) / n if n else None),
     )
     title = "what others would print"
     return Section(name="as_others_print_it", title=title, columns=("", ""), rows=rows)
+
+
+def as_published(tally: pl.DataFrame) -> Section:
+    """The paper's own formulas by category, and what they give to somebody who always answers as
+    the text has it: where more clear questions fit the stereotype than do not, that is not 0."""
+    sizes, rows, complete = card()["data"]["records"], [], True
+    for category in tally["category"].unique().sort():
+        counted = tally.filter(pl.col("category") == category)
+        unclear, clear = _contexts(counted)
+        complete &= unclear.n + clear.n == sizes.get(category)
+        right = counted.filter(pl.col("condition") == "disambig").group_by("fits")
+        fits = dict(right.agg(pl.col("len").sum()).iter_rows())
+        aligned, not_aligned = fits.get(True, 0), fits.get(False, 0)
+        known = aligned + not_aligned
+        gold = (aligned - not_aligned) / known if known else None
+        rows.append((category, _percent(unclear.s_amb), _percent(clear.s), _percent(gold)))
+    title = "by the paper's own formula, in percent" + ("" if complete else ", of a sample")
+    columns = ("category", "s_amb", "s_dis", "s_dis of a perfect reader")
+    return Section(name="as_published", title=title, columns=columns, rows=tuple(rows))
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _contexts(tally: pl.DataFrame) -> tuple[bbq.Counts, bbq.Counts]:
+    return _counts(tally, "ambig"), _counts(tally, "disambig")
 
 
 def _counts(tally: pl.DataFrame, condition: str) -> bbq.Counts:

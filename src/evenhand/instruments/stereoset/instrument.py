@@ -55,7 +55,9 @@ class StereoSet(OptionSet):
     )  # fmt: skip
     groups = (
         Grouping(column="bias_type", measures=("lms", "ss", "icat")),
-        Grouping(column="task", measures=("lms", "ss", "icat"), order=(INTRA, INTER)),
+        Grouping(
+            column="task", measures=("lms", "ss", "icat"), order=(INTRA, INTER), says_whom=False
+        ),
     )
 
     def items(self, data: DataFolder) -> list[OptionItem]:
