@@ -17,7 +17,7 @@ from evenhand.controls.policies import Control, Facts
 Row = dict[str, Any]
 Answer = int | str  # the number of an option, or a text that is none of them
 REFUSAL = "I'm sorry, but I can't help with that."
-COPIES = 4
+COPIES = 2
 STOPPED_AFTER = 120
 _UNKNOWN = ("Cannot be determined", "Not enough information", "Not known")
 _SCENES = 6  # of the twelve: enough for every property, and a suite of seconds

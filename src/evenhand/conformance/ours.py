@@ -44,7 +44,9 @@ async def _report(folder: Path, case: dict[str, str], out: Path) -> Report:
     given = len(answers.read_bytes().splitlines())
     if given == len(items.read_bytes().splitlines()):
         return await aio.measure(instrument, out=out, answers=answers)
-    source = instrument.source(DataFolder(local=None, cache=out), instrument.options_from({"preset": "all"}))
+    source = instrument.source(
+        DataFolder(local=None, cache=out), instrument.options_from({"preset": "all"})
+    )
     model = control_model(gold_reader(), source, 0)
     return await aio.measure(instrument, model=model, out=out, max_calls=given, preset="all")
 

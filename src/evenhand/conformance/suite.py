@@ -64,7 +64,9 @@ def write(folder: Path) -> None:
     for name, frame in sets.items():
         _write_lines(folder / "items" / f"{name}.jsonl", map(_published, _rows(frame)))
     for name, case in made.items():
-        lines = (_answer(*both) for both in zip(_rows(sets[case.items]), case.answers, strict=False))
+        lines = (
+            _answer(*both) for both in zip(_rows(sets[case.items]), case.answers, strict=False)
+        )
         _write_lines(folder / "answers" / f"{name}.jsonl", lines)
     where = {
         name: {"items": f"items/{case.items}.jsonl", "answers": f"answers/{name}.jsonl"}
@@ -132,7 +134,9 @@ def properties(sets: dict[str, pl.DataFrame], made: dict[str, Case]) -> list[Pro
     def counts(name: str) -> dict[str, float]:
         return counted(_rows(sets[made[name].items]), made[name].answers)
 
-    def values(case: str, names: tuple[str, ...], *, by_category: bool = False) -> tuple[Check, ...]:
+    def values(
+        case: str, names: tuple[str, ...], *, by_category: bool = False
+    ) -> tuple[Check, ...]:
         found = counts(case)
         wanted = [one for one in found if (one.partition("/")[0] if by_category else one) in names]
         return tuple(Check(kind="value", case=case, number=n, value=found[n]) for n in wanted)

@@ -17,8 +17,13 @@ from lm_eval.api.model import LM
 from lm_eval.evaluator import simple_evaluate
 from lm_eval.tasks import TaskManager
 
-OURS = {"amb_bias_score": "s_amb", "disamb_bias_score": "s_dis", "acc": "accuracy",
-        "accuracy_amb": "accuracy_ambiguous", "accuracy_disamb": "accuracy_disambiguated"}  # fmt: skip
+OURS = {
+    "amb_bias_score": "s_amb",
+    "disamb_bias_score": "s_dis",
+    "acc": "accuracy",
+    "accuracy_amb": "accuracy_ambiguous",
+    "accuracy_disamb": "accuracy_disambiguated",
+}
 
 
 def lines(file: Path) -> list[Any]:
@@ -72,7 +77,9 @@ def scored(items: list[Any], answers: list[Any], task: str, tasks: TaskManager) 
     numbers = {}
     for name, value in printed.items():
         metric = name.partition(",")[0]
-        stem = next((one for one in sorted(OURS, key=len, reverse=True) if metric.startswith(one)), "")
+        stem = next(
+            (one for one in sorted(OURS, key=len, reverse=True) if metric.startswith(one)), ""
+        )
         category = metric[len(stem) + 1 :]
         if not stem or (category and category not in there):
             continue
