@@ -102,7 +102,8 @@ json.dump({"tool": "always 0", "cases": {name: said for name in cases}}, open(sy
 
 
 def _command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenhand.cli", "conformance", *arguments]
+    code = "from evenhand.cli import main; main()"
+    command = [sys.executable, "-c", code, "conformance", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -92,8 +92,8 @@ def _scored(report: Report) -> Scored:
 
 def _number(one: dict[str, Any]) -> Number:
     """An estimate of the report, or a change of the comparison."""
-    bounds = one.get("bounds")
-    known = {"low": bounds["low"], "high": bounds["high"]} if bounds else None
+    bounds = one.get("bounds") or {"low": None}
+    known = {end: bounds[end] for end in ("low", "high")} if bounds["low"] is not None else None
     value = one["difference"] if "difference" in one else one["value"]
     return Number.model_validate(
         {"value": value, "low": one["low"], "high": one["high"], "p": one["p"], "bounds": known}
