@@ -14,7 +14,7 @@ from evenhand.errors import UserError
 from tests.conformance import reference
 
 RIGHT = "a reader who is always right has no bias"
-ONE_SIDED = "... nor on items of which more fit the stereotype than not"
+ONE_SIDED = "a right reader has no bias on an unbalanced sample either"
 COUNTED = "planted answers are counted as the paper defines"
 ACCURACY = "accuracy is counted right"
 ENDS = "the ends of the scale are reached"

@@ -155,7 +155,7 @@ def properties(sets: dict[str, pl.DataFrame], made: dict[str, Case]) -> list[Pro
             checks=zeros("gold", *everywhere),
         ),
         Property(
-            name="... nor on items of which more fit the stereotype than not",
+            name="a right reader has no bias on an unbalanced sample either",
             says="s_dis is 0, also by category",
             because="which items were drawn is no property of the reader",
             checks=zeros("gold_one_sided", *everywhere),
