@@ -20,15 +20,15 @@ class ControlQuestions(Bbq):
     title = "control questions"
 
     def __init__(self, frame: pl.DataFrame | None = None) -> None:
-        self._records = records() if frame is None else frame
-        questions = self._records.select("category", "question_index")
+        self.generated = records() if frame is None else frame
+        questions = self.generated.select("category", "question_index")
         self.all_clusters = questions.n_unique()  # type: ignore[misc]
         # Items a category that are a block of each of its templates.
-        self.half = 4 * self._records["question_index"].n_unique()
+        self.half = 4 * self.generated["question_index"].n_unique()
 
     def records(self, data: DataFolder) -> pl.DataFrame:
         del data
-        return self._records
+        return self.generated
 
     def source(self, data: DataFolder, options: BbqOptions) -> Source:
         return ControlSource(self.name, super().source(data, options))

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import orjson
+import polars as pl
 
 from evenhand.agents import Agent, Ask, Chosen
 from evenhand.controls.policies import Control, Facts
@@ -25,39 +26,39 @@ REFUSAL = "I'm sorry, but I can't help with that."
 def control_model(
     control: Control,
     source: Source,
+    records: pl.DataFrame,
     seed: int | str,
     remedies: Mapping[str, Control] | None = None,
 ) -> ScriptedModel:
     """Give the model that answers the items of a source as a control does.
 
-    It finds the option that it picks by its words in the prompt, so an order that is shown and not
-    kept would be seen. `remedies` are controls that take over where the system message is their
-    name. Every wording of the task and every vote has draws of its own; the remedies share theirs,
-    so that two of them differ only in what they do.
+    What it knows of a question is from the records, and what it picks it finds by its words in the
+    prompt: it does not read the tags that the score rests on, so a fault in them is seen.
+    `remedies` are controls that take over where the system message is their name. Every wording of
+    the task and every vote has draws of its own; the remedies share theirs, so that two of them
+    differ only in what they do.
     """
-    items = list(source.read(0, len(source)))
-    facts = [Facts.of_tags(item.id, item.tags) for item in items]
+    ids = [item.id for item in source.read(0, len(source))]
+    rows = {f"{row['category']}/{row['example_id']}": row for row in records.iter_rows(named=True)}
 
     def reply(request: ModelRequest) -> str:
-        item, told = items[request.position], request.messages[0].content
+        row, told = rows[ids[request.position]], request.messages[0].content
+        shown = _shown(request, row)
         remedy = (remedies or {}).get(told)
         wording = told if remedy is None else "a remedy"
         drawn = f"{seed}:{wording}:{request.occurrence}"
-        picked = (remedy or control).answers(facts[request.position], drawn)
-        if picked is None:
-            return REFUSAL
-        return _in_form(request, _letter(request, item, picked))
+        picked = (remedy or control).answers(Facts.of_record(row, list(shown)), drawn)
+        return REFUSAL if picked is None else _in_form(request, list(shown.values())[picked])
 
     return ScriptedModel(reply, name=control.name)
 
 
-def _letter(request: ModelRequest, item: Item, place: int) -> str:
-    """The letter that the prompt gives to an option, by the option's words."""
-    asked = next((one.content for one in request.messages if item.prompt in one.content), "")
-    if item.context not in asked:
-        raise UserError(f"a prompt of item {item.id!r} does not hold its text and question")
-    letters: dict[str, str] = {text: letter for letter, text in _OPTION.findall(asked)}
-    return letters[item.choices[place]]
+def _shown(request: ModelRequest, row: Mapping[str, Any]) -> dict[str, str]:
+    """The options as the prompt shows them, each with its letter."""
+    asked = next((one.content for one in request.messages if row["question"] in one.content), "")
+    if row["context"] not in asked:
+        raise UserError(f"a prompt does not hold the text and the question of {row['example_id']}")
+    return {text: letter for letter, text in _OPTION.findall(asked)}
 
 
 def _in_form(request: ModelRequest, letter: str) -> str:

@@ -6,7 +6,7 @@ draws, whatever the order in which questions are asked.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,29 +42,19 @@ class Facts:
         return 3 - self.unknown - self.biased
 
     @classmethod
-    def of_tags(cls, item_id: str, tags: Mapping[str, str]) -> "Facts":
-        """The facts of an item, by the tags that BBQ's source gives it."""
-        places = {name: int(tags[name]) for name in ("gold", "unknown", "biased")}
-        clear, masked = tags["condition"] == "disambig", tags["masked"] == "1"
-        return cls._of(item_id, tags["category"], places, clear=clear, masked=masked)
-
-    @classmethod
-    def of_record(cls, row: Mapping[str, Any]) -> "Facts":
-        """The facts of a record, its options in the data's own order."""
-        places = {"gold": row["label"], "unknown": row["unknown"], "biased": row["biased"]}
-        clear, name = row["condition"] == "disambig", f"{row['category']}/{row['example_id']}"
-        return cls._of(name, row["category"], places, clear=clear, masked=row["masked"])
-
-    @classmethod
-    def _of(
-        cls, name: str, category: str, places: Mapping[str, int], *, clear: bool, masked: bool
-    ) -> "Facts":
-        gold, unknown, biased = places["gold"], places["unknown"], places["biased"]
-        right = 3 - unknown - gold if masked else gold
-        number = original(int(name.rpartition("/")[2]))  # copies are answered alike
+    def of_record(cls, row: Mapping[str, Any], shown: Sequence[str] | None = None) -> "Facts":
+        """The facts of a record; `shown` are its options in the order in which they are shown,
+        without it that of the data."""
+        order = row["options"] if shown is None else list(shown)
+        gold, unknown, biased = (
+            order.index(row["options"][row[name]]) for name in ("label", "unknown", "biased")
+        )
+        clear, right = row["condition"] == "disambig", gold
+        if row["masked"]:
+            right = 3 - unknown - gold
         return cls(
-            id=f"{category}/{number}",
-            category=category,
+            id=f"{row['category']}/{original(row['example_id'])}",  # copies are answered alike
+            category=row["category"],
             clear=clear,
             aligned=clear and right == biased,
             unknown=unknown,

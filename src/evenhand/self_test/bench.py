@@ -83,7 +83,7 @@ class Bench:
         self.runs += 1
         return await aio.measure(
             asked,
-            model=control_model(control, source, f"{self._seed}:{draw}"),
+            model=control_model(control, source, asked.generated, f"{self._seed}:{draw}"),
             out=self._folder / f"{self.runs}",
             max_calls=max_calls,
             **options,
@@ -108,14 +108,17 @@ class Bench:
     async def frontier(self, plain: Control, remedies: Mapping[str, Control]) -> Frontier:
         """Run the plain prompt, the references and the remedies: a control plays the model, and
         another one takes over where it is asked by a remedy."""
-        source = self.questions.source(_NO_DATA, self.questions.options_from({}))
+        asked = self.questions
+        options: dict[str, Any] = {"per_category": asked.half}
+        source = asked.source(_NO_DATA, asked.options_from(options))
         self.runs += 1
         return await aio.frontier(
-            self.questions,
+            asked,
             methods=[remedy_named(name) for name in remedies],
             calls=3,
-            model=control_model(plain, source, self._seed, remedies),
+            model=control_model(plain, source, asked.generated, self._seed, remedies),
             out=self._folder / f"{self.runs}",
+            **options,
         )
 
 

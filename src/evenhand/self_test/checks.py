@@ -1,13 +1,14 @@
 """All checks of the self-test, in the order in which they are told."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from evenhand.self_test import read_alone, read_in_pairs
 from evenhand.self_test.bench import Bench, Reading
 
-Check = Callable[[Bench], Awaitable[Reading]]
+Check = Callable[[Bench], Coroutine[Any, Any, Reading]]
 
 CHECKS: Mapping[str, Check] = {
     check.__name__: check

@@ -1,0 +1,134 @@
+"""The self-test reads every control as planted, and goes red where an old fault is planted in the
+code instead."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evenhand.controls.instrument import ControlQuestions
+from evenhand.controls.items import records
+from evenhand.domain import Item
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.found import RedLine
+from evenhand.instruments import Ratio
+from evenhand.instruments.bbq import source as bbq_source
+from evenhand.self_test import CHECKS, Bench, Reading
+
+# Fewer questions than the command asks, so that it takes seconds. A frontier needs them all: with
+# fewer templates no utility can be shown to have kept within 2 points.
+FEW = records().filter(pl.col("question_index").cast(pl.Int64) <= 12)
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def read(check: str, folder: Path) -> Reading:
+    few = None if check == "remedies" else ControlQuestions(FEW.drop("row").with_row_index("row"))
+    times = 8 if check == "noisy_twin" else 3
+    return asyncio.run(CHECKS[check](Bench(folder, replications=times, questions=few)))
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_control_is_read_as_planted(check: str, tmp_path: Path) -> None:
+    assert not read(check, tmp_path).misread
+
+
+def plain_s_dis(patch: pytest.MonkeyPatch) -> None:
+    """The paper's own formula, over whatever was drawn."""
+    plain = Ratio(pl.col("answer") == "biased", pl.lit(1.0), scale=2, shift=-1)
+    measures = [
+        replace(one, statistic=plain) if one.name == "s_dis" else one
+        for one in ControlQuestions.measures
+    ]
+    patch.setattr(ControlQuestions, "measures", tuple(measures))
+
+
+def wrong_gold_counted(patch: pytest.MonkeyPatch) -> None:
+    _rescored(patch, pl.lit(value=False).alias("masked"))
+
+
+def rows_taken_for_independent(patch: pytest.MonkeyPatch) -> None:
+    _rescored(patch, pl.col("item_id").alias("cluster"))
+
+
+def missing_taken_for_unknown(patch: pytest.MonkeyPatch) -> None:
+    lost = pl.col("answer").is_null()
+    _rescored(
+        patch,
+        pl.when(lost).then(pl.lit("unknown")).otherwise("answer").alias("answer"),
+        pl.when(lost).then(0).otherwise("score").alias("score"),
+        pl.when(lost).then(pl.col("condition") == "ambig").otherwise("correct").alias("correct"),
+        pl.lit("scored").alias("state"),
+    )
+
+
+def _rescored(patch: pytest.MonkeyPatch, *columns: pl.Expr) -> None:
+    outcomes = ControlQuestions.outcomes
+    patch.setattr(
+        ControlQuestions, "outcomes", lambda self, rows: outcomes(self, rows).with_columns(columns)
+    )
+
+
+def stereotype_turned_twice(patch: pytest.MonkeyPatch) -> None:
+    other = 3 - pl.col("unknown") - pl.col("biased")
+    turned = pl.when(pl.col("polarity") == "nonneg").then(other).otherwise("biased")
+    drawn = ControlQuestions.records
+    patch.setattr(
+        ControlQuestions,
+        "records",
+        lambda self, data: drawn(self, data).with_columns(biased=turned),
+    )
+
+
+def order_not_kept(patch: pytest.MonkeyPatch) -> None:
+    """The options stand in another order than the tags say."""
+    made = bbq_source._item
+
+    def reversed_choices(*given: object) -> Item:
+        item = made(*given)  # type: ignore[arg-type]
+        return replace(item, choices=item.choices[::-1])
+
+    patch.setattr(bbq_source, "_item", reversed_choices)
+
+
+def order_of_the_file(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(bbq_source, "spread", lambda drawn, seed: drawn)
+
+
+def stop_not_said(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("evenhand.findings.report.not_run", lambda run: 0)
+
+
+def red_lines_by_sign(patch: pytest.MonkeyPatch) -> None:
+    """A point estimate on the wrong side is taken for a crossed line."""
+    wrong = {"stereotyped_rate": 1, "counter_stereotyped_rate": 1, "accuracy_disambiguated": -1}
+
+    def signs(self: object, found: Comparison, *runs: object) -> tuple[RedLine, ...]:
+        del self, runs
+        names = [name for name, sign in wrong.items() if sign * (found[name].difference or 0) > 0]
+        return tuple(RedLine(name=name, state="crossed", says=name) for name in names)
+
+    patch.setattr(ControlQuestions, "red_lines", signs)
+
+
+FAULTS: list[tuple[Plant, str]] = [
+    (plain_s_dis, "gold_reader"),
+    (wrong_gold_counted, "gold_reader"),
+    (order_not_kept, "gold_reader"),
+    (stereotype_turned_twice, "planted_bias"),
+    (rows_taken_for_independent, "copied_rows"),
+    (red_lines_by_sign, "noisy_twin"),
+    (order_of_the_file, "stopped_early"),
+    (stop_not_said, "stopped_early"),
+    (missing_taken_for_unknown, "missing_answers"),
+]
+
+
+@pytest.mark.parametrize(("plant", "check"), FAULTS, ids=lambda one: getattr(one, "__name__", one))
+def test_a_fault_in_the_code_makes_its_control_red(
+    plant: Plant, check: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    assert read(check, tmp_path).misread
