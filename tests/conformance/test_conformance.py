@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance import reference
 from evenhand.conformance import others, ours, suite
 from evenhand.conformance.checks import Judged, judge
 from evenhand.errors import UserError
-from tests.conformance import reference
 
 RIGHT = "a reader who is always right has no bias"
 ONE_SIDED = "a right reader has no bias on an unbalanced sample either"
@@ -111,7 +111,7 @@ def test_a_tool_of_ones_own_is_tested_by_its_adapter(tmp_path: Path) -> None:
     adapter = tmp_path / "adapter.py"
     adapter.write_text(ADAPTER)
     ran = _command("--tool", str(adapter), "--json")
-    assert ran.returncode == 1, ran.stderr
+    assert ran.returncode == 2, ran.stderr
     tool = json.loads(ran.stdout)["tools"][0]
     states = {one["name"]: one["state"] for one in tool["properties"]}
     assert tool["tool"] == "always 0"

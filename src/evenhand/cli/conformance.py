@@ -46,7 +46,7 @@ def conformance(
 ) -> None:
     """Test what scorers of BBQ-like questions make of answers whose truth is known.
 
-    It ends with code 1 if a property is broken. What a tool prints no number for is no fault.
+    It ends with code 2 if a property is broken. What a tool prints no number for is no fault.
 
     Example: evenhand conformance --tool lm-eval --python ~/venvs/lm-eval/bin/python
     """
@@ -64,7 +64,7 @@ def conformance(
     outcomes = [(one.tool, judge(properties, one)) for one in found]
     _show(properties, outcomes, markdown=markdown, json=json)
     if any(is_broken(judged) for _, judged in outcomes):
-        raise typer.Exit(1)
+        raise typer.Exit(2)
 
 
 def _paired(tools: list[str] | None, pythons: list[str] | None) -> list[tuple[str, str]]:

@@ -47,7 +47,7 @@ async def _report(folder: Path, case: dict[str, str], out: Path) -> Report:
     source = instrument.source(
         DataFolder(local=None, cache=out), instrument.options_from({"preset": "all"})
     )
-    model = control_model(gold_reader(), source, 0)
+    model = control_model(gold_reader(), source, instrument.generated, 0)
     return await aio.measure(instrument, model=model, out=out, max_calls=given, preset="all")
 
 

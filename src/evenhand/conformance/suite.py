@@ -217,10 +217,10 @@ def properties(sets: dict[str, pl.DataFrame], made: dict[str, Case]) -> list[Pro
         ),
         Property(
             name="copied rows leave the interval",
-            says=f"with every row {COPIES} times it is at least 0.95 times as wide",
-            because="a copy tells nothing new",
+            says=f"with every row {COPIES} times it is at least 0.9 times as wide",
+            because="a copy tells nothing new; rows taken for independent ones give 0.71",
             checks=tuple(
-                Check(kind="as wide", case="copied", other="planted", number=name, value=0.95)
+                Check(kind="as wide", case="copied", other="planted", number=name, value=0.9)
                 for name in (*_BIAS, *_ACCURACIES)
             ),
         ),
