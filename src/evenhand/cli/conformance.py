@@ -61,7 +61,7 @@ def conformance(
         found = [
             asyncio.run(_scored(name, run_by, folder)) for name, run_by in _paired(tool, python)
         ]
-    outcomes = [(one.tool, judge(properties, one)) for one in found]
+    outcomes: list[Outcome] = [(one.tool, judge(properties, one)) for one in found]
     _show(properties, outcomes, markdown=markdown, json=json)
     if any(is_broken(judged) for _, judged in outcomes):
         raise typer.Exit(2)
