@@ -16,7 +16,7 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_evals.bbq import bbq as module  # the package exports its function by this name
 
-task = sys.modules["inspect_evals.bbq.bbq"]
+task: Any = sys.modules["inspect_evals.bbq.bbq"]
 
 
 def lines(file: Path) -> list[Any]:
@@ -25,14 +25,14 @@ def lines(file: Path) -> list[Any]:
 
 def scored(items: list[Any], answers: list[Any]) -> dict[str, Any]:
     samples = [task.record_to_sample(item) for item in items]
-    for number, sample in enumerate(samples):
-        sample.id = number
+    for place, sample in enumerate(samples):
+        sample.id = place
     task.combine_subsets = lambda _: MemoryDataset(samples)
     said = {}
     for item, one in zip(items, answers, strict=False):
         letter = "ABC"[one["answer"]] if isinstance(one["answer"], int) else None
-        reply = f"ANSWER: {letter}" if letter else one["answer"]
-        said[item["context"], item["question"]] = reply
+        text = f"ANSWER: {letter}" if letter else one["answer"]
+        said[item["context"], item["question"]] = text
 
     def reply(messages: list[Any], *_: Any) -> ModelOutput:
         text = messages[-1].text

@@ -30,7 +30,7 @@ def lines(file: Path) -> list[Any]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-class Answers(LM):
+class Answers(LM):  # type: ignore[misc]  # its types are not installed here
     """The model that gives the answers of a case."""
 
     def __init__(self, answers: dict[tuple[str, int], Any]) -> None:
