@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-others test-real test-store test-training examples docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings
+.PHONY: check lint types contracts test test-cluster test-others test-real test-store test-training examples docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance
 
 check: lint types contracts test docs
 
@@ -77,6 +77,11 @@ bench-truth:
 # Some ten minutes and 300 MB of disk, no endpoint: a report and a comparison over ten million rows.
 bench-findings:
 	$(PY) bench/findings_rows.py
+
+# Some ten minutes and 2 GB of disk: other tools, as installed from the registry, on the conformance
+# suite. What another tool breaks is a line of the table, and no failure of this.
+bench-conformance:
+	scripts/conformance_of_others.sh
 
 # Twenty kills of actors, nodes and drivers under 30 % faults, and twenty without faults.
 bench-kills:

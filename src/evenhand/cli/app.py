@@ -35,13 +35,17 @@ COMMANDS = {
         "Count the benign texts that methods make worse.",
     ),
     "judge-check": ("judge_check:judge_check", "Audit a judge and write its certificate."),
+    "conformance": (
+        "conformance:conformance",
+        "Test what scorers of BBQ-like questions make of answers whose truth is known.",
+    ),
     "runs": ("runs:runs", "Look at run folders: list, show, report, status, export, verify."),
     "scorers": ("scorers:scorers", "Toxicity scorers: list them, score texts, audit them."),
     "debate": ("debate:debate", "Let a model debate in roles and score what it says for bias."),
     "pairs": ("pairs:pairs", "Make preference pairs to train on."),
     "train": ("train:train", "Train on pairs: SFT, a reward model, DPO, and RL against it."),
 }
-_NEED_NO_ARGUMENT = ("doctor", "self-test", "serve-local", "methods")
+_NEED_NO_ARGUMENT = ("doctor", "self-test", "serve-local", "methods", "conformance")
 
 
 def load(name: str) -> Any:

@@ -1,0 +1,225 @@
+"""A property is judged by its checks: each holds a number that a tool printed against what it must
+be. What a tool does not print is "does not say", and never a fault."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+State = Literal["holds", "broken", "does not say"]
+SURE = 0.05  # the level at which a change counts as shown
+_SAID: dict[bool | None, State] = {True: "holds", False: "broken", None: "does not say"}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Bounds(_Strict):
+    """Bounds are what a number could be if the missing answers were known."""
+
+    low: float
+    high: float
+
+
+class Number(_Strict):
+    """A number is a value with what the tool says beside it; a value of None is "undefined"."""
+
+    value: float | None
+    low: float | None = None  # of the interval
+    high: float | None = None
+    p: float | None = None
+    bounds: Bounds | None = None
+    shown: Literal["better", "worse", "open"] | None = None  # of a change
+
+
+class Scored(_Strict):
+    """What a tool says of one case."""
+
+    numbers: dict[str, Number]
+    missing: int | None = None  # answers that it could not read, where it says so
+    not_run: int | None = None  # items that were not asked, where it says so
+
+
+class Scores(_Strict):
+    """What a tool says of all cases; a change is named "BEFORE -> AFTER"."""
+
+    tool: str
+    cases: dict[str, Scored]
+    changes: dict[str, dict[str, Number]] = {}
+
+    def number(self, case: str, name: str) -> Number | None:
+        """Give a number of a case or of a change; None where the tool has none."""
+        if "->" in case:
+            return self.changes.get(case, {}).get(name)
+        return self.cases[case].numbers.get(name) if case in self.cases else None
+
+
+class Check(_Strict):
+    """A check is one comparison; `kind` names how it is made, see `KINDS`."""
+
+    kind: str
+    case: str
+    number: str = ""
+    value: float = 0.0
+    tolerance: float = 1e-9
+    other: str = ""  # another case
+
+
+class Property(_Strict):
+    """A property is a sentence about any right scorer, with the checks that it consists of."""
+
+    name: str
+    says: str
+    because: str
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judged property says whether it holds for a tool, and what was got."""
+
+    name: str
+    state: State
+    got: str
+
+
+Made = tuple[bool | None, str]  # whether it holds, and what was got
+
+
+def judge(properties: Sequence[Property], scores: Scores) -> list[Judged]:
+    """Judge a tool by every property. One broken check breaks a property; a check that the tool has
+    no number for is left out."""
+    return [_judged(one, scores) for one in properties]
+
+
+def _judged(one: Property, scores: Scores) -> Judged:
+    made = [(KINDS[check.kind](check, scores), check) for check in one.checks]
+    broken = [got for (holds, got), _ in made if holds is False]
+    held = [check for (holds, _), check in made if holds]
+    if broken:
+        more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
+        return Judged(one.name, "broken", broken[0] + more)
+    names = dict.fromkeys(check.number.partition("/")[0] or check.kind for check in held)
+    return Judged(one.name, "holds" if held else "does not say", ", ".join(names))
+
+
+def _value(check: Check, scores: Scores) -> Made:
+    """The number is this value."""
+    found = scores.number(check.case, check.number)
+    if found is None or found.value is None:
+        return None, ""
+    holds = abs(found.value - check.value) <= check.tolerance
+    return holds, f"{check.case}: {check.number} {found.value:+.3f}, not {check.value:+.3f}"
+
+
+def _same(check: Check, scores: Scores, sign: int = 1) -> Made:
+    """The number is the same in another case."""
+    one, two = (scores.number(case, check.number) for case in (check.case, check.other))
+    if one is None or two is None or one.value is None or two.value is None:
+        return None, ""
+    holds = abs(one.value - sign * two.value) <= check.tolerance
+    return holds, f"{check.number} {two.value:+.3f} becomes {one.value:+.3f}"
+
+
+def _negated(check: Check, scores: Scores) -> Made:
+    """The number is that of another case with the other sign."""
+    return _same(check, scores, -1)
+
+
+def _reaches(check: Check, scores: Scores, sign: int = 1) -> Made:
+    """The number, or its worst bound, is at least what it is in a case with all answers."""
+    one, two = (scores.number(case, check.number) for case in (check.case, check.other))
+    if one is None or two is None or one.value is None or two.value is None:
+        return None, ""
+    ends = (one.bounds.low, one.bounds.high) if one.bounds else ()
+    worst = max(sign * end for end in (one.value, *ends))
+    holds = worst >= sign * two.value - check.tolerance
+    return holds, f"{check.number} {two.value:+.3f} becomes {sign * worst:+.3f} at worst"
+
+
+def _falls(check: Check, scores: Scores) -> Made:
+    """The number, or its worst bound, is at most what it is in a case with all answers."""
+    return _reaches(check, scores, -1)
+
+
+def _p(check: Check, scores: Scores) -> Made:
+    """The p-value is small."""
+    found = scores.number(check.case, check.number)
+    if found is None or found.p is None:
+        return None, ""
+    return found.p <= check.value, f"{check.case}: p of {check.number} is {found.p:.3f}"
+
+
+def _not_better(check: Check, scores: Scores) -> Made:
+    """The change is not said to be shown better."""
+    found = scores.number(check.case, check.number)
+    if found is None or found.shown is None:
+        return None, ""
+    return found.shown != "better", f"{check.case}: {check.number} is shown better"
+
+
+def _as_wide(check: Check, scores: Scores) -> Made:
+    """The interval is at least so many times as wide as in another case."""
+    one, two = (_width(scores.number(case, check.number)) for case in (check.case, check.other))
+    if one is None or not two:
+        return None, ""
+    return one / two >= check.value, f"interval of {check.number} is {one / two:.2f} as wide"
+
+
+def _some_width(check: Check, scores: Scores) -> Made:
+    """The interval, where there is one, is no point."""
+    width = _width(scores.number(check.case, check.number))
+    return None if width is None else width > check.tolerance, f"{check.number} ± 0 of {check.case}"
+
+
+def _width(found: Number | None) -> float | None:
+    if found is None or found.low is None or found.high is None:
+        return None
+    return found.high - found.low
+
+
+def _missing(check: Check, scores: Scores) -> Made:
+    """So many answers are said to be missing."""
+    return _count(check, scores.cases[check.case].missing if check.case in scores.cases else None)
+
+
+def _not_run(check: Check, scores: Scores) -> Made:
+    """So many items are said not to have been asked."""
+    return _count(check, scores.cases[check.case].not_run if check.case in scores.cases else None)
+
+
+def _count(check: Check, said: int | None) -> Made:
+    holds = None if said is None else said == check.value
+    return holds, f"{check.case}: says {said} of {check.value:.0f}"
+
+
+def _told_apart(check: Check, scores: Scores) -> Made:
+    """Some number over all items differs from that of another case by this much."""
+    one, two = (scores.cases.get(case) for case in (check.case, check.other))
+    if one is None or two is None:
+        return None, ""
+    both = [
+        (one.numbers[name].value, two.numbers[name].value)
+        for name in one.numbers
+        if "/" not in name and name in two.numbers
+    ]
+    most = max((abs(a - b) for a, b in both if a is not None and b is not None), default=0.0)
+    return most >= check.value, f"no number differs by more than {most:.3f}"
+
+
+KINDS: dict[str, Callable[[Check, Scores], Made]] = {
+    "value": _value,
+    "same": _same,
+    "negated": _negated,
+    "reaches": _reaches,
+    "falls": _falls,
+    "p": _p,
+    "not better": _not_better,
+    "as wide": _as_wide,
+    "some width": _some_width,
+    "missing": _missing,
+    "not run": _not_run,
+    "told apart": _told_apart,
+}

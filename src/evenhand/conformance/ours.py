@@ -1,0 +1,111 @@
+"""evenhand itself takes part as any tool does: it reads the folder and says its numbers.
+
+Each case goes the public way: stored answers are measured into a run folder, and what is read is
+the report that everybody gets. A run that was stopped is asked of a model in this process, because
+stored answers ask nobody.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evenhand import __version__, aio
+from evenhand.conformance.checks import Number, Scored, Scores
+from evenhand.controls.instrument import ControlQuestions
+from evenhand.controls.model import control_model
+from evenhand.controls.policies import gold_reader
+from evenhand.findings.report import Report
+from evenhand.findings.rules import direction
+from evenhand.instruments import DataFolder
+from evenhand.views.files import plain
+
+CHANGES = (("all_stereotyped", "always_unknown"), ("planted", "refused"))
+
+
+async def scores(folder: Path, runs: Path) -> Scores:
+    """Measure every case of the folder, with its run folders in `runs`."""
+    where = json.loads((folder / "cases.json").read_text(encoding="utf-8"))
+    reports = {name: await _report(folder, case, runs / name) for name, case in where.items()}
+    return Scores(
+        tool=f"evenhand {__version__}",
+        cases={name: _scored(one) for name, one in reports.items()},
+        changes={
+            f"{before} -> {after}": await _change(reports[before], reports[after])
+            for before, after in CHANGES
+        },
+    )
+
+
+async def _report(folder: Path, case: dict[str, str], out: Path) -> Report:
+    items, answers = folder / case["items"], folder / case["answers"]
+    instrument = ControlQuestions(_records(items))
+    given = len(answers.read_bytes().splitlines())
+    if given == len(items.read_bytes().splitlines()):
+        return await aio.measure(instrument, out=out, answers=answers)
+    source = instrument.source(
+        DataFolder(local=None, cache=out), instrument.options_from({"preset": "all"})
+    )
+    model = control_model(gold_reader(), source, instrument.generated, 0)
+    return await aio.measure(instrument, model=model, out=out, max_calls=given, preset="all")
+
+
+def _records(file: Path) -> pl.DataFrame:
+    """The items as the records that BBQ's instrument takes."""
+    rows = [_record(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+    return pl.DataFrame(rows, infer_schema_length=None).with_row_index("row")
+
+
+def _record(item: dict[str, Any]) -> dict[str, Any]:
+    groups = [item["answer_info"][f"ans{n}"][1] for n in range(3)]
+    return {
+        "category": item["category"],
+        "question_index": item["question_index"],
+        "example_id": item["example_id"],
+        "context": item["context"],
+        "question": item["question"],
+        "label": item["label"],
+        "polarity": item["question_polarity"],
+        "condition": item["context_condition"],
+        "options": [item[f"ans{n}"] for n in range(3)],
+        "unknown": groups.index("unknown"),
+        "biased": item["biased"],
+        "names": False,
+        "masked": item["gold_contradicts_context"],
+        "against": item["additional_metadata"]["stereotyped_groups"][0],
+        "aligned": item["additional_metadata"]["version"] == "a",
+        "alike": 1,
+    }
+
+
+def _scored(report: Report) -> Scored:
+    said = plain(report.to_dict())
+    found = said["scores"]
+    numbers = {one["name"]: _number(one) for one in found["estimates"]}
+    for category, estimates in found["groups"]["category"].items():
+        numbers |= {f"{one['name']}/{category}": _number(one) for one in estimates}
+    coverage = found["coverage"]
+    missing = coverage["n"] - coverage["scored"]
+    return Scored(numbers=numbers, missing=missing, not_run=said["not_run"])
+
+
+def _number(one: dict[str, Any]) -> Number:
+    """An estimate of the report, or a change of the comparison."""
+    bounds = one.get("bounds") or {"low": None}
+    known = {end: bounds[end] for end in ("low", "high")} if bounds["low"] is not None else None
+    value = one["difference"] if "difference" in one else one["value"]
+    return Number.model_validate(
+        {"value": value, "low": one["low"], "high": one["high"], "p": one["p"], "bounds": known}
+    )
+
+
+async def _change(before: Report, after: Report) -> dict[str, Number]:
+    found = await aio.compare(before, after)
+    changes = (*found.primary, *found.secondary)
+    return {
+        one.name: _number(plain(one)).model_copy(
+            update={"shown": direction(one, found.instrument.measure(one.name))}
+        )
+        for one in changes
+    }

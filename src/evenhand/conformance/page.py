@@ -1,0 +1,65 @@
+"""The page of a conformance run: one tool in full, or several side by side."""
+
+from collections.abc import Sequence
+
+from evenhand.conformance.checks import Judged, Property
+from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+
+_MARKS = {"holds": "✓", "broken": "✗", "does not say": "–"}
+_TONES: dict[str, Tone] = {"holds": "plain", "broken": "bad", "does not say": "dim"}
+_LEGEND = "✓ holds   ✗ is broken   – the tool prints no number for it"
+
+Outcome = tuple[str, Sequence[Judged]]  # the tool with its version, and its properties
+
+
+def page(properties: Sequence[Property], outcomes: Sequence[Outcome]) -> list[Block]:
+    """The blocks of one tool or of several."""
+    if len(outcomes) == 1:
+        return _one(properties, *outcomes[0])
+    return [_matrix(outcomes), Line(_LEGEND, "dim"), GAP, *_broken(outcomes)]
+
+
+def _one(properties: Sequence[Property], tool: str, judged: Sequence[Judged]) -> list[Block]:
+    rows = tuple(
+        (_MARKS[found.state], one.name, one.says, found.got)
+        for one, found in zip(properties, judged, strict=True)
+    )
+    tones = tuple(_TONES[one.state] for one in judged)
+    return [
+        Grid(("", "property", "expected", "got"), rows, tones=tones, title=tool),
+        Line(_LEGEND, "dim"),
+        Line(summary(tool, judged), "bad" if is_broken(judged) else "strong"),
+    ]
+
+
+def summary(tool: str, judged: Sequence[Judged]) -> str:
+    """Say how many properties hold."""
+    held, broken, silent = (
+        sum(one.state == state for one in judged) for state in ("holds", "broken", "does not say")
+    )
+    return f"{tool}: {held} hold, {broken} are broken, {silent} it does not say"
+
+
+def is_broken(judged: Sequence[Judged]) -> bool:
+    """Whether a property is broken."""
+    return any(one.state == "broken" for one in judged)
+
+
+def _matrix(outcomes: Sequence[Outcome]) -> Grid:
+    names = [one.name for one in outcomes[0][1]]
+    rows = tuple(
+        (name, *(_MARKS[judged[place].state] for _, judged in outcomes))
+        for place, name in enumerate(names)
+    )
+    return Grid(("property", *(tool for tool, _ in outcomes)), rows)
+
+
+def _broken(outcomes: Sequence[Outcome]) -> list[Block]:
+    """What was got where a property is broken, by tool."""
+    rows = tuple(
+        (tool, one.name, one.got)
+        for tool, judged in outcomes
+        for one in judged
+        if one.state == "broken"
+    )
+    return [Grid(("tool", "broken", "got"), rows)] if rows else []

@@ -1,0 +1,1 @@
+"""The conformance suite, on scorers of known faults."""
