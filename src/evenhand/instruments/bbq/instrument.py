@@ -50,7 +50,10 @@ class BbqOptions:
     per_category: int | None = option(
         None, "So many items of each category, in whole blocks.", least=4
     )
-    sample_seed: int = option(0, "Draws the sample and the option order.")
+    sample_seed: int = option(0, "Draws the sample.")
+    order_seed: int | None = option(
+        None, "Draws the order in which options are shown. Default: as --sample-seed."
+    )
     answers: Path | None = option(
         None,
         "Score these stored answers instead of asking: JSON lines with category, example_id, "
@@ -152,7 +155,7 @@ class Bbq(Instrument):
                     "or keep only the wanted lines in the file"
                 )
             return BbqSource(with_answers(records, options.answers), sampling)
-        return BbqSource(sample(records, sampling), sampling)
+        return BbqSource(sample(records, sampling), sampling, options.order_seed)
 
     def remarks(self, options: BbqOptions, items: int) -> tuple[str, ...]:
         wanted = options.per_category

@@ -20,14 +20,20 @@ class BbqSource:
     one, the stereotyped one and the unknown one. So a run folder can be scored without the data.
     """
 
-    def __init__(self, drawn: pl.DataFrame, sampling: Sampling) -> None:
+    def __init__(
+        self, drawn: pl.DataFrame, sampling: Sampling, order_seed: int | None = None
+    ) -> None:
         columns = [c for c in ("category", "example_id", "answer") if c in drawn.columns]
         keys = drawn.select(columns).write_csv(include_header=False)
         self._sha256 = hashlib.sha256(keys.encode()).hexdigest()  # of the sample, not of its order
         self._drawn = spread(drawn, sampling.seed)
         self._sampling = sampling
+        self._order_seed = sampling.seed if order_seed is None else order_seed
 
     def fingerprint(self) -> dict[str, Any]:
+        # The order of options is a condition and no part of the sample: runs that differ in it alone
+        # are compared. It is said only where it is not the sample's, as records of before have it.
+        own_order = self._order_seed != self._sampling.seed
         return {
             "kind": "benchmark",
             "benchmark": "bbq",
@@ -37,6 +43,7 @@ class BbqSource:
             "items": len(self._drawn),
             "order": "spread",
             "sha256": self._sha256,
+            **({"order_seed": self._order_seed} if own_order else {}),
         }
 
     def __len__(self) -> int:
@@ -47,7 +54,7 @@ class BbqSource:
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
         for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
-            yield _item(row, self._sampling.seed)
+            yield _item(row, self._order_seed)
 
 
 def _item(row: dict[str, Any], seed: int) -> Item:
