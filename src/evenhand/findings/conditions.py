@@ -35,6 +35,7 @@ def system(record: RunRecord) -> str:
 def require_one_system(runs: Sequence[RunReader]) -> None:
     """Refuse to average runs of two systems: the mean would be of neither."""
     first, *others = runs
+    require_distinct(runs)
     for run in others:
         if _identity(run.record) != _identity(first.record):
             raise UserError(
@@ -42,6 +43,22 @@ def require_one_system(runs: Sequence[RunReader]) -> None:
                 "the runs of one side may differ in order, wording and seed alone; give runs of "
                 "two systems as two sides, `evenhand compare A1,A2 B1,B2`"
             )
+
+
+def require_distinct(runs: Sequence[RunReader]) -> None:
+    """Refuse a run that is given twice, and two that repeat one seed under the same conditions: a
+    repeated draw says nothing new. Without a seed a model draws anew."""
+    seen: dict[Any, RunReader] = {}
+    for run in runs:
+        told = conditions(run.record)
+        again = None if told[SEED] is None else (_identity(run.record), *told.values())
+        for mark in filter(None, (str(run.path), again)):
+            if mark in seen:
+                raise UserError(
+                    f"{seen[mark].path} and {run.path} are the same draw: same system, order, "
+                    "wording and seed. Repeat the run with another --seed, or leave one out"
+                )
+            seen[mark] = run
 
 
 def _identity(record: RunRecord) -> bytes:

@@ -4,6 +4,7 @@ that it should tell apart: the item, or the system."""
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import polars as pl
@@ -26,6 +27,7 @@ from evenhand.statistics.proportions import zero_event_upper
 LEAST = 0.5  # our choice: below it, more than half of what a score shows is not its object
 _DRAWS = 2_000  # our choice: an interval's ends to about a hundredth, in a second
 _REST = " and what is left"
+_LACKING = "answers are missing, and a ranking of systems needs all of them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +52,12 @@ class Dependability:
     parts: tuple[Part, ...]
     one_run: Estimate  # Φ of a single run
     as_run: Estimate  # Φ of the mean over these runs
-    worst: Estimate  # the same if what is missing disagreed as far as it can
+    least: Estimate  # what it is at least, however the missing answers would have come out
 
     @property
     def shown(self) -> bool:
         """Φ is shown to be 0.5 or more, whatever the missing answers were."""
-        return self.worst.low is not None and self.worst.low >= LEAST
+        return self.least.low is not None and self.least.low >= LEAST
 
 
 def of_measure(
@@ -75,10 +77,9 @@ def of_measure(
         _phi(measure, complete, named, facets, of, sizes)
         for sizes in (dict.fromkeys(facets.sizes, 1), facets.sizes)
     )
-    worst = as_run
-    if not known.all():
-        filled = _disagreeing(numbers, measure.within)
-        worst = _phi(measure, filled, clusters, facets, of, facets.sizes)
+    least = as_run if known.all() else Estimate(name=measure.name, value=None, undefined=_LACKING)
+    if of == ITEM:
+        least = _least(measure, numbers, clusters, facets)
     return Dependability(
         measure=measure.name,
         items=int(known.sum()),
@@ -86,7 +87,7 @@ def of_measure(
         parts=_parts(complete, facets),
         one_run=one,
         as_run=as_run,
-        worst=worst,
+        least=least,
     )
 
 
@@ -137,39 +138,84 @@ def _phi(
     except Undefined as reason:
         said = str(reason) if np.ptp(values) else "every answer has the same value"
         return Estimate(name=name, value=None, undefined=said)
-    low = drawn.low if not drawn.no_spread else _unseen(measure, values, len(names))
     return Estimate(
-        name=name, value=drawn.estimate, low=low, high=max(drawn.high, drawn.estimate),
-        n=len(values), clusters=len(names),
+        name=name, value=drawn.estimate, low=None if drawn.no_spread else drawn.low,
+        high=None if drawn.no_spread else drawn.high, n=len(values), clusters=len(names),
     )  # fmt: skip
 
 
-def _unseen(measure: Measure, values: np.ndarray, clusters: int) -> float | None:
-    """Compute the least Φ where all runs agreed: so many clusters still allow that a share of the
-    answers differs by the whole range, which is an error variance of half its square."""
+def _least(
+    measure: Measure, numbers: np.ndarray, clusters: np.ndarray, facets: Crossed
+) -> Estimate:
+    """Estimate what the items' Φ of these runs is at least.
+
+    Error is half the squared difference of two runs that differ in every facet, where a missing
+    answer is as far from the other as it can be; all variance is that of the answers there are,
+    with the missing ones at their mean. Each is the worst over all ways in which the missing
+    answers could have come out, so one more of them never raises Φ. An effect is averaged over
+    no fewer levels than the facet with the fewest has.
+    """
+    names, places = np.unique(clusters, return_inverse=True)
+    known = np.isfinite(numbers)
     reach = measure.within[1] - measure.within[0]
-    if not math.isfinite(reach):
-        return None
-    variance, error = float(values.var()), zero_event_upper(clusters) * reach**2 / 2
-    return variance / (variance + error) if variance else 0.0
+    averaged = min(facets.sizes.values())
+    values = np.where(known, numbers - np.nanmean(numbers), 0.0)
+    sums = [_apart(numbers, measure.within, facets), values.sum(axis=1), (values**2).sum(axis=1)]
+    table = np.zeros((len(names), 5))
+    counted = np.ones(len(numbers))
+    np.add.at(table, places, np.column_stack([counted, known.sum(axis=1), *sums]))
+
+    def phi(totals: np.ndarray) -> np.ndarray:
+        items, answers, error, total, squares = totals.T
+        return _of_mean((squares - total**2 / answers) / (items * facets.runs), error / items,
+                        averaged)  # fmt: skip
+
+    try:
+        if not np.isfinite(table).all():
+            raise Undefined("the measure has no ends, so that a missing value has no worst case")
+        drawn = cluster_bootstrap(table, phi, kind="percentile", draws=_DRAWS)
+    except Undefined as reason:
+        return Estimate(name=measure.name, value=None, undefined=str(reason))
+    low = drawn.low
+    if math.isfinite(reach):  # so many clusters allow that a share differs by the whole range
+        items, answers, _, total, squares = table.sum(axis=0)
+        variance = (squares - total**2 / answers) / (items * facets.runs)
+        unseen = np.array(zero_event_upper(len(names)) * reach**2 / 2)
+        low = min(low, float(_of_mean(np.array(variance), unseen, averaged)))
+    elif drawn.no_spread:
+        low = None
+    return Estimate(
+        name=measure.name, value=drawn.estimate, low=low, high=drawn.high,
+        n=len(numbers), clusters=len(names),
+    )  # fmt: skip
 
 
-def _disagreeing(numbers: np.ndarray, within: tuple[float, float]) -> np.ndarray:
-    """Fill what is missing of each item so that its runs disagree as far as they can; a measure
-    without ends stays as it is."""
+def _of_mean(variance: np.ndarray, error: np.ndarray, runs: int) -> np.ndarray:
+    """Compute Φ of a mean over runs from all variance and the error of one run; not a number where
+    nothing varies."""
+    objects = np.maximum(variance - error, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: np.ndarray = objects / (objects + error / runs)
+        return found
+
+
+def _apart(numbers: np.ndarray, within: tuple[float, float], facets: Crossed) -> np.ndarray:
+    """Compute per item the mean of half the squared difference of two runs that differ in every
+    facet; a missing answer is as far away as the ends of the measure allow."""
     low, high = within
-    filled = numbers.copy()
-    if not math.isfinite(high - low):
-        return filled
-    for place in np.flatnonzero(np.isnan(numbers).any(axis=1)):
-        gone = np.flatnonzero(np.isnan(numbers[place]))
-        tried = []
-        for at_high in range(len(gone) + 1):
-            row = numbers[place].copy()
-            row[gone[:at_high]], row[gone[at_high:]] = high, low
-            tried.append(row)
-        filled[place] = max(tried, key=np.var)
-    return filled
+    levels = list(zip(*facets.levels.values(), strict=True))
+    pairs = [
+        (one, other)
+        for one, other in combinations(range(facets.runs), 2)
+        if all(a != b for a, b in zip(levels[one], levels[other], strict=True))
+    ]
+    total = np.zeros(len(numbers))
+    for pair in pairs:
+        least, most = (np.where(np.isnan(numbers[:, pair]), end, numbers[:, pair])
+                       for end in (low, high))  # fmt: skip
+        far = np.maximum(most[:, 0] - least[:, 1], most[:, 1] - least[:, 0])
+        total += far**2 / 2
+    return total / len(pairs)
 
 
 def _parts(values: np.ndarray, facets: Crossed) -> tuple[Part, ...]:

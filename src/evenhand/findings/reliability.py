@@ -11,7 +11,7 @@ import polars as pl
 
 from evenhand.errors import Undefined, UserError
 from evenhand.findings.comparison import same_sample
-from evenhand.findings.conditions import ORDER, SEED, WORDING, conditions, system
+from evenhand.findings.conditions import ORDER, SEED, WORDING, conditions, require_distinct, system
 from evenhand.findings.dependability import LEAST, Dependability, Part, of_measure
 from evenhand.findings.found import NO_VERDICT, Estimate, Verdict
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
@@ -91,6 +91,7 @@ def reliability(instrument: Scored, runs: Sequence[RunReader]) -> Reliability:
     for run in runs:
         require(instrument, run)
         same_sample(runs[0], run)
+    require_distinct(runs)
     facets, crossed = _facets(runs)
     of = SYSTEM if SYSTEM in facets.levels else ITEM
     outcomes = [outcomes_of(instrument, run) for run in runs]
@@ -209,26 +210,23 @@ def _ranking(runs: Sequence[OneRun], measure: Measure) -> tuple[str, ...]:
 def _verdict(study: Reliability) -> Verdict:
     """Say whether a ranking is allowed by the first measure's Φ, and what would make it so."""
     main = study.measures[0]
-    phi, name = main.as_run, study.instrument.measure(main.measure).label
+    name = study.instrument.measure(main.measure).label
     what = "systems" if study.of == SYSTEM else "items"
-    again = (f"evenhand measure {study.instrument.name} … --order-seed N --set wording=2 --seed N",)
     if main.shown:
-        line = f"{_in_words(main.worst)}: most of what tells {what} apart in {name} is their own."
+        line = f"{_in_words(main)}: most of what tells {what} apart in {name} is their own."
         return Verdict(state="shown", says=(line, *_notes(study)))
-    if phi.value is None:
-        why = f"Φ of {name} has no value: {phi.undefined}."
-    elif phi.value < LEAST:
-        why = f"{_in_words(phi)} of {name} is below {LEAST:g}."
-    else:
-        said = _in_words(main.worst if main.incomplete else phi)
-        why = f"{said} of {name} is not shown to be {LEAST:g} or more."
-    says = (why, f"No ranking of {what} by these runs, nor of this system by one of them.")
-    return Verdict(state="not known", says=(*says, *_notes(study)), next=again)
+    below = main.least.value is not None and main.least.value < LEAST
+    why = f"is below {LEAST:g}" if below else f"is not shown to be {LEAST:g} or more"
+    refused = f"No ranking of {what} by these runs, nor of this system by one of them."
+    again = f"evenhand measure {study.instrument.name} … --order-seed N --set wording=2 --seed N"
+    says = (f"{_in_words(main)} of {name} {why}.", refused, *_notes(study))
+    return Verdict(state="not known", says=says, next=(again,))
 
 
-def _in_words(phi: Estimate) -> str:
+def _in_words(main: Dependability) -> str:
+    phi = main.least
     if phi.value is None:
-        return f"Φ has no value ({phi.undefined})"
+        return f"Φ has no value ({phi.undefined}); it"
     ends = "" if phi.low is None else f" ({phi.low:.2f} to {phi.high:.2f})"
     return f"Φ {phi.value:.2f}{ends}"
 
@@ -241,18 +239,16 @@ def _notes(study: Reliability) -> list[str]:
             "The runs are not fully crossed, so order, wording and seed are one facet: run."
         )
     if main.incomplete:
-        lines.append(f"{main.incomplete:,} items lack an answer in some run: {_worst(main)}.")
+        lines.append(
+            f"{main.incomplete:,} items lack an answer in some run; it counts as disagreement."
+        )
     alone = main.one_run.value
     if study.of == ITEM and not main.shown and alone:
-        needed = math.ceil((1 - alone) / alone)
+        needed = max(math.ceil((1 - alone) / alone), 1)
         lines.append(
-            f"By its point estimate, the mean of {max(needed, 1):,} runs, each with an order, a "
-            f"wording and a seed of its own, would reach {LEAST:g}."
+            f"By its point estimate, the mean of {needed:,} runs, each with an order, a wording "
+            f"and a seed of its own, would reach {LEAST:g}."
         )
     if study.of == SYSTEM and study.sizes[SYSTEM] == 2:
         lines.append("Two systems: how far systems differ rests on one difference.")
     return lines
-
-
-def _worst(main: Dependability) -> str:
-    return f"if they disagreed as far as they can, {_in_words(main.worst)}"

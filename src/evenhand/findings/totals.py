@@ -43,6 +43,8 @@ def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
         outcomes = outcomes.with_columns(pl.lit(False).alias(_MASKED))
     outcomes = outcomes.with_columns(pl.col(_MASKED).fill_null(False))  # not known is not masked
     numbers = {name: expr for m in instrument.measures for name, expr in m.columns().items()}
+    if numbers.keys() <= set(outcomes.columns):
+        return outcomes  # they are such rows already: means over several runs
     further = [instrument.transitions] if instrument.transitions else []
     named = dict.fromkeys(["item_id", "state", *keys_of(instrument), *further])
     return outcomes.select(*named, **numbers)

@@ -13,10 +13,9 @@ _CHANGED = {"seed": "another seed", "order": "another order", "wording": "anothe
 def page(found: Reliability, *, full: bool = False) -> list[Block]:
     """Give the blocks of a study; `full` adds the variance of every measure."""
     verdict = _verdict(found)
-    blocks: list[Block] = [Line(_head(found), "strong"), GAP, *verdict, GAP, _phi(found)]
-    blocks.append(Line("worst case: what is missing disagrees as far as it can", "dim"))
+    blocks: list[Block] = [Line(_head(found), "strong"), GAP, *verdict]
     for one in found.measures if full else found.measures[:1]:
-        blocks += [GAP, _parts(found, one)]
+        blocks += [GAP, *_phi(one), GAP, _parts(one)]
     if found.agreement:
         blocks += [GAP, _agreement(found.agreement)]
     blocks += [GAP, _runs(found, full)]
@@ -40,14 +39,13 @@ def _verdict(found: Reliability) -> list[Block]:
     return [Line(f"{said} {first}", tone), *(Line(line, indent=2) for line in rest)]
 
 
-def _phi(found: Reliability) -> Grid:
-    rows = tuple(
-        (found.instrument.measure(one.measure).label, *_both(one.one_run), *_both(one.as_run),
-         _both(one.worst)[1], f"{one.items:,}")
-        for one in found.measures
-    )  # fmt: skip
-    columns = ("dependability Φ", "one run", "95 %", "these runs", "95 %", "worst case", "items")
-    return Grid(columns, rows)
+def _phi(one: Dependability) -> list[Block]:
+    rows = (
+        ("of one run", *_both(one.one_run)),
+        (f"of the mean of these runs, {one.items:,} items", *_both(one.as_run)),
+        ("at least, whatever is missing: it decides", *_both(one.least)),
+    )
+    return [Grid(("", "Φ", "95 %"), rows, title=f"dependability of {one.measure}")]
 
 
 def _both(phi: Estimate) -> tuple[str, str]:
@@ -57,7 +55,7 @@ def _both(phi: Estimate) -> tuple[str, str]:
     return f"{phi.value:.2f}", ends
 
 
-def _parts(found: Reliability, one: Dependability) -> Grid:
+def _parts(one: Dependability) -> Grid:
     rows = tuple(
         (
             part.effect,
@@ -66,8 +64,7 @@ def _parts(found: Reliability, one: Dependability) -> Grid:
         )
         for part in one.parts
     )
-    label = found.instrument.measure(one.measure).label
-    return Grid(("", "variance", "of all"), rows, title=f"where the variance lies: {label}")
+    return Grid(("", "variance", "of all"), rows, title=f"variance of {one.measure}")
 
 
 def _agreement(found: tuple[Estimate, ...]) -> Grid:
@@ -79,7 +76,6 @@ def _agreement(found: tuple[Estimate, ...]) -> Grid:
 
 
 def _runs(found: Reliability, full: bool) -> Grid:
-    facets = [name for name in found.runs[0].conditions]
     rows = []
     for one in found.runs:
         levels = ("-" if value is None else str(value) for value in one.conditions.values())
@@ -95,4 +91,4 @@ def _runs(found: Reliability, full: bool) -> Grid:
     names = [
         name for one in found.measures[: None if full else 1] for name in (one.measure, "95 %")
     ]
-    return Grid(("run", *facets, *names), tuple(rows))
+    return Grid(("run", *found.runs[0].conditions, *names), tuple(rows))

@@ -31,8 +31,8 @@ class BbqSource:
         self._order_seed = sampling.seed if order_seed is None else order_seed
 
     def fingerprint(self) -> dict[str, Any]:
-        # The order of options is a condition and no part of the sample: runs that differ in it alone
-        # are compared. It is said only where it is not the sample's, as records of before have it.
+        # The order of options is a condition and no part of the sample: runs that differ in it
+        # alone are compared. It is said only where it is not the sample's: so earlier records stay.
         own_order = self._order_seed != self._sampling.seed
         return {
             "kind": "benchmark",
