@@ -176,12 +176,12 @@ def _least(
         drawn = cluster_bootstrap(table, phi, kind="percentile", draws=_DRAWS)
     except Undefined as reason:
         return Estimate(name=measure.name, value=None, undefined=str(reason))
-    low = drawn.low
+    low: float | None = drawn.low
     if math.isfinite(reach):  # so many clusters allow that a share differs by the whole range
         items, answers, _, total, squares = table.sum(axis=0)
         variance = (squares - total**2 / answers) / (items * facets.runs)
         unseen = np.array(zero_event_upper(len(names)) * reach**2 / 2)
-        low = min(low, float(_of_mean(np.array(variance), unseen, averaged)))
+        low = min(drawn.low, float(_of_mean(np.array(variance), unseen, averaged)))
     elif drawn.no_spread:
         low = None
     return Estimate(

@@ -67,7 +67,8 @@ class Crossed:
         """Give the matrix that replaces each run by the mean of those with the same levels."""
         cells = list(zip(*(self.levels[facet] for facet in facets), strict=True))
         same = np.array([[one == other for other in cells] for one in cells], np.float64)
-        return same / same.sum(axis=1, keepdims=True)
+        means: FloatArray = same / same.sum(axis=1, keepdims=True)
+        return means
 
 
 def totals_of(values: ArrayLike) -> FloatArray:
