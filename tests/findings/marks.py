@@ -27,7 +27,7 @@ class Marks(eh.Instrument):
     clusters = "works"
     columns = ("choice",)
     facts: ClassVar = {"work": pl.String()}
-    measures = (
+    measures: ClassVar[tuple[eh.Measure, ...]] = (
         eh.Measure(name="named", label="names somebody", statistic=Mean(pl.col("named")),
                    better="lower", role="primary", within=(0, 1), counts_flips=True),
         eh.Measure(name="she", label="of those, her", statistic=Mean(pl.col("she")),

@@ -10,12 +10,12 @@ from evenhand.findings.comparison import compare
 from evenhand.findings.measures import MeanOfClusters
 from evenhand.models import ModelRequest
 
-from .marks import CLUSTERS, HE, SHE, UNKNOWN, Marks, run, steady
+from .marks import CLUSTERS, HE, SHE, UNKNOWN, Marks, Script, run, steady
 
 MARKS = Marks()
 
 
-def _names_in(works: range) -> object:
+def _names_in(works: range) -> Script:
     def script(n: int, k: int, request: ModelRequest) -> str:
         del k, request
         return SHE if n in works else UNKNOWN
@@ -53,7 +53,7 @@ def test_runs_that_answer_alike_change_nothing_of_a_comparison(tmp_path: Path) -
 def test_a_measure_about_some_answers_is_averaged_over_those_it_is_about(tmp_path: Path) -> None:
     """Her share: work 0 is answered "she", then "he"; work 1 "she", then not at all by name."""
 
-    def picks(first: str, second: str) -> object:
+    def picks(first: str, second: str) -> Script:
         return lambda n, k, request: {0: first, 1: second}.get(n, UNKNOWN)
 
     old = [run(tmp_path / f"a{s}", picks(*pair), seed=s)
