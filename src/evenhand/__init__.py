@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     from evenhand.models import Endpoint, ScriptedModel
     from evenhand.prompts import Prompt
     from evenhand.runners import replay_of
-    from evenhand.sync import answer, compare, forecast, frontier, measure, open_run, run
+    from evenhand.sync import (
+        answer,
+        compare,
+        forecast,
+        frontier,
+        measure,
+        open_run,
+        reliability,
+        run,
+    )
 
 __version__ = "0.1.0"
 
@@ -58,6 +67,7 @@ __all__ = [
     "frontier",
     "measure",
     "open_run",
+    "reliability",
     "replay_of",
     "run",
 ]
@@ -74,7 +84,16 @@ _NAMES = {
     "models": ("Endpoint", "ScriptedModel"),
     "prompts": ("Prompt",),
     "runners": ("replay_of",),
-    "sync": ("answer", "compare", "forecast", "frontier", "measure", "open_run", "run"),
+    "sync": (
+        "answer",
+        "compare",
+        "forecast",
+        "frontier",
+        "measure",
+        "open_run",
+        "reliability",
+        "run",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 _PACKAGES = (

@@ -1,7 +1,7 @@
 """What Python code may give for a model, a method, an instrument, items or prices, checked and made
 into what an experiment needs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from inspect import isclass
 from pathlib import Path
@@ -13,14 +13,18 @@ from evenhand.domain import Item
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments.request import OpenCast
+from evenhand.findings.report import Report
+from evenhand.findings.run import Run
 from evenhand.instruments import DataFolder, Instrument, instrument_named
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.models.base import ChatModel
 from evenhand.runners import ItemList, Source
 from evenhand.scorers import Scorer
+from evenhand.store import RunReader
 
 Model = ChatModel | Cast
+Given = str | Path | Run | Report
 _ENDPOINT = 'evenhand.Endpoint("http://…/v1", model="gpt-4o")'
 
 
@@ -99,6 +103,18 @@ def _item(one: Item | str, position: int) -> Item:
 def prices_of(prices: Prices | str | Path | None) -> Prices | None:
     """Prices, or those in a file as --prices takes it."""
     return prices if isinstance(prices, Prices | None) else configuration.prices_in(Path(prices))
+
+
+def listed(given: Given | Sequence[Given]) -> list[Given]:
+    """One run as a list of one; a list of runs as it is."""
+    return list(given) if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]
+
+
+def reader_of(given: Given) -> RunReader:
+    """The reader of a run that is named, opened or reported."""
+    if isinstance(given, Run):
+        return given.reader
+    return RunReader(given.side.run if isinstance(given, Report) else given)
 
 
 def folder_of(data: str | Path | None) -> DataFolder:

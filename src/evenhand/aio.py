@@ -19,7 +19,7 @@ from typing import Any
 
 from evenhand import _given
 from evenhand import config as configuration
-from evenhand._given import Model
+from evenhand._given import Given, Model
 from evenhand.agents import Conversation, Limits
 from evenhand.agents.conversation import declared_by
 from evenhand.domain import Item, Turn
@@ -39,6 +39,8 @@ from evenhand.findings.forecast import Forecast
 from evenhand.findings.forecast import forecast as forecast_of
 from evenhand.findings.frontier import Frontier, require_harm
 from evenhand.findings.frontier import frontier as frontier_of
+from evenhand.findings.reliability import Reliability
+from evenhand.findings.reliability import reliability as reliability_of
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run
 from evenhand.findings.traced_answer import TracedAnswer
@@ -48,7 +50,10 @@ from evenhand.runners import Source
 from evenhand.scorers import Scorer
 from evenhand.store import RunReader
 
-__all__ = ["Watch", "answer", "compare", "forecast", "frontier", "measure", "open_run", "run"]
+__all__ = [
+    "Watch", "answer", "compare", "forecast", "frontier", "measure", "open_run", "reliability",
+    "run",
+]  # fmt: skip
 
 
 async def answer(
@@ -285,8 +290,8 @@ def _whole(ended: Ended) -> None:
 
 
 async def compare(
-    before: str | Path | Run | Report,
-    after: str | Path | Run | Report,
+    before: Given | Sequence[Given],
+    after: Given | Sequence[Given],
     *,
     instrument: Instrument | None = None,
 ) -> Comparison:
@@ -295,10 +300,30 @@ async def compare(
     >>> diff = evenhand.compare("runs/before", "runs/after")
     >>> diff.verdict, diff.red_lines, diff.frame()
 
-    Give paths, URLs, runs or reports. An instrument of your own that is not installed as a package
-    must be said, unless a report says it.
+    Give paths, URLs, runs or reports; a list of them is a side of several runs of one system, of
+    which each item counts with its mean. An instrument of your own that is not installed as a
+    package must be said, unless a report says it.
     """
     return await asyncio.to_thread(_compared, before, after, instrument)
+
+
+async def reliability(
+    runs: Sequence[Given], *, instrument: Instrument | None = None
+) -> Reliability:
+    """Say how much of a score is the order, the wording or the seed, from runs over the same items.
+
+    >>> evenhand.reliability(["runs/order0", "runs/order1", "runs/order2"])["s_amb"].one_run
+    """
+
+    def studied() -> Reliability:
+        readers = [_given.reader_of(one) for one in runs]
+        if not readers:
+            raise UserError(
+                "reliability takes a list of runs: give two or more over the same items"
+            )
+        return reliability_of(instrument or instrument_of(readers[0]), readers)
+
+    return await asyncio.to_thread(studied)
 
 
 async def open_run(path: str | Path) -> Run:
@@ -361,20 +386,17 @@ def _request(
 
 
 def _compared(
-    before: str | Path | Run | Report,
-    after: str | Path | Run | Report,
+    before: Given | Sequence[Given],
+    after: Given | Sequence[Given],
     instrument: Instrument | None,
 ) -> Comparison:
-    runs = _reader(before), _reader(after)
-    same_instrument(*runs)
-    said = [one.instrument for one in (after, before) if isinstance(one, Report)]
-    return compared(instrument or next(iter(said), None) or instrument_of(runs[1]), *runs)
-
-
-def _reader(given: str | Path | Run | Report) -> RunReader:
-    if isinstance(given, Run):
-        return given.reader
-    return RunReader(given.side.run if isinstance(given, Report) else given)
+    sides = _given.listed(before), _given.listed(after)
+    runs = [[_given.reader_of(one) for one in side] for side in sides]
+    for run in (*runs[0], *runs[1]):
+        same_instrument(runs[0][0], run)
+    said = [one.instrument for side in sides[::-1] for one in side if isinstance(one, Report)]
+    chosen = instrument or next(iter(said), None) or instrument_of(runs[1][0])
+    return compared(chosen, *runs)
 
 
 def _nothing(ended: Ended, out: str) -> str:

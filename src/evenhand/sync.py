@@ -20,7 +20,7 @@ from evenhand._given import Model
 from evenhand.agents import Cast
 from evenhand.errors import UserError
 
-__all__ = ["answer", "compare", "forecast", "frontier", "measure", "open_run", "run"]
+__all__ = ["answer", "compare", "forecast", "frontier", "measure", "open_run", "reliability", "run"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -113,4 +113,5 @@ forecast = _waiting_for(aio.forecast)
 frontier = _waiting_for(aio.frontier)
 measure = _waiting_for(aio.measure)
 open_run = _waiting_for(aio.open_run)
+reliability = _waiting_for(aio.reliability)
 run = _waiting_for(aio.run)

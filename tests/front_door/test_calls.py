@@ -172,7 +172,7 @@ def test_a_method_is_given_by_its_name_or_as_an_object(tmp_path: Path) -> None:
     methods: list[Any] = ["default", DefaultPrompt()]
     for number, method in enumerate(methods):
         made = eh.run(["Hello."], model=model(), method=method, out=tmp_path / str(number))
-        assert made.record.method == {"name": "default", "settings": {}}
+        assert made.record.method == {"name": "default", "settings": {"wording": 1}}
 
 
 # -- runs ----------------------------------------------------------------------------------------

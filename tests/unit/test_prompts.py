@@ -17,7 +17,7 @@ from evenhand import registry
 from evenhand.debates.debate import Debate
 from evenhand.debates.topics import DebateTopics
 from evenhand.errors import UserError
-from evenhand.methods import named
+from evenhand.methods import DefaultPrompt, named
 from evenhand.prompts import lettered, load, marked, parse
 
 _ROOT = Path(str(resources.files("evenhand.prompts")))
@@ -61,6 +61,7 @@ def test_a_shipped_prompt_without_one_of_its_variables_raises_and_names_it(name:
 def _agents() -> set[str]:
     """The prompts of every agent that a method asks, under each of its settings."""
     found = {"shared/reask", "scorers/judge"}  # the conversation's own, and a scorer's
+    found |= {agent.prompt.id for n in (2, 3) for agent in DefaultPrompt(wording=n).agents()}
     for method in (*map(named, registry.names("methods")), Debate, DebateTopics):
         hints = get_type_hints(method)
         options = {field.name: _options(hints[field.name]) for field in fields(method)}

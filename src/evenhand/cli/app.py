@@ -27,6 +27,10 @@ COMMANDS = {
     "mitigate": ("mitigate:mitigate", "Answer every prompt of a file with a method."),
     "measure": ("measure:measure", "Measure a method on an instrument, or a model itself."),
     "compare": ("compare:compare", "Compare two runs on the items they share."),
+    "reliability": (
+        "reliability:reliability",
+        "Say how much of a score is the order, the wording or the seed.",
+    ),
     "frontier": ("frontier:frontier", "Run several methods and say what each is worth."),
     "plan": ("plan:plan", "Plan a paired comparison before anything is spent."),
     "methods": ("methods:methods", "List the methods, or show one with its settings."),

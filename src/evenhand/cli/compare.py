@@ -1,4 +1,4 @@
-"""`evenhand compare`: two runs over the same items, side by side."""
+"""`evenhand compare`: two runs over the same items, side by side, or several of each side."""
 
 from typing import Annotated
 
@@ -14,26 +14,38 @@ from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
 
+def runs_named(text: str) -> list[RunReader]:
+    """Open one run, or several that are named with commas between."""
+    return [RunReader(name.strip()) for name in text.split(",") if name.strip()]
+
+
 def compare(
-    before: Annotated[str, typer.Argument(metavar="RUN_A", help="The run to compare with.")],
-    after: Annotated[str, typer.Argument(metavar="RUN_B", help="The run that is judged.")],
+    before: Annotated[
+        str, typer.Argument(metavar="RUN_A", help="The run to compare with; several with commas.")
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="RUN_B", help="The run that is judged; several with commas.")
+    ],
     full: Full = False,
     json: Json = False,
 ) -> None:
     """Compare two runs on the items they share.
 
-    It says what is shown to be better, what worse, and what could be either way. Ends with code 2
-    if a run is not finished.
+    It says what is shown to be better, what worse, and what could be either way. Of several runs of
+    one system (A1,A2,A3 B1,B2,B3) each item counts with its mean over them. Ends with code 2 if a
+    run is not finished.
 
     Example: evenhand compare runs/bbq-default runs/bbq-stardtox
     """
-    sets = runs_at(after)  # a folder may hold the runs of several likelihood sets
+    # A folder may hold the runs of several likelihood sets.
+    sets = {} if "," in f"{before}{after}" else runs_at(after)
     if sets:
         found = compare_sets(runs_at(before), sets)
     else:
-        runs = RunReader(before), RunReader(after)
-        same_instrument(*runs)
-        found = [compared(instrument_of(runs[1]), *runs)]
+        runs = runs_named(before), runs_named(after)
+        for run in (*runs[0], *runs[1]):
+            same_instrument(runs[0][0], run)
+        found = [compared(instrument_of(runs[1][0]), *runs)]
     if json:
         several = [plain(one.to_dict()) for one in found]
         print_json(several[0] if len(several) == 1 else {"sets": several})

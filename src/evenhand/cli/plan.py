@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from evenhand.cli.compare import runs_named
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
@@ -11,7 +12,6 @@ from evenhand.findings import plan as planning
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.scored import Scored
 from evenhand.instruments import instrument_named
-from evenhand.store import RunReader
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
@@ -74,4 +74,4 @@ def plan(
 def _compared(instrument: Scored, before: str, after: str) -> Comparison:
     if before == after:
         raise UserError("--from takes two runs: one of each method that is to be compared")
-    return compare(instrument, RunReader(before), RunReader(after))
+    return compare(instrument, runs_named(before), runs_named(after))

@@ -24,7 +24,8 @@ from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.report import Side, not_run, require
 from evenhand.findings.rules import adjusted, direction, exploratory, missing_line, red_line
-from evenhand.findings.scored import Scored, outcome_batches
+from evenhand.findings.scored import Scored
+from evenhand.findings.several import Runs, notes_of, require_averages, rows_of
 from evenhand.findings.shown import Shown
 from evenhand.findings.verdicts import of_comparison
 from evenhand.store import RunReader
@@ -120,17 +121,25 @@ class Comparison(Shown):
         }
 
 
-def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparison:
-    """Read both runs once, side by side, and say what changed."""
-    for run in (before, after):
-        require(instrument, run)
-    same_sample(before, after)
-    scorings = instrument.scorings(before, after)
-    batches = [
-        outcome_batches(instrument, run, scoring)
-        for run, scoring in zip((before, after), scorings, strict=True)
-    ]
-    pairs = PairTotals.of(instrument, *batches)
+def compare(
+    instrument: Scored,
+    before: RunReader | Sequence[RunReader],
+    after: RunReader | Sequence[RunReader],
+) -> Comparison:
+    """Read both runs once, side by side, and say what changed. A side of several runs is their
+    mean, item by item."""
+    sides = tuple((side,) if isinstance(side, RunReader) else tuple(side)
+                  for side in (before, after))  # fmt: skip
+    for side in sides:
+        _check(instrument, side, sides[0])
+    old, new = sides
+    first, last = old[0], new[0]
+    ours = [instrument.scorings(run, last)[0] for run in old]
+    theirs = [instrument.scorings(first, run)[1] for run in new]
+    pairs = PairTotals.of(
+        instrument, rows_of(instrument, old, ours), rows_of(instrument, new, theirs)
+    )
+    single = len(old) == len(new) == 1  # an instrument's own tables are of two runs
     primary = adjusted([pairs.change(measure) for measure in instrument.primary()])
     others = [pairs.change(m) for m in instrument.measures if m.role != "primary"]
     groups = {
@@ -140,8 +149,8 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
     }
     found = Comparison(
         instrument=instrument,
-        before=Side.of(before),
-        after=Side.of(after),
+        before=Side.of(*old),
+        after=Side.of(*new),
         items=pairs.items,
         primary=tuple(primary),
         secondary=tuple(exploratory([*others, *_distances(instrument, pairs)])),
@@ -151,12 +160,12 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
         transitions=_in_order(pairs),
         coverage=pairs.coverage(),
         coverage_by=pairs.coverage_by(),
-        not_run=(not_run(before), not_run(after)),
-        cost=(spent.cost(before), spent.cost(after)),
-        sections=instrument.sections_of_pair(before, after),
-        notes=instrument.notes_of_pair(before, after),
+        not_run=(sum(map(not_run, old)), sum(map(not_run, new))),
+        cost=(spent.cost_of_runs(old), spent.cost_of_runs(new)),
+        sections=instrument.sections_of_pair(first, last) if single else (),
+        notes=(*notes_of(old, new), *(instrument.notes_of_pair(first, last) if single else ())),
     )
-    found = replace(found, red_lines=_red_lines(found, before, after))
+    found = replace(found, red_lines=_red_lines(found, first, last))
     return replace(found, verdict=of_comparison(found))
 
 
@@ -171,8 +180,18 @@ def together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     return found
 
 
+def _check(instrument: Scored, side: Runs, before: Runs) -> None:
+    if not side:
+        raise UserError("a comparison needs a run on each side: `evenhand compare RUN_A RUN_B`")
+    for run in side:
+        require(instrument, run)
+        same_sample(before[0], run)
+    require_averages(instrument, side)
+
+
 def same_sample(before: RunReader, after: RunReader) -> None:
-    """Refuse two runs that do not ask the same things."""
+    """Refuse two runs that do not ask the same things. The order in which options are shown is a
+    condition and no part of the sample."""
     ours, theirs = before.record.source, after.record.source
     if ours["sha256"] != theirs["sha256"] or ours["sampling"] != theirs["sampling"]:
         raise UserError(

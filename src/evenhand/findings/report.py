@@ -40,8 +40,11 @@ class Side:
     model: str
 
     @classmethod
-    def of(cls, run: RunReader) -> "Side":
-        return cls(run=str(run.path), method=run.record.method, model=models_of(run.record.cast))
+    def of(cls, *runs: RunReader) -> "Side":
+        """Give the side that one run is, or several of one system: their folders with commas."""
+        record = runs[0].record
+        folders = ",".join(str(run.path) for run in runs)
+        return cls(run=folders, method=record.method, model=models_of(record.cast))
 
 
 # Who plays a role and is no language model that was asked for words.

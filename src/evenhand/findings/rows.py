@@ -24,6 +24,8 @@ def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     outcomes = outcomes.with_columns(pl.col(MASKED).fill_null(False))  # not known is not masked
     numbers = {name: expr for m in instrument.measures for name, expr in m.columns().items()}
     numbers |= {missing_of(m): _is_missing(m) for m in instrument.measures}
+    if numbers.keys() <= set(outcomes.columns):
+        return outcomes  # they are such rows already: means over several runs
     further = [name for name in (instrument.transitions, instrument.covered_by) if name]
     named = dict.fromkeys(["item_id", "state", *keys_of(instrument), *further])
     return outcomes.select(*named, **numbers)

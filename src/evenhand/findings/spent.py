@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,27 @@ def cost(run: RunReader) -> Cost:
         seconds=spread(_seconds(run)),
         items_without_token_count=unknown,
     )
+
+
+def cost_of_runs(runs: Sequence[RunReader]) -> Cost:
+    """Compute what an answer took on average over several runs, and all of them together."""
+    found = [cost(run) for run in runs]
+    if len(found) == 1:
+        return found[0]
+    return Cost(
+        calls=_over_runs([one.calls for one in found]),
+        tokens=_over_runs([one.tokens for one in found]),
+        seconds=_over_runs([one.seconds for one in found]),
+        items_without_token_count=sum(one.items_without_token_count for one in found),
+    )
+
+
+def _over_runs(found: Sequence[Spread]) -> Spread:
+    means = [one.mean for one in found if one.mean is not None]
+    if len(means) < len(found):
+        return Spread()
+    total = sum(one.total or 0.0 for one in found)
+    return Spread(mean=sum(means) / len(means), total=total)
 
 
 def _by_value(column: pl.Series) -> dict[Any, int]:

@@ -13,6 +13,7 @@ Import from the files, not from here: `clusters` needs a tenth of what `multipli
 * `multiplicity`  p-values adjusted for how many were looked at
 * `agreement`     how far raters agree beyond chance
 * `tables`        counts by group, and ranks within a block
+* `generalizability`  how much of a score is the item, the order, the wording or the seed
 * `planning`      how many items a question needs, and what n items can show
 * `margins`       there, small, or not known: the verdict on one difference
 * `pareto`        which of several choices no other one beats in everything

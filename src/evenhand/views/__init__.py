@@ -16,6 +16,7 @@ from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.plan import Plan
+from evenhand.findings.reliability import Reliability
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run
 from evenhand.findings.summary import Summary
@@ -33,6 +34,7 @@ from evenhand.views import (
     markdown,
     pairs_page,
     plan_page,
+    reliability_page,
     report_page,
     run_page,
     summary_page,
@@ -47,6 +49,7 @@ __all__ = ["html_of", "page_of", "save", "terminal_of"]
 _PAGES: dict[type, Any] = {
     Report: report_page.page,
     Comparison: comparison_page.page,
+    Reliability: reliability_page.page,
     Sweep: sweep_page.page,
     Frontier: frontier_page.page,
     FrontierForecast: frontier_forecast_page.page,

@@ -57,7 +57,10 @@ class BbqOptions:
     per_template: int = option(
         1, "So many aligned and non-aligned blocks of each template, where it has them.", least=1
     )
-    sample_seed: int = option(0, "Draws the sample and the option order.")
+    sample_seed: int = option(0, "Draws the sample.")
+    order_seed: int | None = option(
+        None, "Draws the order in which options are shown. Default: as --sample-seed."
+    )
     answers: Path | None = option(
         None,
         "Score these stored answers instead of asking: JSON lines with category, example_id, "
@@ -197,7 +200,7 @@ class Bbq(Instrument):
             seed=options.sample_seed,
         )
         if options.answers is None:
-            return BbqSource(sample(records, sampling), sampling)
+            return BbqSource(sample(records, sampling), sampling, options.order_seed)
         if replace(sampling, seed=0) != Sampling():
             raise UserError(
                 "--answers scores every stored answer: leave out --per-category, --per-template "

@@ -20,16 +20,22 @@ class BbqSource:
     one, the stereotyped one and the unknown one. So a run folder can be scored without the data.
     """
 
-    def __init__(self, drawn: pl.DataFrame, sampling: Sampling) -> None:
+    def __init__(
+        self, drawn: pl.DataFrame, sampling: Sampling, order_seed: int | None = None
+    ) -> None:
         # Of the sample, not of its order; and the items without their answers, so that two files
         # of answers to the same items can be compared.
         self._sha256 = _sha256(drawn.select("category", "example_id"))
         self._answers = _sha256(drawn.select("answer")) if "answer" in drawn.columns else None
         self._drawn = spread(_with_weights(drawn), sampling.seed)
         self._sampling = sampling
+        self._order_seed = sampling.seed if order_seed is None else order_seed
 
     def fingerprint(self) -> dict[str, Any]:
         answers = {} if self._answers is None else {"answers_sha256": self._answers}
+        # The order of options is a condition and no part of the sample: runs that differ in it
+        # alone are compared. It is said only where it is not the sample's: so earlier records stay.
+        own_order = self._order_seed != self._sampling.seed
         return {
             "kind": "benchmark",
             "benchmark": "bbq",
@@ -40,6 +46,7 @@ class BbqSource:
             "order": "spread",
             "sha256": self._sha256,
             **answers,
+            **({"order_seed": self._order_seed} if own_order else {}),
         }
 
     def __len__(self) -> int:
@@ -50,7 +57,7 @@ class BbqSource:
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
         for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
-            yield _item(row, self._sampling.seed)
+            yield _item(row, self._order_seed)
 
 
 def _item(row: dict[str, Any], seed: int) -> Item:

@@ -1,0 +1,71 @@
+"""The conditions of a run are what may change without changing what is measured: the order of
+options, the wording of the prompt and the seed. The rest of its plan says which system it is of."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from evenhand.errors import UserError
+from evenhand.findings.report import models_of
+from evenhand.store import RunReader, RunRecord
+
+ORDER, WORDING, SEED = "order", "wording", "seed"
+_SETTINGS = (WORDING, SEED)  # of a method, that are conditions
+
+
+def conditions(record: RunRecord) -> dict[str, Any]:
+    """Give the level of each condition; None where the run has no such thing."""
+    source, settings = record.source, record.method["settings"]
+    drawn_with = source.get("sampling", {}).get("seed")
+    return {
+        ORDER: source.get("order_seed", drawn_with),
+        WORDING: settings.get(WORDING),
+        SEED: record.seed if record.seed is not None else settings.get(SEED),
+    }
+
+
+def system(record: RunRecord) -> str:
+    """Name the system that a run is of: the method with its settings, and who plays its roles."""
+    settings = _settings(record)
+    said = ", ".join(f"{name}={value}" for name, value in settings.items())
+    return f"{record.method['name']}{f' ({said})' if said else ''}, {models_of(record.cast)}"
+
+
+def require_one_system(runs: Sequence[RunReader]) -> None:
+    """Refuse to average runs of two systems: the mean would be of neither."""
+    first, *others = runs
+    require_distinct(runs)
+    for run in others:
+        if _identity(run.record) != _identity(first.record):
+            raise UserError(
+                f"{first.path} is of {system(first.record)}, {run.path} of {system(run.record)}: "
+                "the runs of one side may differ in order, wording and seed alone; give runs of "
+                "two systems as two sides, `evenhand compare A1,A2 B1,B2`"
+            )
+
+
+def require_distinct(runs: Sequence[RunReader]) -> None:
+    """Refuse a run that is given twice, and two that repeat one seed under the same conditions: a
+    repeated draw says nothing new. Without a seed a model draws anew."""
+    seen: dict[Any, RunReader] = {}
+    for run in runs:
+        told = conditions(run.record)
+        again = None if told[SEED] is None else (_identity(run.record), *told.values())
+        for mark in filter(None, (str(run.path), again)):
+            if mark in seen:
+                raise UserError(
+                    f"{seen[mark].path} and {run.path} are the same draw: same system, order, "
+                    "wording and seed. Repeat the run with another --seed, or leave one out"
+                )
+            seen[mark] = run
+
+
+def _identity(record: RunRecord) -> bytes:
+    told = [record.method["name"], _settings(record), record.cast]
+    return orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+
+
+def _settings(record: RunRecord) -> dict[str, Any]:
+    settings = record.method["settings"]
+    return {name: value for name, value in settings.items() if name not in _SETTINGS}

@@ -1,0 +1,236 @@
+"""The dependability of a measure says which share of its variance over runs belongs to the object
+that it should tell apart: the item, or the system."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from evenhand.errors import Undefined
+from evenhand.findings.found import Estimate
+from evenhand.findings.measures import MeanOfClusters, Measure
+from evenhand.findings.rows import cluster_values, row_values
+from evenhand.findings.scored import SCORED, Scored
+from evenhand.statistics.bootstrap import cluster_bootstrap
+from evenhand.statistics.generalizability import (
+    ITEM,
+    Crossed,
+    components,
+    dependability,
+    totals_of,
+)
+from evenhand.statistics.proportions import zero_event_upper
+
+LEAST = 0.5  # our choice: below it, more than half of what a score shows is not its object
+_DRAWS = 2_000  # our choice: an interval's ends to about a hundredth, in a second
+_REST = " and what is left"
+_LACKING = "answers are missing, and a ranking of systems needs all of them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part is the variance of one effect, and its share of all; `negative` says that it came out
+    below 0 and is set to 0."""
+
+    effect: str
+    variance: float
+    share: float | None
+    negative: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependability:
+    """The dependability of one measure: where its variance lies, and Φ, the share of it that
+    belongs to the object."""
+
+    measure: str
+    items: int  # that have a value in every run
+    incomplete: int  # that lack one in some run
+    parts: tuple[Part, ...]
+    one_run: Estimate  # Φ of a single run
+    as_run: Estimate  # Φ of the mean over these runs
+    least: Estimate  # what it is at least, however the missing answers would have come out
+
+    @property
+    def shown(self) -> bool:
+        """Φ is shown to be 0.5 or more, whatever the missing answers were."""
+        return self.least.low is not None and self.least.low >= LEAST
+
+
+def of_measure(
+    instrument: Scored,
+    measure: Measure,
+    outcomes: Sequence[pl.DataFrame],
+    facets: Crossed,
+    of: str,
+) -> Dependability:
+    """Split the variance of a measure over runs, one frame of outcomes each."""
+    table = _values(instrument, measure, outcomes)
+    numbers = table.drop("item_id", "cluster").to_numpy().astype(np.float64)
+    known = ~np.isnan(numbers).any(axis=1)
+    clusters = table["cluster"].to_numpy()
+    complete, named = numbers[known], clusters[known]
+    one, as_run = (
+        _phi(measure, complete, named, facets, of, sizes)
+        for sizes in (dict.fromkeys(facets.sizes, 1), facets.sizes)
+    )
+    least = as_run if known.all() else Estimate(name=measure.name, value=None, undefined=_LACKING)
+    if of == ITEM:
+        least = _least(measure, numbers, clusters, facets)
+    return Dependability(
+        measure=measure.name,
+        items=int(known.sum()),
+        incomplete=int((~known).sum()),
+        parts=_parts(complete, facets),
+        one_run=one,
+        as_run=as_run,
+        least=least,
+    )
+
+
+def _values(instrument: Scored, measure: Measure, outcomes: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Give item_id, cluster, and the value of each run, null where it has none. Of a measure with
+    one number per cluster, the cluster is the item."""
+    long = []
+    for place, rows in enumerate(outcomes):
+        about = pl.lit(True) if measure.where is None else measure.where
+        unscored = pl.col("state") != SCORED  # what an answer would say is not known of it
+        values = row_values(rows.filter(about.fill_null(unscored)), instrument)
+        values = values.filter(~pl.col("masked"))
+        if isinstance(measure.statistic, MeanOfClusters):
+            every = values.select("cluster").unique(maintain_order=True)
+            made = every.join(cluster_values(measure, values), on="cluster", how="left")
+            values = made.with_columns(item_id="cluster")
+        else:
+            values = values.rename({f"{measure.name}.value": "value"})
+        kept = values.select("item_id", "cluster", pl.col("value").cast(pl.Float64))
+        long.append(kept.with_columns(run=pl.lit(f"run{place}")))
+    wide = pl.concat(long).pivot("run", index=["item_id", "cluster"], values="value")
+    missing = [f"run{n}" for n in range(len(outcomes)) if f"run{n}" not in wide.columns]
+    full = wide.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
+    return full.select("item_id", "cluster", *(f"run{n}" for n in range(len(outcomes))))
+
+
+def _phi(
+    measure: Measure,
+    values: np.ndarray,
+    clusters: np.ndarray,
+    facets: Crossed,
+    of: str,
+    sizes: Mapping[str, int],
+) -> Estimate:
+    """Estimate Φ; its interval comes from resampling clusters of items."""
+    name, counted = measure.name, {**sizes, ITEM: max(len(values), 1)}
+
+    def phi(totals: np.ndarray) -> np.ndarray:
+        return dependability(components(totals, facets), of, counted)
+
+    try:
+        if not np.isfinite(values).all():
+            raise Undefined("the measure has no ends, so that a missing value has no worst case")
+        names, places = np.unique(clusters, return_inverse=True)
+        table = np.zeros((len(names), 1 + facets.runs + facets.runs**2))
+        np.add.at(table, places, totals_of(values))
+        drawn = cluster_bootstrap(table, phi, kind="percentile", draws=_DRAWS)
+    except Undefined as reason:
+        said = str(reason) if np.ptp(values) else "every answer has the same value"
+        return Estimate(name=name, value=None, undefined=said)
+    return Estimate(
+        name=name, value=drawn.estimate, low=None if drawn.no_spread else drawn.low,
+        high=None if drawn.no_spread else drawn.high, n=len(values), clusters=len(names),
+    )  # fmt: skip
+
+
+def _least(
+    measure: Measure, numbers: np.ndarray, clusters: np.ndarray, facets: Crossed
+) -> Estimate:
+    """Estimate what the items' Φ of these runs is at least.
+
+    Error is half the squared difference of two runs that differ in every facet, where a missing
+    answer is as far from the other as it can be; all variance is that of the answers there are,
+    with the missing ones at their mean. Each is the worst over all ways in which the missing
+    answers could have come out, so one more of them never raises Φ. An effect is averaged over
+    no fewer levels than the facet with the fewest has.
+    """
+    names, places = np.unique(clusters, return_inverse=True)
+    known = np.isfinite(numbers)
+    reach = measure.within[1] - measure.within[0]
+    averaged = min(facets.sizes.values())
+    values = np.where(known, numbers - np.nanmean(numbers), 0.0)
+    sums = [_apart(numbers, measure.within, facets), values.sum(axis=1), (values**2).sum(axis=1)]
+    table = np.zeros((len(names), 5))
+    counted = np.ones(len(numbers))
+    np.add.at(table, places, np.column_stack([counted, known.sum(axis=1), *sums]))
+
+    def phi(totals: np.ndarray) -> np.ndarray:
+        items, answers, error, total, squares = totals.T
+        return _of_mean((squares - total**2 / answers) / (items * facets.runs), error / items,
+                        averaged)  # fmt: skip
+
+    try:
+        if not np.isfinite(table).all():
+            raise Undefined("the measure has no ends, so that a missing value has no worst case")
+        drawn = cluster_bootstrap(table, phi, kind="percentile", draws=_DRAWS)
+    except Undefined as reason:
+        return Estimate(name=measure.name, value=None, undefined=str(reason))
+    low: float | None = drawn.low
+    if math.isfinite(reach):  # so many clusters allow that a share differs by the whole range
+        items, answers, _, total, squares = table.sum(axis=0)
+        variance = (squares - total**2 / answers) / (items * facets.runs)
+        unseen = np.array(zero_event_upper(len(names)) * reach**2 / 2)
+        low = min(drawn.low, float(_of_mean(np.array(variance), unseen, averaged)))
+    elif drawn.no_spread:
+        low = None
+    return Estimate(
+        name=measure.name, value=drawn.estimate, low=low, high=drawn.high,
+        n=len(numbers), clusters=len(names),
+    )  # fmt: skip
+
+
+def _of_mean(variance: np.ndarray, error: np.ndarray, runs: int) -> np.ndarray:
+    """Compute Φ of a mean over runs from all variance and the error of one run; not a number where
+    nothing varies."""
+    objects = np.maximum(variance - error, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: np.ndarray = objects / (objects + error / runs)
+        return found
+
+
+def _apart(numbers: np.ndarray, within: tuple[float, float], facets: Crossed) -> np.ndarray:
+    """Compute per item the mean of half the squared difference of two runs that differ in every
+    facet; a missing answer is as far away as the ends of the measure allow."""
+    low, high = within
+    levels = list(zip(*facets.levels.values(), strict=True))
+    pairs = [
+        (one, other)
+        for one, other in combinations(range(facets.runs), 2)
+        if all(a != b for a, b in zip(levels[one], levels[other], strict=True))
+    ]
+    total = np.zeros(len(numbers))
+    for pair in pairs:
+        least, most = (np.where(np.isnan(numbers[:, pair]), end, numbers[:, pair])
+                       for end in (low, high))  # fmt: skip
+        far = np.maximum(most[:, 0] - least[:, 1], most[:, 1] - least[:, 0])
+        total += far**2 / 2
+    return total / len(pairs)
+
+
+def _parts(values: np.ndarray, facets: Crossed) -> tuple[Part, ...]:
+    if len(values) < 2:
+        return ()
+    totals = totals_of(values).sum(axis=0, keepdims=True)
+    found = {effect: float(v[0]) for effect, v in components(totals, facets).items()}
+    whole = sum(max(value, 0.0) for value in found.values())
+    last = len(facets.levels) + 1
+    return tuple(
+        Part(
+            effect=" × ".join(effect) + _REST * (len(effect) == last),
+            variance=max(value, 0.0),
+            share=max(value, 0.0) / whole if whole else None,
+            negative=value < 0,
+        )
+        for effect, value in found.items()
+    )

@@ -1,0 +1,255 @@
+"""A study of reliability says how much of a score is the system and the item, and how much is the
+order of options, the wording of the prompt, and the seed (a generalizability study)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import polars as pl
+
+from evenhand.errors import Undefined, UserError
+from evenhand.findings.comparison import same_sample
+from evenhand.findings.conditions import ORDER, SEED, WORDING, conditions, require_distinct, system
+from evenhand.findings.dependability import LEAST, Dependability, Part, of_measure
+from evenhand.findings.found import NO_VERDICT, Estimate, Verdict
+from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
+from evenhand.findings.report import require
+from evenhand.findings.rows import row_values
+from evenhand.findings.scored import SCORED, Scored, outcomes_of
+from evenhand.findings.shown import Shown
+from evenhand.findings.totals import RunTotals
+from evenhand.statistics.generalizability import ITEM, Crossed
+from evenhand.store import RunReader
+
+SYSTEM, RUN = "system", "run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneRun:
+    """One of the runs of a study: its system, its conditions, and its estimates."""
+
+    run: str
+    system: str
+    conditions: Mapping[str, Any]
+    estimates: tuple[Estimate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability(Shown):
+    """A study of reliability over several runs of the same items.
+
+    >>> found = evenhand.reliability(["runs/o0", "runs/o1", "runs/o2"])
+    >>> found.verdict, found["s_amb"].one_run, found.agreement
+    """
+
+    instrument: Scored
+    of: str  # the object that scores should tell apart: "item", or "system" if there are several
+    sizes: Mapping[str, int]  # facet -> its levels
+    crossed: bool  # False: order, wording and seed cannot be told apart
+    runs: tuple[OneRun, ...]
+    measures: tuple[Dependability, ...]
+    agreement: tuple[Estimate, ...]  # the same option again, by the one condition that changed
+    ranking: tuple[str, ...] | None  # systems, the best first; None where it is refused
+    verdict: Verdict = NO_VERDICT
+
+    def __getitem__(self, name: str) -> Dependability:
+        """Give what was found of a measure, by its name."""
+        return next(one for one in self.measures if one.measure == name)
+
+    def frame(self) -> pl.DataFrame:
+        """Give one row per measure and effect: variance, share, and whether it was below 0."""
+        return pl.DataFrame(
+            [
+                {"measure": one.measure, **{f: getattr(p, f) for f in Part.__dataclass_fields__}}
+                for one in self.measures
+                for p in one.parts
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "benchmark": self.instrument.name,
+            "verdict": self.verdict,
+            "of": self.of,
+            "facets": dict(self.sizes),
+            "fully_crossed": self.crossed,
+            "runs": self.runs,
+            "dependability": self.measures,
+            "same_option": self.agreement,
+            "ranking": self.ranking,
+        }
+
+
+def reliability(instrument: Scored, runs: Sequence[RunReader]) -> Reliability:
+    """Split the variance of these runs' scores, and say whether anything may be ranked by them."""
+    if len(runs) < 2:
+        raise UserError(
+            "one run cannot say how reliable it is; give two or more over the same items, such as "
+            f"`evenhand measure {instrument.name} … --order-seed 1 --out runs/order1`"
+        )
+    for run in runs:
+        require(instrument, run)
+        same_sample(runs[0], run)
+    require_distinct(runs)
+    facets, crossed = _facets(runs)
+    of = SYSTEM if SYSTEM in facets.levels else ITEM
+    outcomes = [outcomes_of(instrument, run) for run in runs]
+    means = (Mean, Share, MeanOfClusters)
+    measured = [m for m in instrument.primary() if isinstance(m.statistic, means)]
+    if not measured:
+        raise UserError(f"{instrument.name} has no primary measure that is a mean over items")
+    found = [of_measure(instrument, m, outcomes, facets, of) for m in measured]
+    every = tuple(
+        OneRun(
+            run=str(run.path),
+            system=system(run.record),
+            conditions=conditions(run.record),
+            estimates=tuple(map(RunTotals.of(instrument, [rows]).estimate, measured)),
+        )
+        for run, rows in zip(runs, outcomes, strict=True)
+    )
+    study = Reliability(
+        instrument=instrument,
+        of=of,
+        sizes=facets.sizes,
+        crossed=crossed,
+        runs=every,
+        measures=tuple(found),
+        agreement=_agreement(instrument, runs, outcomes),
+        ranking=_ranking(every, measured[0]) if of == SYSTEM and found[0].shown else None,
+    )
+    return replace(study, verdict=_verdict(study))
+
+
+def _levels(runs: Sequence[RunReader]) -> dict[str, list[Any]]:
+    """Give system, order, wording and seed of each run. A run that repeats all of them is a further
+    seed: without one, a model draws anew."""
+    levels: dict[str, list[Any]] = {SYSTEM: [], ORDER: [], WORDING: [], SEED: []}
+    seen: list[tuple[Any, ...]] = []
+    for run in runs:
+        told = (system(run.record), *conditions(run.record).values())
+        again = seen.count(told)
+        seen.append(told)
+        for facet, level in zip(levels, (*told[:-1], (told[-1], again)), strict=True):
+            levels[facet].append(level)
+    return levels
+
+
+def _facets(runs: Sequence[RunReader]) -> tuple[Crossed, bool]:
+    """Give the crossed design of the runs; where order, wording and seed are not crossed, they are
+    one facet together."""
+    levels = _levels(runs)
+    try:
+        return Crossed.of(levels), True
+    except Undefined:
+        together = list(zip(levels[ORDER], levels[WORDING], levels[SEED], strict=True))
+    try:
+        return Crossed.of({SYSTEM: levels[SYSTEM], RUN: together}), False
+    except Undefined:
+        raise UserError(
+            "the systems were not run under the same conditions: give each of them a run with the "
+            "same --order-seed, --set wording=… and --seed as the others have"
+        ) from None
+
+
+class _SameOption(Scored):
+    """Whether two runs that differ in one condition gave the same option, as a share of items."""
+
+    name = "same_option"
+    title = "the same option again"
+    clusters = "clusters"
+    columns = ()
+    measures = tuple(
+        Measure(name=facet, label=facet, statistic=Share(pl.col(facet)), within=(0, 1))
+        for facet in (SEED, ORDER, WORDING)
+    )
+
+
+def _agreement(
+    instrument: Scored, runs: Sequence[RunReader], outcomes: Sequence[pl.DataFrame]
+) -> tuple[Estimate, ...]:
+    """Estimate how often the same option is given again where one condition alone changed. A
+    missing answer agrees with none."""
+    if "choice" not in instrument.columns:
+        return ()
+    levels = _levels(runs)
+    rows = row_values(outcomes[0], instrument).select("item_id", "cluster", "masked")
+    for place, run in enumerate(runs):
+        said = run.results().select("item_id", pl.col("text").alias(f"text{place}")).collect()
+        rows = rows.join(said, on="item_id", how="left", maintain_order="left")
+    same: dict[str, list[pl.Expr]] = {facet: [] for facet in (SEED, ORDER, WORDING)}
+    for one, other in combinations(range(len(runs)), 2):
+        apart = [facet for facet, seen in levels.items() if seen[one] != seen[other]]
+        if len(apart) == 1 and apart[0] in same:
+            equal = pl.col(f"text{one}") == pl.col(f"text{other}")
+            same[apart[0]].append(equal.fill_null(False).cast(pl.Float64))
+    seen = {facet: pl.mean_horizontal(pairs) for facet, pairs in same.items() if pairs}
+    unseen = {f: pl.lit(None, pl.Float64) for f in same if f not in seen}
+    frame = rows.with_columns(state=pl.lit(SCORED), **seen, **unseen)
+    totals = RunTotals.of(_SameOption(), [frame])
+    return tuple(totals.estimate(m) for m in _SameOption.measures if m.name in seen)
+
+
+def _ranking(runs: Sequence[OneRun], measure: Measure) -> tuple[str, ...]:
+    """Order the systems by the mean of a measure over their runs, the best first."""
+    means: dict[str, list[float]] = {}
+    for one in runs:
+        value = next(e.value for e in one.estimates if e.name == measure.name)
+        if value is not None:
+            means.setdefault(one.system, []).append(value)
+    sign = -1.0 if measure.better == "higher" else 1.0
+
+    def badness(name: str) -> float:
+        mean = sum(means[name]) / len(means[name])
+        return sign * mean if measure.null is None else abs(mean - measure.null)
+
+    return tuple(sorted(means, key=badness))
+
+
+def _verdict(study: Reliability) -> Verdict:
+    """Say whether a ranking is allowed by the first measure's Φ, and what would make it so."""
+    main = study.measures[0]
+    name = study.instrument.measure(main.measure).label
+    what = "systems" if study.of == SYSTEM else "items"
+    if main.shown:
+        line = f"{_in_words(main)}: most of what tells {what} apart in {name} is their own."
+        return Verdict(state="shown", says=(line, *_notes(study)))
+    below = main.least.value is not None and main.least.value < LEAST
+    why = f"is below {LEAST:g}" if below else f"is not shown to be {LEAST:g} or more"
+    refused = f"No ranking of {what} by these runs, nor of this system by one of them."
+    again = f"evenhand measure {study.instrument.name} … --order-seed N --set wording=2 --seed N"
+    says = (f"{_in_words(main)} of {name} {why}.", refused, *_notes(study))
+    return Verdict(state="not known", says=says, next=(again,))
+
+
+def _in_words(main: Dependability) -> str:
+    phi = main.least
+    if phi.value is None:
+        return f"Φ has no value ({phi.undefined}); it"
+    ends = "" if phi.low is None else f" ({phi.low:.2f} to {phi.high:.2f})"
+    return f"Φ {phi.value:.2f}{ends}"
+
+
+def _notes(study: Reliability) -> list[str]:
+    lines = []
+    main = study.measures[0]
+    if not study.crossed:
+        lines.append(
+            "The runs are not fully crossed, so order, wording and seed are one facet: run."
+        )
+    if main.incomplete:
+        lines.append(
+            f"{main.incomplete:,} items lack an answer in some run; it counts as disagreement."
+        )
+    alone = main.one_run.value
+    if study.of == ITEM and not main.shown and alone:
+        needed = max(math.ceil((1 - alone) / alone), 1)
+        lines.append(
+            f"By its point estimate, the mean of {needed:,} runs, each with an order, a wording "
+            f"and a seed of its own, would reach {LEAST:g}."
+        )
+    if study.of == SYSTEM and study.sizes[SYSTEM] == 2:
+        lines.append("Two systems: how far systems differ rests on one difference.")
+    return lines

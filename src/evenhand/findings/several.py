@@ -1,0 +1,86 @@
+"""Several runs of one system become one side of a comparison: of each item, its mean over them."""
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from evenhand.errors import UserError
+from evenhand.findings.conditions import ORDER, WORDING, conditions, require_one_system
+from evenhand.findings.measures import MeanOfClusters, OfTotals
+from evenhand.findings.rows import keys_of, row_values
+from evenhand.findings.scored import SCORED, Scored, Scoring, outcome_batches
+from evenhand.store import RunReader
+
+VARIES = "varies"  # in place of a word, such as which option was picked, that the runs disagree on
+Runs = tuple[RunReader, ...]
+
+
+def require_averages(instrument: Scored, runs: Runs) -> None:
+    """Refuse to average what has no mean over runs: those of two systems, and a measure of a whole
+    cluster such as a maximum, which is another number for means than for answers."""
+    if len(runs) < 2:
+        return
+    require_one_system(runs)
+    for measure in instrument.measures:
+        statistic = measure.statistic
+        apart = isinstance(statistic, MeanOfClusters) and statistic.over is not pl.Expr.mean
+        if apart or (isinstance(statistic, OfTotals) and statistic.over is not None):
+            raise UserError(
+                f"{instrument.name} cannot average runs, because of: {measure.label}. It is a "
+                f"number of all answers to one of the {instrument.clusters}; compare one run with "
+                "one, and let each ask more"
+            )
+
+
+def rows_of(instrument: Scored, runs: Runs, scorings: Sequence[Scoring]) -> Iterator[pl.DataFrame]:
+    """Yield the outcomes of a side's one run, or the mean of its several ones item by item.
+
+    An item counts where every run has come to it. It has a value where every run has an answer: one
+    that is missing once is missing. A measure that is not about every answer (such as those that
+    name somebody) is averaged over the answers that it is about. Several runs are held in memory.
+    """
+    batches = [
+        outcome_batches(instrument, run, scoring)
+        for run, scoring in zip(runs, scorings, strict=True)
+    ]
+    if len(runs) == 1:
+        yield from batches[0]
+        return
+    rows = pl.concat([row_values(batch, instrument) for each in batches for batch in each])
+    keys = ["item_id", *keys_of(instrument)]
+    lost = pl.col("state").filter(pl.col("state") != SCORED)
+    complete = lost.len() == 0
+    means = rows.group_by(keys, maintain_order=True).agg(
+        pl.len().alias("asked"),
+        pl.coalesce(lost.first(), pl.lit(SCORED)).alias("state"),
+        *(_mean(rows[name], complete) for name in rows.columns if name not in (*keys, "state")),
+    )
+    yield means.filter(pl.col("asked") == len(runs)).drop("asked")
+
+
+def _mean(column: pl.Series, complete: pl.Expr) -> pl.Expr:
+    value = pl.col(column.name)
+    if column.dtype == pl.Boolean:
+        return value.any()
+    if column.dtype.is_numeric():
+        return pl.when(complete).then(value.mean())
+    return pl.when(value.n_unique() == 1).then(value.first()).otherwise(pl.lit(VARIES))
+
+
+def notes_of(before: Runs, after: Runs) -> tuple[str, ...]:
+    """Say of how many runs each side is the mean, and what the two sides were shown otherwise."""
+    lines = []
+    if len(before) > 1 or len(after) > 1:
+        lines.append(f"Means by item over {len(before)} runs before and {len(after)} after.")
+    said = {ORDER: "options in another order", WORDING: "the question in other words"}
+    for facet, what in said.items():
+        old, new = (_levels(side, facet) for side in (before, after))
+        if old and new and old != new:
+            levels = " → ".join(", ".join(map(str, side)) for side in (old, new))
+            lines.append(f"After was shown {what} ({facet} {levels}): a change may be due to that.")
+    return tuple(lines)
+
+
+def _levels(runs: Runs, facet: str) -> list[int]:
+    found = {conditions(run.record)[facet] for run in runs}
+    return sorted(level for level in found if level is not None)
