@@ -5,13 +5,21 @@ few: a comparison of any two runs of one sample takes the memory of a window, no
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined, UserError
+from evenhand.findings.changes import (
+    change_from,
+    change_of,
+    change_of_means,
+    means_table,
+    pair_sums,
+    resampled_change,
+)
 from evenhand.findings.defended_change import (
     AFTER,
     defended_change,
@@ -19,7 +27,7 @@ from evenhand.findings.defended_change import (
     filled_pair,
     filled_pair_of_clusters,
 )
-from evenhand.findings.found import NO_SPREAD, Change, Coverage, Flips, ends_of
+from evenhand.findings.found import Change, Coverage, Flips
 from evenhand.findings.measures import (
     Mean,
     MeanOfClusters,
@@ -32,30 +40,19 @@ from evenhand.findings.measures import (
     Totals,
 )
 from evenhand.findings.rows import cluster_values, keys_of, missing_of, row_values, rows_of
-from evenhand.findings.rules import in_unit, p_value
+from evenhand.findings.rules import in_unit
 from evenhand.findings.scored import Scored
 from evenhand.findings.totals import (
     STREAMED,
-    SUMS,
-    TOO_FEW,
     cluster_interval,
     count_states,
     coverage_of,
     reason_of,
-    sums_of_ratios,
-    sums_per_cluster,
     totals_table,
 )
-from evenhand.statistics.bootstrap import LEAST, cluster_bootstrap
 from evenhand.statistics.clusters import (
     NO_ROWS,
-    Interval,
-    ratio_change_from_totals,
-    ratio_from_totals,
-    sum_of_ratios_from_totals,
 )
-from evenhand.statistics.region import of_means
-from evenhand.statistics.shares import clustered_balance
 
 
 class PairTotals:
@@ -118,7 +115,7 @@ class PairTotals:
             self.transitions.update({(a, b): n for a, b, n in moved.iter_rows()})
         sums = pairs.group_by(self._keys, maintain_order=True).agg(
             pl.len().alias("rows"),
-            *(expr for m in self._streamed for expr in (*_sums(m), *fill_sums(m))),
+            *(expr for m in self._streamed for expr in (*pair_sums(m), *fill_sums(m))),
         )
         if self._sums is not None:
             both = pl.concat([self._sums, sums]).group_by(self._keys, maintain_order=True)
@@ -185,8 +182,8 @@ class PairTotals:
         name = f"{measure.name}_distance"
         try:
             old, new = self._both(measure, self._rows({}, measure))
-            table = np.column_stack([_means_table(measure, side) for side in (old, new)])
-            return _resampled(name, table, 2, apart, len(old))
+            table = np.column_stack([means_table(measure, side) for side in (old, new)])
+            return resampled_change(name, table, 2, apart, len(old))
         except Undefined as reason:
             return Change(
                 name=name, before=None, after=None, difference=None, undefined=str(reason)
@@ -211,14 +208,14 @@ class PairTotals:
                 width = made[0].width - 1
                 numbers = both.drop("cluster").to_numpy()
                 if isinstance(measure.statistic, OfMeans):
-                    return _change_of_means(measure, numbers, width, n)
-                return _resampled(measure.name, numbers, width, value, n)
+                    return change_of_means(measure, numbers, width, n)
+                return resampled_change(measure.name, numbers, width, value, n)
 
     def _streamed_change(self, measure: Measure, frame: pl.DataFrame) -> Change:
         found, reason = [], None
         for cluster in ("cluster", *self._instrument.also_clusters):
             try:
-                found.append(_change_from(measure, frame, cluster))
+                found.append(change_from(measure, frame, cluster))
             except Undefined as undefined:
                 reason = reason or undefined
         if not found:
@@ -238,7 +235,7 @@ class PairTotals:
         both = old.join(new, on="cluster", suffix=AFTER).sort("cluster")
         before, after = both["value"].to_numpy(), both[f"value{AFTER}"].to_numpy()
         means = (float(side.mean()) if len(side) else 0.0 for side in (before, after))
-        return _change_of(measure, cluster_interval(measure, after - before, change=True), *means)
+        return change_of(measure, cluster_interval(measure, after - before, change=True), *means)
 
     def _rows(self, where: dict[str, str], measure: Measure) -> pl.DataFrame:
         return self._part(pl.concat(self._held) if self._held else None, where, measure)
@@ -284,137 +281,3 @@ class _Side:
                 "comparison: give each item an id of its own"
             )
         return rows
-
-
-def _means_table(measure: Measure, rows: pl.DataFrame) -> np.ndarray:
-    """Give per cluster the sum and the number of what the measure averages."""
-    if isinstance(measure.statistic, MeanOfClusters):
-        values = cluster_values(measure, rows)["value"].to_numpy()
-        return np.column_stack([values, np.ones_like(values)])
-    value = pl.col(f"{measure.name}.value")
-    sums = rows.group_by("cluster", maintain_order=True).agg(
-        value.sum(), pl.len().cast(pl.Float64).alias("n")
-    )
-    return sums.drop("cluster").to_numpy()
-
-
-def _sums(measure: Measure) -> list[pl.Expr]:
-    name = measure.name
-    if isinstance(measure.statistic, SumOfRatios):
-        return sums_of_ratios(measure, ("", AFTER))
-    if isinstance(measure.statistic, Ratio):
-        parts = [f"{name}.{part}{side}" for side in ("", AFTER) for part in ("y", "x")]
-        known = pl.all_horizontal(pl.col(parts).is_not_null())
-        old_y, old_x, new_y, new_x = (pl.when(known).then(pl.col(part)) for part in parts)
-        found: dict[str, pl.Expr] = {}
-        for side, y, x in (("", old_y, old_x), (AFTER, new_y, new_x)):
-            n = ((y != 0) | (x != 0)).sum()
-            sums = (n, y.sum(), x.sum(), y.abs().sum(), x.abs().sum())
-            found |= {f"{part}{side}": one for part, one in zip(SUMS, sums, strict=True)}
-    else:
-        old, new = pl.col(f"{name}.value"), pl.col(f"{name}.value{AFTER}")
-        known = old.is_not_null() & new.is_not_null()
-        difference, n = new - old, known.sum()
-        found = {"n": n, "y": difference.sum(), "x": n, "ay": difference.abs().sum(), "ax": n}
-        found |= {f: pl.when(known).then(v).sum() for f, v in (("b", old), ("e", new))}
-        if measure.counts_flips:
-            found |= {"fixed": (difference > 0).sum(), "broken": (difference < 0).sum()}
-    return [expr.cast(pl.Float64).alias(f"{name}:{part}") for part, expr in found.items()]
-
-
-def _change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
-    """Compute the change of a streamed statistic, its uncertainty over one way to cluster."""
-    name = measure.name
-
-    def table(parts: Sequence[str]) -> np.ndarray:
-        return sums_per_cluster(frame, name, parts, cluster).to_numpy()
-
-    match measure.statistic:
-        case SumOfRatios(parts, shift):
-            sides = [[(part[0], table([f"{s}{place}{side}" for s in SUMS]))
-                      for place, part in enumerate(parts)] for side in ("", AFTER)]  # fmt: skip
-            n = int(frame[f"{name}:n"].sum())
-            lost = [(-weight, sums) for weight, sums in sides[0]]
-            interval = sum_of_ratios_from_totals([*lost, *sides[1]], n)
-            before, after = (
-                shift + sum(weight * t[:, 1].sum() / t[:, 2].sum() for weight, t in side)
-                for side in sides
-            )
-        case Ratio(_, _, scale, shift):
-            old, new = table(SUMS), table([f"{part}{AFTER}" for part in SUMS])
-            interval = ratio_change_from_totals(old, new).rescaled(scale)
-            before, after = (scale * t[:, 1].sum() / t[:, 2].sum() + shift for t in (old, new))
-        case _:
-            numbers = table([*SUMS, "b", "e"])
-            least, most = measure.range
-            shares = isinstance(measure.statistic, Share)
-            sums = numbers[:, :5]
-            interval = clustered_balance(sums, most - least) if shares else ratio_from_totals(sums)
-            before, after = (numbers[:, place].sum() / numbers[:, 0].sum() for place in (5, 6))
-    return _change_of(measure, interval, float(before), float(after))
-
-
-def _change_of(measure: Measure, interval: Interval, before: float, after: float) -> Change:
-    p = p_value(interval.estimate, interval.se, interval.clusters, interval.p_two_sided)
-    low, high = ends_of(interval, _reach(measure))
-    return Change(
-        name=measure.name,
-        before=before,
-        after=after,
-        difference=interval.estimate,
-        low=low,
-        high=high,
-        se=interval.se,
-        p=p,
-        n=interval.n,
-        clusters=interval.clusters,
-        undefined=NO_SPREAD if interval.no_spread else None,
-    )
-
-
-def _reach(measure: Measure) -> tuple[float, float]:
-    """Give the largest fall and the largest rise that a change can be."""
-    least, most = measure.range
-    return least - most, most - least
-
-
-def _change_of_means(measure: Measure, table: np.ndarray, width: int, n: int) -> Change:
-    """Compute the change of a function of means from the means before and the paired changes: an
-    interval without a p-value."""
-    assert isinstance(measure.statistic, OfMeans)
-    value = measure.statistic.value
-    old, new = table[:, :width], table[:, width:]
-
-    def difference(means: Totals) -> Totals:
-        before, moved = means[:, :width], means[:, width:]
-        return value(before + moved) - value(before)
-
-    interval = of_means(np.column_stack([old, new - old]), difference)
-    sides = (float(value(side.mean(axis=0, keepdims=True))[0]) for side in (old, new))
-    return replace(_change_of(measure, interval, *sides), p=None, n=n)
-
-
-def _resampled(
-    name: str, table: np.ndarray, width: int, value: Callable[[Totals], Totals], n: int
-) -> Change:
-    """Compute the change of a function of totals by resampling whole clusters of both runs at once:
-    an interval without a p-value."""
-
-    def difference(totals: Totals) -> Totals:
-        return value(totals[:, width:]) - value(totals[:, :width])
-
-    drawn = cluster_bootstrap(table, difference, kind="percentile")
-    too_few = len(table) < LEAST
-    totals = table.sum(axis=0, keepdims=True)
-    return Change(
-        name=name,
-        before=float(value(totals[:, :width])[0]),
-        after=float(value(totals[:, width:])[0]),
-        difference=drawn.estimate,
-        low=None if too_few or drawn.no_spread else drawn.low,
-        high=None if too_few or drawn.no_spread else drawn.high,
-        se=drawn.se,
-        n=int(n),
-        clusters=drawn.clusters,
-        undefined=TOO_FEW if too_few else NO_SPREAD if drawn.no_spread else None,
-    )
