@@ -144,8 +144,8 @@ def test_a_gain_that_missing_answers_could_have_made_is_not_claimed() -> None:
 def test_the_tipping_point_says_how_many_missing_answers_overturn_it() -> None:
     # Harm falls by 1 in each of 6 clusters (p = 2/64 = .031); in two more an answer is missing
     # after. One harm there gives sums 1×6, −1, 0: 2·P = 2·(1+6+…)/2^k > .05, so one is enough.
-    before: list[list[int | None]] = [[1] for _ in range(6)] + [[0] for _ in range(2)]
-    after: list[list[int | None]] = [[0] for _ in range(6)] + [[None] for _ in range(2)]
+    before: list[list[int | None]] = [[1 if cluster < 6 else 0] for cluster in range(8)]
+    after: list[list[int | None]] = [[0 if cluster < 6 else None] for cluster in range(8)]
     found = _changes(before, after)["harm"]
     assert found.bounds is not None
     assert found.bounds.overturn == 1
