@@ -1,7 +1,6 @@
 """Checks of comparisons and verdicts: what is said of two runs of controls, and of remedies."""
 
 from itertools import pairwise
-from typing import Any
 
 import polars as pl
 
@@ -21,6 +20,11 @@ _SHARES = (0.02, 0.05, 0.10)  # of all answers that are not given
 _HARM = "unsupported_attribution"
 _TWIN_MAY_CROSS = 0.10  # our choice: so often may chance alone cross a red line
 _SMALL = 0.001
+
+
+# Our choice: the exact interval of a share counts at most as many rows as there are, so that copies
+# narrow it a little where rows of a cluster differ more than chance; rows as clusters, by half.
+_COPIES_CHANGE = 0.1
 
 
 async def noisy_twin(bench: Bench) -> Reading:
@@ -79,7 +83,7 @@ async def copied_rows(bench: Bench) -> Reading:
     claims = [
         Claim(
             f"{name}: the interval is {old:.3f} wide; with copies {new:.3f}",
-            abs(new - old) <= 0.02 * old,
+            abs(new - old) <= _COPIES_CHANGE * old,
         )
         for name, old, new in widths
     ]
@@ -120,15 +124,15 @@ async def missing_answers(bench: Bench) -> Reading:
     for share in _SHARES:
         hidden = await bench.measure(policies.fails_where_it_would_harm(share), 1)
         found = hidden[_HARM]
-        bounds: Any = getattr(found, "bounds", None)
-        inside = bounds is not None and bounds.low <= truth <= bounds.high
+        low, high = (found.bounds.low, found.bounds.high) if found.bounds else (None, None)
+        inside = low is not None and high is not None and low <= truth <= high
         claims.append(Claim(f"{share:.0%} missing: bounds hold {truth:.3f}", inside))
         pair = await bench.compare(before, hidden)
         for name in (_HARM, "s_amb"):
             better = direction(pair[name], pair.instrument.measure(name)) == "better"
             claims.append(Claim(f"{share:.0%} missing: {name} is not shown better", not better))
-        if bounds is not None:
-            read.append(f"{bounds.low:.2f} to {bounds.high:.2f}")
+        if low is not None and high is not None:
+            read.append(f"{low:.2f} to {high:.2f}")
     said = f"harm {truth:.3f}, with 2, 5, 10 % missing: {', '.join(read) or 'no bounds'}"
     return Reading.of("fails where it would harm", "the same harm, not shown", said, claims)
 
