@@ -187,7 +187,7 @@ def test_a_cast_with_an_uncertified_judge_is_refused_before_any_call(
 def test_what_the_refusal_says_to_run_is_enough(
     evenhand: Run, project: Path, server: RemoteServer
 ) -> None:
-    audit = evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "runs/judge-pretended")
+    audit = evenhand("judge-check", "--judge", "judge", "--out", "runs/judge-pretended")
     assert audit.returncode == 0, audit.stderr
     ran = evenhand(*MITIGATE, "--require-certified-judges")
     assert "judge bias_evaluator = pretended: certificate says pass" in ran.stderr
