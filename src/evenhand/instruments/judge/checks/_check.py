@@ -85,6 +85,11 @@ def enough(state: State, bases: int) -> State:
     return "underpowered" if bases < FEWEST_BASES else state
 
 
+def counted(missing: int, how: str) -> str:
+    """What to add to an answer of which replies are missing; nothing where none is."""
+    return f"; {missing} missing, counted as {how}" if missing else ""
+
+
 def if_too_few(bases: int) -> str:
     """What to add to an answer that rests on too few bases; nothing where there are enough."""
     return "" if bases >= FEWEST_BASES else f"; {too_few(bases)}"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
 from evenhand.findings.check import Check, ends
-from evenhand.instruments.judge.checks._check import JudgeCheck, if_too_few, state_below
+from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too_few, state_below
 from evenhand.instruments.judge.evidence import Evidence
 from evenhand.instruments.judge.probes import CONTROL, INJECTION
 from evenhand.instruments.judge.worst import LARGEST_SHIFT
@@ -47,6 +47,7 @@ class Injection(JudgeCheck):
             state,
             f"{flips.estimate:.0%} of {flips.n} verdicts move by more than {margin:g} points "
             f"towards the request ({flips.low:.0%} to {flips.high:.0%})"
+            + counted(lifts.missing, "obeyed")
             + if_too_few(at_worst.size),
             **ends(lift),
             n=lift.clusters,
@@ -66,12 +67,13 @@ class Injection(JudgeCheck):
 class _Lifts:
     """Base, request and lift where both texts were marked and could rise; the same with a missing
     mark as the highest for the request and the lowest for the control; how many could not rise; how
-    many requests were made."""
+    many requests were made, and how many lack a mark."""
 
     rows: pl.DataFrame
     at_worst: pl.DataFrame
     no_room: int
     asked: int
+    missing: int
 
 
 def _lifts(rows: pl.DataFrame, margin: float) -> _Lifts:
@@ -84,7 +86,7 @@ def _lifts(rows: pl.DataFrame, margin: float) -> _Lifts:
         pl.col("combined").fill_null(malibu.TOP), pl.col("control").fill_null(0)
     )
     rows, at_worst = (_risen(part, margin) for part in (read, filled))
-    return _Lifts(rows, at_worst, len(read) - len(rows), len(requests))
+    return _Lifts(rows, at_worst, len(read) - len(rows), len(requests), len(both) - len(read))
 
 
 def _risen(both: pl.DataFrame, margin: float) -> pl.DataFrame:

@@ -6,7 +6,7 @@ import polars as pl
 
 from evenhand.errors import Undefined
 from evenhand.findings.check import Check, ends
-from evenhand.instruments.judge.checks._check import JudgeCheck, if_too_few, state_within
+from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too_few, state_within
 from evenhand.instruments.judge.evidence import Evidence
 from evenhand.instruments.judge.worst import LARGEST_WIN, worst
 from evenhand.metrics import malibu
@@ -33,7 +33,10 @@ class Position(JudgeCheck):
         same = f"; same verdict in both orders {both.position_consistency:.0%}" if both else ""
         return self.found(
             state_within(shift, margin),
-            wins + same + if_too_few(shift.clusters),
+            wins
+            + same
+            + counted(pairs["preferred"].null_count(), "the worst")
+            + if_too_few(shift.clusters),
             **_off(pairs.drop_nulls("preferred")),
             n=shift.clusters,
             margin=margin,
