@@ -18,9 +18,9 @@ TEXTS = Texts.shipped()
 
 
 def probed(tiny: Path, out: Path, plant: Plant) -> RewardAudit:
-    """Trained on 60 topics, probed on 12 others with the same plant, as held-out pairs have it."""
+    """Trained on 60 topics, probed on 60 others with the same plant, as held-out pairs have it."""
     model = train(tiny, planted(plant, topics=60, pairs_a_topic=6, seed=1), out, steps=80)
-    held_out = planted(plant, topics=12, pairs_a_topic=2, seed=2)
+    held_out = planted(plant, topics=60, pairs_a_topic=1, seed=2)
     found = judged(ask(held_out, RewardModel.load(model).score, TEXTS), TEXTS.said())
     record(model, out, found.to_dict())
     return found

@@ -137,7 +137,10 @@ def reward(found: RewardAudit) -> dict[str, Any]:
         }
         for one in plain["checks"]
     ]
-    return plain | lists | said | {"described": described, "checks": checks}
+    # What is open passed, but for accuracy.
+    passed = not any(one["state"] == "failed" for one in checks)
+    kept = {name: value for name, value in plain.items() if name != "open"}
+    return kept | lists | said | {"described": described, "checks": checks, "passed": passed}
 
 
 def _figure(one: dict[str, Any]) -> dict[str, Any]:
