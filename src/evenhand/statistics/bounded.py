@@ -45,10 +45,10 @@ def p_above_zero(values: ArrayLike) -> float:
     """
     seen = _sorted(values)
     near_zero = ROUNDING * float(np.abs(seen).sum())
-    hits = (_subsets(seen.size) @ seen <= near_zero).sum()
+    hits = int(np.count_nonzero(_subsets(seen.size) @ seen <= near_zero))
     if seen.size <= _EVERY_PATTERN:
-        return float(hits) / 2**seen.size
-    return (1 + float(hits)) / (1 + _FLIPS)
+        return hits / float(2**seen.size)
+    return (1 + hits) / (1 + _FLIPS)
 
 
 def _sorted(values: ArrayLike) -> FloatArray:

@@ -26,7 +26,7 @@ def judge(found: Audit, certificate: Certificate) -> dict[str, Any]:
     plain = {name: value for name, value in found.to_dict().items() if name not in new}
     sealed = certificate.model_dump(exclude={"sha256"})
     primary = _family(plain["primary"], holm)
-    effects = {
+    effects: dict[str, Any] = {
         "verdict": of_family([one["verdict"] for one in primary]),
         "primary": primary,
         "exploratory": _family(plain["exploratory"], benjamini_hochberg),
