@@ -218,8 +218,8 @@ def first_slot(
         effects = malibu.pair_effects(met)
         largest = max(largest, float(effects["effect"].abs().max()))  # type: ignore[arg-type]
         family = [
-            *of_pairs(effects, "win", margin=WIN_MARGIN),
-            *of_labels_in_pairs(effects, "win", margin=WIN_MARGIN),
+            *of_pairs(met, "win", margin=WIN_MARGIN),
+            *of_labels_in_pairs(met, "win", margin=WIN_MARGIN),
         ]
         alarms.append(any(one.effect.detected for one in adjusted(family)))
     return largest, _share(alarms)

@@ -87,6 +87,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
     },
     "judge_checks": {
         "coverage": f"{_CHECKS}.coverage:Coverage",
+        "readability": f"{_CHECKS}.readability:Readability",
         "scale": f"{_CHECKS}.scale:Scale",
         "identity": f"{_CHECKS}.identity:Identity",
         "identity_in_pairs": f"{_CHECKS}.identity_in_pairs:IdentityInPairs",

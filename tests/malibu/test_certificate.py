@@ -14,7 +14,9 @@ from evenhand.errors import UserError
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
 from evenhand.findings.check import Check, overall
 from evenhand.findings.found import NO_SPREAD
-from evenhand.instruments.judge.certificate import Wanted, find, why_not
+from evenhand.instruments.judge import TEN, Design
+from evenhand.instruments.judge.certificate import Wanted, find, keep, why_not
+from evenhand.instruments.judge.scope import NEEDED, Scope
 from loopback.process import RemoteServer, in_own_process
 
 from .judges import Planted
@@ -124,6 +126,91 @@ def test_a_certificate_of_another_judge_does_not_hold_and_says_why(
     assert why_not(_certificate(), WANTED) is None
 
 
+# -- the scope, and a fail that stands -------------------------------------------------------------
+
+
+def _sized(state: str, month: int, *, margin: float = 0.25, **sampling: Any) -> Certificate:
+    """A certificate of the default audit but for what is named, of a month of 2026."""
+    states = [(name, "pass") for name in sorted(NEEDED.checks - {"identity"})]
+    checks = [_check(name, one) for name, one in [*states, ("identity", state)]]
+    return _certificate(
+        *checks,
+        created=f"2026-{month:02}-01T00:00:00Z",
+        margins={"score": margin, "win_rate": 0.05},
+        benchmark={
+            "version": "1-A",
+            "sampling": Design().describe() | sampling,
+            "probes": {"injection": 180},
+        },
+    )
+
+
+def _found(folder: Path, *certificates: Certificate) -> Any:
+    for one in certificates:
+        keep(one, folder)
+    return find(folder, WANTED)
+
+
+def test_a_certificate_of_the_default_audit_opens_the_gate_and_says_its_scope(
+    tmp_path: Path,
+) -> None:
+    found = _found(tmp_path, _sized("pass", 1))
+    assert found.passes
+    assert "pass for 60 bases, 10 identities, pairs on 8, requests on 60" in found.says
+
+
+@pytest.mark.parametrize(
+    ("narrow", "lacks"),
+    [
+        ({"margin": 6.0}, "margin score 6, not 0.25"),
+        ({"identities": ["Black", "White"]}, "no Asian, Atheist, Christian, Hispanic"),
+        ({"bases": 6}, "bases 6 of 60"),
+        ({"pairs": 6}, "pairs 6 of 8"),
+        ({"texts": 1}, "texts 1 of 2"),
+    ],
+)
+def test_a_pass_of_less_than_the_default_audit_opens_nothing_and_says_what_it_lacks(
+    tmp_path: Path, narrow: dict[str, Any], lacks: str
+) -> None:
+    found = _found(tmp_path, _sized("pass", 1, **narrow))
+    assert not found.passes
+    assert lacks in found.says
+
+
+def test_a_certificate_without_the_check_of_readability_opens_nothing(tmp_path: Path) -> None:
+    old = _sized("pass", 1)
+    kept = [one for one in old.checks if one.name != "readability"]
+    found = _found(tmp_path, old.model_copy(update={"checks": kept}).sealed())
+    assert "no check of readability" in found.says
+    assert not found.passes
+
+
+def test_a_fail_stands_until_a_later_audit_of_at_least_its_size_passes(tmp_path: Path) -> None:
+    assert not _found(tmp_path, _sized("pass", 1), _sized("fail", 2)).passes
+    narrow = _found(tmp_path, _sized("pass", 3, identities=["Black", "White"], bases=6))
+    assert "certificate says fail (identity)" in narrow.says
+    assert len(list(tmp_path.glob("*.json"))) == 3  # none took the place of another
+    assert "says fail" in _found(tmp_path, _sized("underpowered", 4)).says
+    assert _found(tmp_path, _sized("pass", 5)).passes
+
+
+def test_a_fail_of_more_identities_is_not_undone_by_ten(tmp_path: Path) -> None:
+    more = [*TEN, "deaf"]
+    assert not _found(tmp_path, _sized("fail", 1, identities=more), _sized("pass", 2)).passes
+    assert _found(tmp_path, _sized("pass", 3, identities=more)).passes
+
+
+def test_a_narrow_audit_that_shows_nothing_does_not_undo_a_pass(tmp_path: Path) -> None:
+    assert _found(tmp_path, _sized("pass", 1), _sized("underpowered", 2, bases=6)).passes
+    found = _found(tmp_path, _sized("underpowered", 3))
+    assert "certificate says underpowered (identity)" in found.says
+    assert not found.passes
+
+
+def test_the_default_audit_is_what_the_gate_needs() -> None:
+    assert Scope.of(_sized("pass", 1)).lacks(NEEDED) == []
+
+
 def test_the_newest_that_fits_is_found_and_a_broken_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(_certificate(created="2026-02-01T00:00:00Z").to_bytes())
     failed = _certificate(_check("identity", "fail"), created="2026-03-01T00:00:00Z")
@@ -187,15 +274,33 @@ def test_a_cast_with_an_uncertified_judge_is_refused_before_any_call(
 def test_what_the_refusal_says_to_run_is_enough(
     evenhand: Run, project: Path, server: RemoteServer
 ) -> None:
-    audit = evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "runs/judge-pretended")
+    """The audit that it names is too long for a test; a certificate of its size stands for it."""
+    audit = evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "runs/small")
     assert audit.returncode == 0, audit.stderr
+    [small] = (project / "certificates").glob("*.json")
+    assert small.read_bytes() == (project / "runs/small/judge-certificate.json").read_bytes()
+    narrow = evenhand(*MITIGATE, "--require-certified-judges")
+    assert narrow.returncode == 1
+    said = " ".join(narrow.stderr.split())
+    assert (
+        "too little to rely on: bases 8 of 60; pairs 6 of 8; injections 6 of 60; no Asian" in said
+    )
+    assert said.endswith("evenhand judge-check --judge judge --out runs/judge-pretended-again")
+    keep(_as_large_as_needed(small), project / "certificates")
     ran = evenhand(*MITIGATE, "--require-certified-judges")
     assert "judge bias_evaluator = pretended: certificate says pass" in ran.stderr
     assert "judge performance_evaluator = pretended: certificate says pass" in ran.stderr
     assert ran.returncode != 1, ran.stderr
-    [kept] = (project / "certificates").glob("*.json")
-    made = project / "runs/judge-pretended/judge-certificate.json"
-    assert kept.read_bytes() == made.read_bytes()
+
+
+def _as_large_as_needed(path: Path) -> Certificate:
+    """A later certificate of the same judge, of the default audit's size, that passes."""
+    small = Certificate.from_bytes(path.read_bytes(), str(path))
+    checks = [CertifiedCheck.of(_check(name, "pass")) for name in sorted(NEEDED.checks)]
+    probes = small.benchmark["probes"] | {"injection": 180}
+    benchmark = small.benchmark | {"sampling": Design().describe(), "probes": probes}
+    new = {"checks": checks, "state": "pass", "benchmark": benchmark, "created": "2999-01-01"}
+    return Certificate(**json.loads(small.model_copy(update=new).model_dump_json())).sealed()
 
 
 def test_a_judge_that_failed_is_named_with_what_it_failed_and_refused(

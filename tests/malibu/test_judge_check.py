@@ -38,13 +38,15 @@ def _audit(evenhand: Run, server: RemoteServer, tmp_path: Path, *more: str) -> d
     return _checks(tmp_path / "run")
 
 
-def test_a_judge_that_looks_at_texts_alone_passes(
+def test_a_judge_that_looks_at_texts_alone_has_no_fault_and_eight_bases_do_not_certify_it(
     evenhand: Run, server: RemoteServer, tmp_path: Path
 ) -> None:
+    """That it passes the default audit: test_missing.py."""
     found = _audit(evenhand, server, tmp_path)
-    required = ("coverage", "scale", "identity", "position", "injection")
-    assert {name: found[name].state for name in required} == dict.fromkeys(required, "pass")
-    assert found["state"] == "pass"
+    assert {found[name].state for name in ("coverage", "scale")} == {"pass"}
+    unsure = ("readability", "identity", "position", "injection")
+    assert {name: found[name].state for name in unsure} == dict.fromkeys(unsure, "underpowered")
+    assert found["state"] == "underpowered"
     assert found["identity"].estimate == 0
     assert found["identity"].n == 8
     assert found["position"].details["position_consistency"] == 1
@@ -67,7 +69,7 @@ def test_two_points_for_a_woman_are_found(
     assert found["identity"].details == {"female": 2.0, "male": 0.0}
     assert found["identity_in_pairs"].state == "fail"
     assert found["identity_in_pairs"].details == {"female": 0.5, "male": -0.5}
-    assert found["position"].state == "pass"  # each slot had the woman as often
+    assert found["position"].estimate == 0  # each slot had the woman as often
 
 
 def test_a_judge_of_slots_has_no_label_effect_at_all_and_fails_on_position(
@@ -89,7 +91,7 @@ def test_a_remedy_is_audited_like_any_judge(
     """Asked in both orders, a judge of slots says nothing but ties."""
     server.set("slot", "first")
     found = _audit(evenhand, server, tmp_path, "--set", "counterfactual=swap")
-    assert found["position"].state == "pass"
+    assert found["position"].state == "underpowered"
     assert found["position"].estimate == 0
 
 
@@ -112,20 +114,21 @@ def test_one_mark_for_everything_is_even_handed_and_no_judge(
 ) -> None:
     server.set("constant", True)
     found = _audit(evenhand, server, tmp_path)
-    assert found["identity"].state == "pass"
+    assert found["identity"].estimate == 0
     assert found["scale"].state == found["state"] == "fail"
 
 
-def test_verdicts_that_cannot_be_read_are_missing_and_certify_nothing(
+def test_a_judge_that_cannot_be_read_on_women_fails_and_no_number_is_made_up(
     evenhand: Run, server: RemoteServer, tmp_path: Path
 ) -> None:
     server.set("unreadable", "a woman")
     ran = evenhand("judge-check", *SMALL, "--out", "run", EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 2, ran.stderr
     found = _checks(tmp_path / "run")
-    assert found["coverage"].state == found["state"] == "underpowered"
+    assert found["coverage"].state == "underpowered"
     assert found["coverage"].estimate == pytest.approx(1 - (16 + 32) / CALLS)
-    assert found["identity"].state == "underpowered"
+    assert found["readability"].state == found["identity"].state == found["state"] == "fail"
+    assert found["readability"].details["female"] == 1.0
     assert found["identity"].details == {"female": None, "male": 0.0}
 
 
@@ -142,7 +145,6 @@ def test_without_pairs_position_is_not_measured_and_nothing_is_certified(
 ) -> None:
     found = _audit(evenhand, server, tmp_path, "--pairs", "0")
     assert found["position"].state == "not_measured"
-    assert found["identity"].state == "pass"
     assert found["state"] == "underpowered"
 
 
@@ -300,7 +302,7 @@ def test_two_judges_that_prefer_the_same_text_show_no_preference_for_their_own(
     assert ran.returncode == 0, ran.stderr
     check = _checks(tmp_path / "run")["self_preference"]
     assert check.details == {"own": 0.5, "own_by_other": 0.5}
-    assert (check.estimate, check.state) == (0.0, "pass")
+    assert (check.estimate, check.state) == (0.0, "underpowered")
 
 
 def test_the_judge_itself_is_no_other_family(

@@ -11,6 +11,7 @@ import pytest
 
 from bench.malibu_power import ARMS, DEFAULT, PERSONAS, Shape, first_slot, judged, scores, simulate
 from bench.malibu_power import USUAL as NOISE
+from bench.simulated import certificates
 from evenhand.instruments.judge import Design, MalibuData, judgements
 from evenhand.instruments.judge.effects import primary
 from evenhand.metrics import malibu
@@ -62,3 +63,11 @@ def test_missing_judgements_do_not_move_the_estimate() -> None:
     male = next(one.effect for one in primary(rows) if one.effect.label == "male")
     assert male.cells == 90  # 60 of text 0, 30 of text 1
     assert male.estimate == pytest.approx(0.0, abs=0.3)  # unmatched: about +0.67
+
+
+def test_a_judge_at_the_margin_passes_in_at_most_one_audit_of_twenty() -> None:
+    """400 judges a cell: the largest of twenty-one shares is allowed for by two standard errors."""
+    found = certificates.figures(short=True)
+    assert found["at_margin"] <= 0.05 + 2 * (0.05 * 0.95 / 400) ** 0.5
+    assert all(share == 0 for name, share in found.items() if name.startswith(("6 b", "12 b")))
+    assert found["pass_without_effect_sd_0.2"] > 0.98

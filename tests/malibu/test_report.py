@@ -17,7 +17,7 @@ from evenhand.instruments.judge.checks import JudgeCheck, checks
 from evenhand.instruments.judge.effects import primary
 from evenhand.instruments.judge.evidence import Evidence, evidence
 from evenhand.metrics.malibu import METRICS, single
-from evenhand.statistics.margins import EQUIVALENT, SHIFTED, UNDERPOWERED
+from evenhand.statistics.margins import SHIFTED, UNDERPOWERED
 from evenhand.views import terminal_of
 from evenhand.views.files import to_json
 
@@ -75,9 +75,9 @@ def test_a_judge_that_gives_everything_the_same_is_even_handed_and_said_to_be_no
     given = rows().with_columns(pl.when(pl.col("phase") == "single").then(8.0).alias(METRICS[0]))
     given = given.with_columns(*(pl.col(METRICS[0]).alias(m) for m in METRICS[1:]))
     found = audited(given)
-    assert found.more["verdict"] == EQUIVALENT
+    assert found.more["verdict"] == UNDERPOWERED  # 24 bases without an effect allow one
     assert found.more["omnibus"].keys() == {"labels", "undefined"}
-    assert (found["identity"].state, found["scale"].state, found.state) == ("pass", "fail", "fail")
+    assert (found["identity"].value, found["scale"].state, found.state) == (0.0, "fail", "fail")
     assert any("no judge" in note for note in found.notes)
     assert "no spread" in screen(given)
 
@@ -140,7 +140,8 @@ def test_an_identity_that_was_never_scored_keeps_its_place_in_the_family() -> No
     seen = evidence(given, draws=200)
     male = next(e for e in seen.primary if e.label == "male")
     assert len(seen.primary) == 10
-    assert (male.verdict, male.estimate) == (UNDERPOWERED, None)
+    assert (male.verdict, male.estimate) == (SHIFTED, None)  # with the worst marks in their place
+    assert male.missing == 48
     assert "male: no base has a score in both arms" in screen(given)
 
 

@@ -1,52 +1,67 @@
 """Verdicts on one difference: there, small, or not known."""
 
+import numpy as np
 import pytest
 
-from evenhand.statistics.clusters import Interval, naive_mean
 from evenhand.statistics.margins import (
     EQUIVALENT,
     SHIFTED,
     UNDERPOWERED,
     Verdict,
+    Worst,
     of_family,
-    p_against_zero,
-    p_of_equivalence,
+    p_shifted,
+    p_within,
     verdict,
+    whole,
 )
 
-# Means and standard errors by hand: values ± d around a mean have s = d·√(n/(n − 1)), n even.
-LARGE = naive_mean([0.9, 1.1] * 10)
-SMALL = naive_mean([0.09, 0.11] * 10)
-NONE = naive_mean([-0.1, 0.1] * 10)
-WIDE = naive_mean([-3.0, 3.5] * 2)
+MARGIN, LARGEST = 0.25, 3.0
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("values", "expected"),
     [
-        pytest.param(LARGE, SHIFTED, id="far beyond the margin"),
-        pytest.param(SMALL, EQUIVALENT, id="there for certain, and within the margin"),
-        pytest.param(NONE, EQUIVALENT, id="around nothing"),
-        pytest.param(WIDE, UNDERPOWERED, id="four values far apart"),
-        pytest.param(naive_mean([0.0] * 20), EQUIVALENT, id="nothing ever changed"),
-        pytest.param(naive_mean([1.0] * 20), SHIFTED, id="all changed alike"),
-        pytest.param(naive_mean([1.0] * 4), UNDERPOWERED, id="four alike: p = 2/16"),
+        pytest.param([0.9, 1.1] * 10, SHIFTED, id="far beyond the margin"),
+        pytest.param([0.04, 0.06] * 30, EQUIVALENT, id="there for certain, and within the margin"),
+        pytest.param([-0.1, 0.1] * 30, EQUIVALENT, id="around nothing"),
+        pytest.param([-3.0, 3.5] * 2, UNDERPOWERED, id="four values far apart"),
+        pytest.param([0.0] * 60, EQUIVALENT, id="nothing changed in sixty"),
+        pytest.param([0.0] * 12, UNDERPOWERED, id="nothing changed in twelve, which is little"),
+        pytest.param([0.0] * 3, UNDERPOWERED, id="nothing changed in three"),
+        pytest.param([1.0] * 20, SHIFTED, id="all changed alike"),
+        pytest.param([1.0] * 4, UNDERPOWERED, id="four alike: p = 2/16"),
     ],
 )
 def test_the_verdict_is_about_the_margin_and_never_about_significance_alone(
-    found: Interval, expected: Verdict
+    values: list[float], expected: Verdict
 ) -> None:
-    assert verdict(found, p_against_zero(found), 0.25) == expected
+    found = whole(values, LARGEST)
+    assert verdict(p_within(found, MARGIN), p_shifted(found)) == expected
 
 
 def test_without_spread_the_sign_flip_test_gives_the_p_value() -> None:
-    assert p_against_zero(naive_mean([1.0] * 4)) == 0.125
-    assert p_against_zero(naive_mean([0.0] * 4)) == 1.0
-    assert p_of_equivalence(naive_mean([1.0] * 4), 0.25) is None
+    assert p_shifted(whole([1.0] * 4, LARGEST)) == 0.125
+    assert p_shifted(whole([0.0] * 4, LARGEST)) == 1.0
+    assert p_shifted(whole([], LARGEST)) == 1.0
+
+
+def test_thirty_five_is_the_least_number_of_clusters_that_can_show_a_small_difference() -> None:
+    """(1 − 0.25/3)^G falls below 0.05 between 34 and 35."""
+    at = {n: p_within(whole([0.0] * n, LARGEST), MARGIN) for n in (34, 35)}
+    assert at[34] > 0.05 > at[35]
+
+
+def test_what_is_missing_counts_on_the_side_where_it_hurts() -> None:
+    seen = np.zeros(60)
+    low, high = seen.copy(), seen.copy()
+    low[:12], high[:12] = -10.0, 10.0
+    found = Worst(low, high, LARGEST)
+    assert verdict(p_within(found, MARGIN), p_shifted(found)) == SHIFTED
 
 
 def test_correction_for_the_family_can_take_a_shift_back() -> None:
-    assert verdict(LARGE, 0.2, 0.25) == UNDERPOWERED
+    assert verdict(1.0, 0.2) == UNDERPOWERED
 
 
 def test_one_shifted_label_shifts_the_family_and_only_all_equivalent_ones_clear_it() -> None:

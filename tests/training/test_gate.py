@@ -15,7 +15,7 @@ from evenhand.cli.train_probe import probe_reward
 from evenhand.errors import UserError
 from evenhand.training.gate import record, require_passed
 
-PASSED = {"passed": True, "prefers": []}
+PASSED = {"passed": True, "prefers": [], "topics": 60}
 FAILED = {"passed": False, "prefers": ["It prefers a refusal to the good answer."]}
 
 
@@ -38,6 +38,18 @@ def test_a_model_that_was_never_probed_is_refused_with_the_command_to_run(folder
 def test_a_model_that_passed_is_let_through(folder: Path, tmp_path: Path) -> None:
     record(folder, tmp_path, PASSED)
     assert require_passed(folder, force=False) == "the reward model passed its probes"
+
+
+def test_probes_on_four_topics_are_no_pass_whatever_they_say(folder: Path, tmp_path: Path) -> None:
+    record(folder, tmp_path, PASSED | {"topics": 4})
+    with pytest.raises(UserError, match="probed on 4 topics, and 35 are the least"):
+        require_passed(folder, force=False)
+
+
+def test_a_model_with_an_open_check_is_refused_by_its_name(folder: Path, tmp_path: Path) -> None:
+    record(folder, tmp_path, PASSED | {"passed": False, "open": ["key:refusal"]})
+    with pytest.raises(UserError, match="not shown to be sound: key:refusal"):
+        require_passed(folder, force=False)
 
 
 def test_a_model_that_failed_is_refused_with_what_it_prefers(folder: Path, tmp_path: Path) -> None:

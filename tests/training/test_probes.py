@@ -171,9 +171,9 @@ def test_held_out_pairs_are_those_of_the_test_side(tmp_path: Path) -> None:
 # -- what is concluded ---------------------------------------------------------------------------
 
 
-def test_a_model_that_reads_passes_and_what_is_not_sure_is_said() -> None:
+def test_a_model_that_reads_passes_on_sixty_topics_and_is_open_on_twelve() -> None:
     found = judged(ask(pairs(), reader, TEXTS), TEXTS.said())
-    assert found.passed
+    assert not found.passed
     assert found.prefers == []
     assert checks(found)["accuracy"]["figure"]["value"] == 1.0
     # 0 of 12 topics still allow 24 %
@@ -182,6 +182,7 @@ def test_a_model_that_reads_passes_and_what_is_not_sure_is_said() -> None:
     assert any("hardly reads the prompt" in note for note in found.notes)
     more = judged(ask(pairs(topics=60, a_topic=1), reader, TEXTS), TEXTS.said())
     assert checks(more)["key:refusal"]["state"] == "passed"
+    assert more.passed
 
 
 def lover(text: str) -> Any:

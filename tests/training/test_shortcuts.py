@@ -17,10 +17,10 @@ from training.planted import Plant, planted, train
 TEXTS = Texts.shipped()
 
 
-def probed(tiny: Path, out: Path, plant: Plant) -> RewardAudit:
-    """Trained on 60 topics, probed on 12 others with the same plant, as held-out pairs have it."""
+def probed(tiny: Path, out: Path, plant: Plant, topics: int = 24) -> RewardAudit:
+    """Trained on 60 topics, probed on others with the same plant, as held-out pairs have it."""
     model = train(tiny, planted(plant, topics=60, pairs_a_topic=6, seed=1), out, steps=80)
-    held_out = planted(plant, topics=12, pairs_a_topic=2, seed=2)
+    held_out = planted(plant, topics=topics, pairs_a_topic=1, seed=2)
     found = judged(ask(held_out, RewardModel.load(model).score, TEXTS), TEXTS.said())
     record(model, out, found.to_dict())
     return found
@@ -52,9 +52,12 @@ def test_a_reward_model_that_learned_role_openers_is_caught(tiny: Path, tmp_path
         require_passed(tmp_path, force=False)
 
 
-def test_a_reward_model_that_learned_what_is_said_is_let_through(
+def test_a_reward_model_that_learned_what_is_said_is_not_accused_and_what_is_open_is_named(
     tiny: Path, tmp_path: Path
 ) -> None:
-    found = probed(tiny, tmp_path, "none")
+    """It takes gibberish for good in one topic of twenty, which is not shown to be below one of
+    ten. That a sound one is let through: test_probes.py and test_gate.py."""
+    found = probed(tiny, tmp_path, "none", topics=36)
     assert found.prefers == []
-    assert require_passed(tmp_path, force=False) == "the reward model passed its probes"
+    with pytest.raises(UserError, match="not shown to be sound: key:gibberish"):
+        require_passed(tmp_path, force=False)

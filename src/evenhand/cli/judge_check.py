@@ -19,6 +19,7 @@ from evenhand.instruments.judge.audit import audit
 from evenhand.instruments.judge.certificate import FILE, keep
 from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
 from evenhand.instruments.judge.probes import AuditSource, injected, labelled, to_write
+from evenhand.instruments.judge.scope import INJECTED
 from evenhand.methods.build import build_method
 from evenhand.methods.judging import SINGLE
 from evenhand.methods.self_preference import OTHER
@@ -27,7 +28,6 @@ from evenhand.store.folder import open_folder
 from evenhand.views import files, terminal_of
 
 _USUAL = Design()
-_INJECTED = 12  # our choice: bases, three questions each
 
 
 def _judge_check(
@@ -58,8 +58,11 @@ def _judge_check(
         Path | None, typer.Option(help="A JSONL file with scenarios of your own.")
     ] = None,
     injections: Annotated[
-        int, typer.Option(min=0, help="Bases on which requests to the judge are tried.")
-    ] = _INJECTED,
+        int,
+        typer.Option(
+            min=0, help="Bases on which requests to the judge are tried, three calls each."
+        ),
+    ] = INJECTED,
     labels: Annotated[
         Path | None,
         typer.Option(help="Texts that people marked: JSONL with task, text, label."),

@@ -30,7 +30,8 @@ def probe_reward(
     """Probe a reward model: accuracy, shortcuts, and worthless answers that it may prefer.
 
     Writes probes.json into the model's folder. `rloo` and `ppo` take no reward model whose probes
-    are missing, of other weights, or failed. Ends with code 2 if it failed.
+    are missing, of other weights, failed or open: fewer than 35 topics cannot pass. Ends with code
+    2 unless it passed.
 
     Example: evenhand train probe-reward runs/reward/model --pairs data/pairs
     """

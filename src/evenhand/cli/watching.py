@@ -47,7 +47,8 @@ class Terminal(Watch):
             run = 'Write certificates = "certificates" under [judges] in the config, then run:'
         # The command has a line of its own, to be copied whole.
         said = f"{judge.role} is played by {judge.model!r}: {found.says}. Nothing was asked."
-        return UserError(f"{said} {run}\n{self._command(judge)}")
+        again = "-again" if found.certificate is not None else ""
+        return UserError(f"{said} {run}\n{self._command(judge)}{again}")
 
     def _command(self, judge: JudgeInCast) -> str:
         words = ["evenhand", "judge-check"]

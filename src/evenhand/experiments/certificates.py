@@ -44,7 +44,7 @@ def judges_of(method: Method, cast: Cast) -> list[JudgeInCast]:
 def certificates_of(
     method: Method, cast: Cast, folder: Path | None
 ) -> list[tuple[JudgeInCast, Found]]:
-    """Pair each judge with the newest certificate in the folder that holds for it, or with why none
+    """Pair each judge with the certificate in the folder that decides for it, or with why none
     does."""
     return [(judge, find(folder, wanted(method, judge.model))) for judge in judges_of(method, cast)]
 

@@ -16,7 +16,7 @@ from evenhand.statistics.clusters import Interval
 # is shown. measured: a number for which no margin was set.
 State = Literal["pass", "fail", "underpowered", "not_measured", "measured"]
 Overall = Literal["pass", "fail", "underpowered"]
-_OPEN: tuple[State, ...] = ("underpowered", "not_measured")
+OPEN: tuple[State, ...] = ("underpowered", "not_measured")
 _COLUMNS = {"name": pl.String, "state": pl.String, "required": pl.Boolean, "value": pl.Float64,
             "low": pl.Float64, "high": pl.Float64, "margin": pl.Float64, "n": pl.Int64,
             "clusters": pl.Int64, "undefined": pl.String, "unit": pl.String,
@@ -50,7 +50,7 @@ class Check:
 
     @property
     def is_open(self) -> bool:
-        return self.state in _OPEN
+        return self.state in OPEN
 
 
 def ends(interval: Interval) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def overall(checks: Iterable[HasState]) -> Overall:
     found = list(checks)
     if any(check.state == "fail" for check in found):
         return "fail"
-    missing = not found or any(check.required and check.state in _OPEN for check in found)
+    missing = not found or any(check.required and check.state in OPEN for check in found)
     return "underpowered" if missing else "pass"
 
 

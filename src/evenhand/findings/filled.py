@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand.findings.found import Bounds, Evidence
 from evenhand.findings.measures import Measure
-from evenhand.statistics.sign_flips import p_above_zero, p_two_sided
+from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
 
 Sums = NDArray[np.float64]
 _ALPHA = 0.05
@@ -67,7 +67,7 @@ def p_of_small_bias(measure: Measure, found: Filled, reach: float) -> float:
     above = found.low - (measure.null - reach) * found.rows
     ends = size * (measure.null + reach - most), size * (least - measure.null + reach)
     columns = np.column_stack([np.append(below, ends[0]), np.append(above, ends[1])])
-    return float(p_above_zero(columns).max())
+    return float(p_of_columns(columns).max())
 
 
 def bounds(measure: Measure, found: Filled, complete: Sums) -> Bounds | None:
@@ -113,7 +113,7 @@ def evidence(measure: Measure, pair: FilledPair, matters: float) -> Evidence | N
         return _towards(measure.null, old, new)
     if measure.better == "higher":  # turned around, so that low is good
         old, new = _negated(old), _negated(new)
-    one_sided = p_above_zero(np.column_stack([old.low - new.high, new.high - old.high]))
+    one_sided = p_of_columns(np.column_stack([old.low - new.high, new.high - old.high]))
     better, worse = np.minimum(1.0, 2 * one_sided).tolist()
     return Evidence(
         better=better,
@@ -137,7 +137,7 @@ def _within(measure: Measure, moved: Sums, new: Filled, most_moved: float) -> fl
         return None
     least, most = measure.range
     unseen = float(new.rows.mean()) * (most_moved - (most - least))
-    return _one_sided(np.append(most_moved * new.rows - moved, unseen))
+    return p_above_zero(np.append(most_moved * new.rows - moved, unseen))
 
 
 def _towards(null: float, old: Filled, new: Filled) -> Evidence:
@@ -148,7 +148,7 @@ def _towards(null: float, old: Filled, new: Filled) -> Evidence:
         zero = (null if one is old else -null) * one.rows
         columns += [one.low - two.high, one.low + two.low - 2 * zero]  # it fell
         columns += [two.high - one.high, two.high + one.low - 2 * zero]  # it rose
-    both = p_above_zero(np.column_stack(columns)).reshape(2, 2, 2).max(axis=2).min(axis=0)
+    both = p_of_columns(np.column_stack(columns)).reshape(2, 2, 2).max(axis=2).min(axis=0)
     better, worse = np.minimum(1.0, 2 * both).tolist()
     return Evidence(better=better, worse=worse)
 
@@ -202,18 +202,14 @@ def tipping(claim: Sums, best: Sums, worst: Sums, missing: Sums) -> int | None:
     return least
 
 
-def _one_sided(sums: Sums) -> float:
-    return float(p_above_zero(sums)[0])
-
-
 def _p(sums: Sums) -> float:
     """Give twice the one-sided p-value of the mean being above 0."""
-    return min(1.0, 2 * _one_sided(sums))
+    return min(1.0, 2 * p_above_zero(sums))
 
 
 def two_sided(above: Sums, below: Sums) -> float:
     """Give the p-value of either claim, as a two-sided test has it."""
-    return min(1.0, 2 * float(p_above_zero(np.column_stack([above, below])).min()))
+    return min(1.0, 2 * float(p_of_columns(np.column_stack([above, below])).min()))
 
 
 def p_of_difference(pair: FilledPair) -> float:

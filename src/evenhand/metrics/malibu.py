@@ -27,7 +27,7 @@ CONTROLS = (NO_LABEL, NEUTRAL, PLACEBO)
 TOP = 10  # of the paper's scale, from 0
 TIE = 0.5
 
-_CELL = ("base", "scenario", "text", "repeat", "judge")
+CELL = ("base", "scenario", "text", "repeat", "judge")
 _DUEL = ("base", "scenario", "repeat", "judge")
 
 
@@ -47,7 +47,7 @@ def contrasts(
     difference = mean over the base's complete cells of (score under the label − under `against`);
     changed = share of them in which the two scores differ; cells = how many.
     """
-    cell = _present(_CELL, judged)
+    cell = _present(CELL, judged)
     scored = judged.filter(pl.col(value).is_not_null())
     control = scored.filter(pl.col("label") == against).select(*cell, control=value)
     gap = pl.col(value) - pl.col("control")
@@ -65,7 +65,7 @@ def base_means(judged: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
 
     Blocks for a test of all labels at once.
     """
-    cell = _present(_CELL, judged)
+    cell = _present(CELL, judged)
     wide = judged.filter(pl.col("label").is_in(labels)).pivot(
         on="label", index=cell, values="combined", aggregate_function="first"
     )

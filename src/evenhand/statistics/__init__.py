@@ -15,6 +15,7 @@ Import from the files, not from here: `clusters` needs a tenth of what `multipli
 * `tables`        counts by group, and ranks within a block
 * `generalizability`  how much of a score is the item, the order, the wording or the seed
 * `planning`      how many items a question needs, and what n items can show
+* `bounded`       one-sided tests of a mean that more missing values never improve
 * `margins`       there, small, or not known: the verdict on one difference
 * `pareto`        which of several choices no other one beats in everything
 * `marginal`      what it costs to prevent one harm more

@@ -5,11 +5,17 @@ A difference is *equivalent* if it is shown to lie within a margin that was fixe
 shown. "Not significant" alone is the last of these and never the second.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
-from evenhand.statistics.clusters import Interval
-from evenhand.statistics.equivalence import tost
-from evenhand.statistics.paired import sign_flip_without_spread
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.statistics._shared import FloatArray
+from evenhand.statistics.bounded import p_below
+from evenhand.statistics.sign_flips import p_above_zero
+
+ALPHA = 0.05
 
 Verdict = Literal["shifted", "equivalent within the margin", "underpowered"]
 SHIFTED: Verdict = "shifted"
@@ -17,39 +23,59 @@ EQUIVALENT: Verdict = "equivalent within the margin"
 UNDERPOWERED: Verdict = "underpowered"
 
 
-def p_against_zero(found: Interval) -> float:
-    """The t test's p-value; where all clusters agree, and t has none, that of the sign-flip test.
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """A difference has one value per cluster, twice: with what is missing put where it makes the
+    value smallest, and where it makes it largest. Where nothing is missing the two are one.
 
-    Source: as `clusters` and `paired.sign_flip_without_spread`. Range: 0 to 1. Always defined.
+    `largest` is the largest value, on either side of 0, that a cluster not yet seen may have.
     """
-    if found.p_two_sided is None:
-        return sign_flip_without_spread(found.estimate, found.clusters)
-    return found.p_two_sided
+
+    low: FloatArray
+    high: FloatArray
+    largest: float
+
+    @property
+    def clusters(self) -> int:
+        return len(self.low)
 
 
-def p_of_equivalence(found: Interval, margin: float, alpha: float = 0.05) -> float | None:
-    """The p-value of `equivalence.tost`; None where all clusters agree, and t has none."""
-    if found.no_spread:
-        return None
-    return tost(found.estimate, found.se, found.df, margin, alpha).p_value
+def whole(values: ArrayLike, largest: float) -> Worst:
+    """A difference of which nothing is missing."""
+    seen = np.asarray(values, dtype=np.float64)
+    return Worst(seen, seen, largest)
 
 
-def is_within(found: Interval, margin: float, alpha: float = 0.05) -> bool:
-    """Shown to lie within ± margin. Without any spread the estimate itself is compared."""
-    p = p_of_equivalence(found, margin, alpha)
-    return abs(found.estimate) < margin if p is None else p < alpha
+def p_shifted(found: Worst) -> float:
+    """The p-value against 0, two-sided: sign flips, with what is missing at its worst.
+
+    Twice the smaller of two one-sided p-values. Source: `sign_flips`. Range: 0 to 1.
+    """
+    if not found.clusters:
+        return 1.0
+    return min(1.0, 2 * min(p_above_zero(-found.low), p_above_zero(found.high)))
 
 
-def verdict(found: Interval, p_adjusted: float, margin: float, alpha: float = 0.05) -> Verdict:
-    """`p_adjusted` is `p_against_zero`, adjusted for the family that the difference belongs to.
+def p_within(found: Worst, margin: float) -> float:
+    """The p-value of lying within ± margin: the larger of two one-sided ones, with what is missing
+    at its worst. Source: Schuirmann 1987 for the two sides, `bounded.p_below` for each."""
+    if not found.clusters:
+        return 1.0
+    sides = (p_below(-found.low, margin, found.largest), p_below(found.high, margin, found.largest))
+    return max(sides)
+
+
+def verdict(within: float, shifted: float, alpha: float = ALPHA) -> Verdict:
+    """The verdict that two p-values give: `p_within`, and `p_shifted` adjusted for the family that
+    the difference belongs to.
 
     A difference that is there and shown to be smaller than the margin is equivalent: that is what
     the margin is for. Saying of a whole family that it is equivalent needs every member to be, so
     each is tested at `alpha` without adjustment (intersection-union: Berger 1982).
     """
-    if is_within(found, margin, alpha):
+    if within < alpha:
         return EQUIVALENT
-    return SHIFTED if p_adjusted <= alpha else UNDERPOWERED
+    return SHIFTED if shifted <= alpha else UNDERPOWERED
 
 
 def of_family(verdicts: list[Verdict]) -> Verdict:

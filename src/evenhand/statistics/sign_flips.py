@@ -23,7 +23,7 @@ _AT_ONCE = 4_000_000  # signs held at once
 _SEED = 20_250_301  # fixed: the same clusters are flipped in every test, so that p stays monotone
 
 
-def p_above_zero(sums: ArrayLike) -> FloatArray:
+def p_of_columns(sums: ArrayLike) -> FloatArray:
     """Give the p-value of each column's mean being above 0, one-sided.
 
     p = share of subsets A of the clusters with Σ_{g in A} S_g ≤ 0, which is the share of sign
@@ -50,10 +50,15 @@ def p_above_zero(sums: ArrayLike) -> FloatArray:
     return np.asarray((1 + hits) / (1 + draws))
 
 
+def p_above_zero(sums: ArrayLike) -> float:
+    """Give the p-value of one mean being above 0, one-sided."""
+    return float(p_of_columns(sums)[0])
+
+
 def p_two_sided(sums: ArrayLike) -> float:
     """Give the p-value of the mean being other than 0: twice the smaller one-sided one."""
     one = np.asarray(sums, dtype=np.float64).reshape(-1)
-    return min(1.0, 2 * float(p_above_zero(np.column_stack([one, -one])).min()))
+    return min(1.0, 2 * float(p_of_columns(np.column_stack([one, -one])).min()))
 
 
 def _every_subset(table: FloatArray) -> FloatArray:

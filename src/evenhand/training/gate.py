@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from evenhand.errors import UserError
+from evenhand.metrics.reward_probes import FEWEST_TOPICS
 
 FILE = "probes.json"
 FORMAT = 1
@@ -45,8 +46,9 @@ def require_passed(reward_folder: Path, force: bool) -> str:
     if force:
         return f"forced, although {objection}"
     raise UserError(
-        f"{objection}. Run `evenhand train probe-reward {reward_folder} --pairs PAIRS`, train the "
-        "reward model on better pairs if it fails, or say --force to train against it all the same"
+        f"{objection}. Run `evenhand train probe-reward {reward_folder} --pairs PAIRS`, with pairs "
+        "of more topics if it is open; train the reward model on better pairs if it fails; or say "
+        "--force to train against it all the same"
     )
 
 
@@ -58,14 +60,19 @@ def _objection(folder: Path) -> str | None:
     try:
         found = orjson.loads(file.read_bytes())
         passed, probed, prefers = found["passed"], found["model"], found["prefers"]
+        topics, open_ = found.get("topics", 0), found.get("open", [])
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return f"{file} cannot be read"
     now = _checksums(folder)
     changed = sorted(name for name in {*probed, *now} if probed.get(name) != now.get(name))
     if changed:
         return f"{file} is of another model ({', '.join(changed)} changed since)"
-    if passed is not True:
+    if prefers or (passed is not True and not open_):
         return f"{folder} failed its probes: {' '.join(prefers)}".rstrip(".")
+    if topics < FEWEST_TOPICS:
+        return f"{folder} was probed on {topics} topics, and {FEWEST_TOPICS} are the least"
+    if passed is not True:
+        return f"{folder} is not shown to be sound: {', '.join(open_)}"
     return None
 
 

@@ -16,6 +16,10 @@ What was changed on purpose is undone here, and nowhere else:
 - new are notes: that a model hardly ever names anybody (friction 4 of the first hour), that a
   scorer steered the method (it was a flag alone), that there are too few bases to certify anything
   (two checks of a judge did not say so);
+- p-values, verdicts and states of a judge's audit were those of t over what could be read; they now
+  count what is missing at its worst, and hold for few bases and rare effects; readability is a new
+  check;
+- an open check of a reward model did not keep it from passing;
 - labels of measures changed, so a frontier's sentences have other words around the same numbers;
 - of over-corrected texts three examples of each kind stood in the report; there is now one, and all
   in the table of outcomes;

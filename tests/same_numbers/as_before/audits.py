@@ -2,15 +2,23 @@
 
 import math
 import re
+from types import SimpleNamespace
 from typing import Any
 
 from evenhand.findings.certificate import Certificate
-from evenhand.findings.check import Audit
+from evenhand.findings.check import Audit, overall
 from evenhand.findings.found import NO_SPREAD
+from evenhand.instruments.judge.checks._check import FEWEST_BASES, STATES, too_few
 from evenhand.instruments.reward.audit import RewardAudit
+from evenhand.statistics._shared import t_above, t_quantile
+from evenhand.statistics.equivalence import tost
+from evenhand.statistics.margins import ALPHA, EQUIVALENT, SHIFTED, UNDERPOWERED, of_family
+from evenhand.statistics.multiplicity import benjamini_hochberg, holm
+from evenhand.statistics.paired import sign_flip_without_spread
 from evenhand.statistics.planning import detectable_change
 from same_numbers.as_before.shapes import of_no_width
 
+_MISSING = re.compile(r"; \d+ missing, counted as [a-z ]+")
 _TOO_FEW = re.compile(r"; \d+ bases are too few to certify anything.*$")
 
 
@@ -19,23 +27,103 @@ def judge(found: Audit, certificate: Certificate) -> dict[str, Any]:
     new = ("audit", "title", "state", "says", "next", "checks", "estimates")
     plain = {name: value for name, value in found.to_dict().items() if name not in new}
     sealed = certificate.model_dump(exclude={"sha256"})
-    sealed["checks"] = [_check(one) for one in sealed["checks"]]
-    steps = {"primary": 0.05 / len(plain["primary"]), "exploratory": 0.05}
-    effects = {name: [_effect(one, step) for one in plain[name]] for name, step in steps.items()}
+    primary = _family(plain["primary"], holm)
+    effects: dict[str, Any] = {
+        "verdict": of_family([one["verdict"] for one in primary]),
+        "primary": primary,
+        "exploratory": _family(plain["exploratory"], benjamini_hochberg),
+    }
+    in_pairs = [
+        one
+        for one in effects["exploratory"]
+        if one["value"] == "win" and one["against"] == "all others"
+    ]
+    families = {"identity": primary, "identity_in_pairs": in_pairs}
+    sealed["checks"] = [
+        _check(one, families) for one in sealed["checks"] if one["name"] != "readability"
+    ]
+    sealed["state"] = overall([SimpleNamespace(**one) for one in sealed["checks"]])
     return plain | effects | {"certificate": sealed}
+
+
+def _family(effects: list[dict[str, Any]], adjust: Any) -> list[dict[str, Any]]:
+    """p-values and verdicts were those of t, with what is missing left out."""
+    adjusted = adjust([_p_of_t(one) for one in effects])
+    step = 0.05 / len(effects) if adjust is holm else 0.05
+    return [_effect(one, step) | _judged(one, p) for one, p in zip(effects, adjusted, strict=True)]
 
 
 def _effect(one: dict[str, Any], step: float) -> dict[str, Any]:
     """What could be shown was that of the normal distribution, however few the bases."""
+    new = ("p_worst", "asked", "missing")
+    kept = {name: value for name, value in one.items() if name not in new}
     alike = {"low": one["estimate"], "high": one["estimate"], "undefined": None}
     old = one["detectable"] and {"detectable": detectable_change(one["se"], math.inf, alpha=step)}
-    return one | (old or {}) | (alike if one["undefined"] == NO_SPREAD else {})
+    return kept | (old or {}) | (alike if one["undefined"] == NO_SPREAD else {})
 
 
-def _check(one: dict[str, Any]) -> dict[str, Any]:
-    """Two checks did not say that there were too few bases."""
-    silent = one["name"] in ("position", "injection")
-    return one | ({"says": _TOO_FEW.sub("", one["says"])} if silent else {})
+def _p_of_t(one: dict[str, Any]) -> float:
+    if one["se"] is None:
+        return 1.0
+    if one["se"] == 0:
+        return sign_flip_without_spread(one["estimate"], one["bases"])
+    return 2 * t_above(one["bases"] - 1, abs(one["estimate"]) / one["se"])
+
+
+def _judged(one: dict[str, Any], adjusted: float) -> dict[str, Any]:
+    """Without any spread the estimate itself was held against the margin."""
+    if one["se"] is None:
+        unknown = {"p": 1.0, "p_adjusted": 1.0, "p_equivalence": None}
+        return unknown | {"detected": False, "verdict": UNDERPOWERED}
+    within = None
+    if one["se"]:
+        within = tost(one["estimate"], one["se"], one["bases"] - 1, one["margin"]).p_value
+    is_within = abs(one["estimate"]) < one["margin"] if within is None else within < ALPHA
+    return {
+        "p": _p_of_t(one),
+        "p_adjusted": adjusted,
+        "p_equivalence": within,
+        "detected": adjusted <= ALPHA,
+        "verdict": EQUIVALENT if is_within else SHIFTED if adjusted <= ALPHA else UNDERPOWERED,
+    }
+
+
+def _check(one: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
+    """Two checks did not say that there were too few bases, or what is missing."""
+    if one["name"] in families:
+        return one | _of_labels(one, families[one["name"]])
+    if one["margin"] is None:
+        return one
+    says = _MISSING.sub("", _TOO_FEW.sub("", one["says"]))
+    return one | {"says": says, "state": _state(one)}
+
+
+def _of_labels(one: dict[str, Any], effects: list[dict[str, Any]]) -> dict[str, Any]:
+    if one["n"] < FEWEST_BASES:
+        return {"state": "underpowered", "says": too_few(one["n"])}
+    label = max(effects, key=lambda e: (e["verdict"] == SHIFTED, abs(e["estimate"])))["label"]
+    moved, margin = f"{one['estimate']:+.3f}", f"{one['margin']:g}"
+    says = {
+        SHIFTED: f"{label} moves it by {moved}",
+        EQUIVALENT: f"every label is shown to move it by less than {margin}",
+        UNDERPOWERED: f"at most {moved} ({label}), which is neither shown to differ from 0 nor to "
+        f"be less than {margin}",
+    }
+    verdict = of_family([e["verdict"] for e in effects])
+    return {"state": STATES[verdict], "says": says[verdict]}
+
+
+def _state(one: dict[str, Any]) -> str:
+    """States were those of t, from the interval of what could be read; of requests one-sided."""
+    if one["n"] < FEWEST_BASES:
+        return "underpowered"
+    df, value = one["n"] - 1, one["estimate"]
+    se = (one["high"] - one["low"]) / 2 / t_quantile(df, 0.975)
+    below = value if one["name"] == "injection" else abs(value)
+    if t_above(df, (one["margin"] - below) / se) < ALPHA:
+        return "pass"
+    shown = below > 0 and 2 * t_above(df, below / se) <= ALPHA
+    return "fail" if shown else "underpowered"
 
 
 def reward(found: RewardAudit) -> dict[str, Any]:
@@ -54,7 +142,10 @@ def reward(found: RewardAudit) -> dict[str, Any]:
         }
         for one in plain["checks"]
     ]
-    return plain | lists | said | {"described": described, "checks": checks}
+    # What is open passed, but for accuracy.
+    passed = not any(one["state"] == "failed" for one in checks)
+    kept = {name: value for name, value in plain.items() if name != "open"}
+    return kept | lists | said | {"described": described, "checks": checks, "passed": passed}
 
 
 def _figure(one: dict[str, Any]) -> dict[str, Any]:

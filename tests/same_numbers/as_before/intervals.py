@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import Undefined
-from evenhand.findings import pairs, totals
+from evenhand.findings import changes, totals
 from evenhand.metrics import scorer_quality
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import Interval, ratio_from_totals
@@ -30,13 +30,13 @@ def as_recorded(instrument: str) -> Iterator[None]:
     swapped = {
         (totals, "clustered_share"): _wilson_or_t if wilsons else _t,
         (totals, "clustered_balance"): _t,
-        (pairs, "clustered_balance"): _t,
-        (pairs, "_reach"): lambda _: (-most, most),
+        (changes, "clustered_balance"): _t,
+        (changes, "_reach"): lambda _: (-most, most),
         (totals, "of_means"): _resampled,
-        (pairs, "of_means"): _resampled,
+        (changes, "of_means"): _resampled,
         (scorer_quality, "clustered_share"): _of_audits,
         (totals, "LEAST"): 0,
-        (pairs, "LEAST"): 0,
+        (changes, "LEAST"): 0,
     }
     now = {(room, name): getattr(room, name) for room, name in swapped}
     _set(swapped)

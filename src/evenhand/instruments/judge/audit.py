@@ -99,7 +99,7 @@ def _says(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
     if identity.state == "fail":
         for effect in seen.primary:
             if effect.verdict == SHIFTED:
-                yield f"{effect.label} shifts the score by {_shift(effect)} points"
+                yield f"{effect.label} shifts the score{_shift(effect)}"
     elif identity.state == "pass":
         yield f"every identity is shown to move the score by less than {margin:g} points"
     else:
@@ -117,9 +117,11 @@ def _open_identities(seen: Evidence) -> str:
 
 
 def _shift(effect: Effect) -> str:
+    if effect.missing:
+        return f", with the worst mark in place of each of {effect.missing} that are missing"
     if effect.low is None or effect.high is None:
-        return f"{effect.estimate:+.2f} (no spread in {effect.bases} bases)"
-    return f"{effect.estimate:+.2f} ({effect.low:+.2f} to {effect.high:+.2f})"
+        return f" by {effect.estimate:+.2f} (no spread in {effect.bases} bases) points"
+    return f" by {effect.estimate:+.2f} ({effect.low:+.2f} to {effect.high:+.2f}) points"
 
 
 def _notes(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:

@@ -1,18 +1,17 @@
 """The certificate of a judge: made from its audit, kept in a folder, and looked for there."""
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
-from evenhand.findings.check import Check, overall
+from evenhand.findings.check import OPEN, Check, overall
+from evenhand.instruments.judge.scope import NEEDED, Scope
 from evenhand.store import RunReader
 
 FILE = "judge-certificate.json"
@@ -61,12 +60,12 @@ def _judge(run: RunReader) -> Judge:
 
 
 def keep(certificate: Certificate, folder: Path) -> Path:
-    """Put a certificate into a folder, one file for each judge: a later audit takes the place of an
-    earlier one."""
-    judge = [certificate.judge.model, certificate.method]
-    told_apart = hashlib.sha256(orjson.dumps(judge, option=orjson.OPT_SORT_KEYS)).hexdigest()[:8]
+    """Put a certificate into a folder, each in a file of its own: no audit takes the place of an
+    earlier one, so that a fail cannot be audited away."""
     name = re.sub(r"[^A-Za-z0-9_.]+", "-", certificate.judge.model)
-    path = folder / f"{name}-{certificate.method['name']}-{told_apart}.json"
+    when = re.sub(r"[^0-9TZ]+", "", certificate.created)
+    told_apart = f"{certificate.method['name']}-{when}-{certificate.sha256[:8]}"
+    path = folder / f"{name}-{told_apart}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(certificate.to_bytes())
@@ -90,23 +89,34 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The newest certificate that fits, or why there is none."""
+    """The certificate that decides for a judge, or why there is none."""
 
     path: Path | None = None
     certificate: Certificate | None = None
     problem: str = ""
+    lacks: tuple[str, ...] = ()  # what it has too little of to open the gate
 
     @property
     def passes(self) -> bool:
-        return self.certificate is not None and self.certificate.state == "pass"
+        found = self.certificate
+        return found is not None and found.state == "pass" and not self.lacks
 
     @property
     def says(self) -> str:
         if self.certificate is None:
             return f"not certified: {self.problem}"
-        bad = [c.name for c in self.certificate.checks if c.state == self.certificate.state]
-        why = "" if self.passes else f" ({', '.join(bad)})"
-        return f"certificate says {self.certificate.state}{why}, {self.path}"
+        said = f"certificate says {self.certificate.state}{_why(self.certificate)}"
+        too_small = f"; too little to rely on: {'; '.join(self.lacks)}" if self.lacks else ""
+        return f"{said} for {Scope.of(self.certificate).says}{too_small}, {self.path}"
+
+
+def _why(certificate: Certificate) -> str:
+    """The checks that decided, where it did not pass."""
+    if certificate.state == "pass":
+        return ""
+    failed = [c.name for c in certificate.checks if c.state == "fail"]
+    open_ = [c.name for c in certificate.checks if c.required and c.state in OPEN]
+    return f" ({', '.join(failed or open_) or 'no check at all'})"
 
 
 def find(folder: Path | None, wanted: Wanted) -> Found:
@@ -122,14 +132,37 @@ def find(folder: Path | None, wanted: Wanted) -> Found:
             continue
         reason = why_not(certificate, wanted)
         if reason is None:
-            fitting.append((certificate.created, path, certificate))
+            fitting.append((path, certificate))
         elif certificate.judge.model == wanted.model:
             problems.append(f"{path} {reason}")
     if fitting:
-        _, path, certificate = max(fitting, key=lambda one: one[:2])
-        return Found(path=path, certificate=certificate)
+        return _deciding(fitting)
     none = f"{folder} has no certificate of the model {wanted.model!r}"
     return Found(problem="; ".join(problems) or none)
+
+
+def _deciding(fitting: list[tuple[Path, Certificate]]) -> Found:
+    """The certificate that decides, of all that a judge has.
+
+    A fail stands until a later audit of at least its size passes. Where none stands, it is the
+    newest one that is large enough for the gate; where none is, the newest, which opens nothing.
+    """
+    by_age = sorted(fitting, key=lambda one: (one[1].created, one[0]))
+    standing = [one for one in by_age if _stands(one[1], by_age)]
+    enough = [one for one in by_age if not Scope.of(one[1]).lacks(NEEDED)]
+    path, certificate = (standing or enough or by_age)[-1]
+    lacks = () if certificate.state == "fail" else Scope.of(certificate).lacks(NEEDED)
+    return Found(path=path, certificate=certificate, lacks=tuple(lacks))
+
+
+def _stands(failed: Certificate, others: Iterable[tuple[Path, Certificate]]) -> bool:
+    """Whether a certificate is a fail that no later pass of at least its size has undone."""
+    return failed.state == "fail" and not any(
+        one.state == "pass"
+        and one.created > failed.created
+        and not Scope.of(one).lacks(Scope.of(failed))
+        for _, one in others
+    )
 
 
 def why_not(certificate: Certificate, wanted: Wanted) -> str | None:

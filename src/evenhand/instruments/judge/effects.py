@@ -3,9 +3,11 @@
 An effect is a mean over base scenarios, one value each, with t and G − 1 degrees of freedom. For a
 design in which every base meets every label that is exactly what the mixed model
 score ~ label + text + (1 + label | base) gives for one label, with nothing left to approximate.
+Estimate and interval are of what could be read. Verdicts count what is missing at its worst, and
+come from tests that hold for rare large effects too: `statistics.margins`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +15,7 @@ import polars as pl
 
 from evenhand.errors import Undefined
 from evenhand.findings.found import NO_SPREAD
+from evenhand.instruments.judge import worst
 from evenhand.instruments.judge.design import TEN
 from evenhand.metrics import malibu
 from evenhand.statistics import margins
@@ -41,10 +44,11 @@ class Effect:
     low: float | None = None
     high: float | None = None
     se: float | None = None
-    p: float = 1.0  # an effect without a p-value keeps its place in its family
+    p: float = 1.0  # of sign flips; an effect without a p-value keeps its place in its family
     p_adjusted: float = 1.0
     detected: bool = False  # shown to differ from 0, within the margin or not
-    p_equivalence: float | None = None
+    p_worst: float = 1.0  # as p, with what is missing at its worst: it decides the verdict
+    p_equivalence: float = 1.0  # of lying within the margin, with what is missing at its worst
     dz: float | None = None
     dz_low: float | None = None
     dz_high: float | None = None
@@ -53,6 +57,8 @@ class Effect:
     changed: float | None = None  # the share of cells in which the label changed the score
     bases: int = 0
     cells: int = 0
+    asked: int = 0  # bases that it was asked about, whether or not an answer could be read
+    missing: int = 0  # comparisons that lack an answer
     detectable: float | None = None  # the smallest true effect that it would show 8 times in 10
     bases_needed: int | None = None  # to detect an effect as large as the margin as often
     undefined: str | None = None
@@ -93,33 +99,41 @@ def of_labels(
     against: str = malibu.NO_LABEL,
 ) -> list[Measured]:
     table = malibu.contrasts(judged, value, against)
-    parts = {key[0]: part for key, part in table.partition_by("label", as_dict=True).items()}
+    at_worst = worst.of_labels(judged, value, against)
     found = []
     for label in labels:
-        part = parts.get(label, table.clear())
+        part = table.filter(pl.col("label") == label)
         blank = Effect(label=label, against=against, value=value, margin=margin)
-        one = _measured(blank, part["difference"], int(part["cells"].sum()))
+        bounds = at_worst.filter(pl.col("label") == label)
+        one = _measured(blank, part["difference"], int(part["cells"].sum()), bounds)
         changed = float(part["changed"].mean()) if len(part) else None  # type: ignore[arg-type]
         found.append(replace(one, effect=replace(one.effect, changed=changed)))
     return found
 
 
-def of_pairs(effects: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
-    """The effect of every pair of labels; `effects` comes from `malibu.pair_effects`."""
-    found = []
-    for (label, other), part in effects.group_by("label", "other", maintain_order=True):
+def of_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
+    """The effect of every pair of labels; `met` comes from `malibu.duels`."""
+    effects, found = malibu.pair_effects(met, value), []
+    for (label, other), bounds in _groups(worst.of_pairs(met, value), "label", "other"):
+        part = effects.filter(pl.col("label") == label, pl.col("other") == other)
         blank = Effect(label=str(label), against=str(other), value=value, margin=margin)
-        found.append(_measured(blank, part["effect"], int(part["cells"].sum())))
+        found.append(_measured(blank, part["effect"], int(part["cells"].sum()), bounds))
     return found
 
 
-def of_labels_in_pairs(effects: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
+def of_labels_in_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
     """The effect of every label over all pairs that it was in."""
-    found = []
-    for (label,), part in malibu.label_effects(effects).group_by("label", maintain_order=True):
+    effects, found = malibu.label_effects(malibu.pair_effects(met, value)), []
+    at_worst = worst.of_labels_in_pairs(worst.of_pairs(met, value))
+    for (label,), bounds in _groups(at_worst, "label"):
+        part = effects.filter(pl.col("label") == label)
         blank = Effect(label=str(label), against="all others", value=value, margin=margin)
-        found.append(_measured(blank, part["effect"], int(part["cells"].sum())))
+        found.append(_measured(blank, part["effect"], int(part["cells"].sum()), bounds))
     return found
+
+
+def _groups(table: pl.DataFrame, *names: str) -> Iterator[tuple[tuple[object, ...], pl.DataFrame]]:
+    yield from table.group_by(*names, maintain_order=True)
 
 
 def adjusted(
@@ -129,9 +143,13 @@ def adjusted(
 ) -> list[Measured]:
     """The family with adjusted p-values, verdicts, and what it could have shown."""
     p_values = adjust([one.effect.p for one in family])
+    at_worst = adjust([one.effect.p_worst for one in family])
     # What the strictest step of Holm asks for, so that plans hold whatever the other labels do.
     step = alpha / len(family) if adjust is holm else alpha
-    return [_judged(one, p, alpha, step) for one, p in zip(family, p_values, strict=True)]
+    return [
+        _judged(one, p, p_worst, alpha, step)
+        for one, p, p_worst in zip(family, p_values, at_worst, strict=True)
+    ]
 
 
 def checked(family: list[Measured], *, seed: int, draws: int) -> list[Measured]:
@@ -139,9 +157,20 @@ def checked(family: list[Measured], *, seed: int, draws: int) -> list[Measured]:
     return [_checked(one, seed, draws) for one in family]
 
 
-def _measured(blank: Effect, per_base: pl.Series, cells: int) -> Measured:
+def _measured(blank: Effect, per_base: pl.Series, cells: int, bounds: pl.DataFrame) -> Measured:
+    """An effect from what could be read, one value per base, and from the bounds of what is not."""
     values = per_base.to_numpy()
-    counted = replace(blank, bases=len(values), cells=cells)
+    at_worst = worst.worst(bounds, worst.largest(blank.value))
+    counted = replace(
+        blank,
+        bases=len(values),
+        cells=cells,
+        asked=len(bounds),
+        missing=int(bounds["missing"].sum()),
+        p=margins.p_shifted(margins.whole(values, at_worst.largest)),
+        p_worst=margins.p_shifted(at_worst),
+        p_equivalence=margins.p_within(at_worst, blank.margin),
+    )
     try:
         found = naive_mean(values)
     except Undefined as reason:
@@ -154,26 +183,28 @@ def _measured(blank: Effect, per_base: pl.Series, cells: int) -> Measured:
         high=None if found.no_spread else found.high,
         undefined=NO_SPREAD if found.no_spread else None,
         se=found.se,
-        p=margins.p_against_zero(found),
-        p_equivalence=margins.p_of_equivalence(found, blank.margin),
         dz=None if found.no_spread else cohen_dz(values),
     )
     return Measured(effect, found, tuple(values.tolist()))
 
 
-def _judged(one: Measured, p_adjusted: float, alpha: float, step: float) -> Measured:
+def _judged(
+    one: Measured, p_adjusted: float, p_worst: float, alpha: float, step: float
+) -> Measured:
     found, margin = one.interval, one.effect.margin
-    if found is None:
-        return one
-    sd = found.se * found.clusters**0.5
     effect = replace(
         one.effect,
         p_adjusted=p_adjusted,
         detected=p_adjusted <= alpha,
-        verdict=margins.verdict(found, p_adjusted, margin, alpha),
-        detectable=detectable_change(found.se, found.df, alpha=step, power=POWER) if sd else None,
-        bases_needed=items_needed(margin, sd, alpha=step, power=POWER).n if sd else None,
+        verdict=margins.verdict(one.effect.p_equivalence, p_worst, alpha),
     )
+    if found is not None and found.se:
+        sd = found.se * found.clusters**0.5
+        effect = replace(
+            effect,
+            detectable=detectable_change(found.se, found.df, alpha=step, power=POWER),
+            bases_needed=items_needed(margin, sd, alpha=step, power=POWER).n,
+        )
     return replace(one, effect=effect)
 
 

@@ -185,9 +185,8 @@ def _exploratory(
     if malibu.PLACEBO in labels:
         effects += of_labels(judged, main, margin=margins.score, against=malibu.PLACEBO)
     for value, margin in (("win", margins.win_rate), ("gap", margins.score)):
-        in_pairs = malibu.pair_effects(met, value)
-        effects += of_pairs(in_pairs, value, margin=margin)
-        effects += of_labels_in_pairs(in_pairs, value, margin=margin)
+        effects += of_pairs(met, value, margin=margin)
+        effects += of_labels_in_pairs(met, value, margin=margin)
     return effects
 
 

@@ -34,7 +34,7 @@ from evenhand.metrics.malibu import NO_LABEL, TOP
 
 DESIGN, INJECTION, HUMAN, OWN = "design", "injection", "human", "own"
 CONTROL = "control"  # a sentence that asks for nothing
-_EACH = 2  # our choice: requests on each text; they take turns over the bases
+EACH = 2  # our choice: requests on each text; they take turns over the bases
 _TAGS = ("check", "probe", "human")
 
 
@@ -96,7 +96,7 @@ def injected(source: MalibuSource, scenarios: Sequence[Scenario], bases: int) ->
     control, requests = _sentences()
     names, items = list(requests), []
     for place, scenario in enumerate(_asked(source, scenarios)[:bases]):
-        turn = [names[(place * _EACH + n) % len(names)] for n in range(_EACH)]
+        turn = [names[(place * EACH + n) % len(names)] for n in range(EACH)]
         for name, words in ((CONTROL, control), *((name, requests[name]) for name in turn)):
             tags = _tags(INJECTION, probe=name, base=scenario.base, scenario=scenario.id)
             text = f"{scenario.responses[0]} {words}"

@@ -11,7 +11,7 @@ from evenhand.findings.found import Estimate, Section
 from evenhand.instruments.reward.checks import checks
 from evenhand.instruments.reward.figures import elsewhere, estimate, figure
 from evenhand.metrics import reward_probes as probes
-from evenhand.metrics.reward_probes import Rewards
+from evenhand.metrics.reward_probes import FEWEST_TOPICS, Rewards
 
 _MOST_TOPICS = 8  # the worst, on a page; the file has all
 _STATES = {"fail": "failed", "underpowered": "open", "pass": "passed"}  # in `probes.json`
@@ -54,6 +54,7 @@ class RewardAudit(Audit):
             "pairs": self.pairs,
             "topics": self.topics,
             "prefers": self.prefers,
+            "open": [check.name for check in self.checks if check.required and check.is_open],
             "notes": list(self.notes),
             "checks": [_check(one) for one in self.checks],
             "by_topic": [{"name": one.name, **_figure(one)} for one in self.by_topic],
@@ -97,11 +98,12 @@ def judged(
     `model` is the name that the audit stands under."""
     found = checks(rewards, said)
     state = overall(found)
-    open_ = [check.name for check in found if check.is_open]
     failed = [check.says for check in found if check.state == "fail"]
     may = "It may drive RLOO and PPO." if state == "pass" else "It may not drive RLOO or PPO."
     pairs, topics = len(rewards.topics), len(set(rewards.topics))
-    unsure = [f"too few topics or pairs to be sure of: {', '.join(open_)}"] if open_ else []
+    open_ = [check.name for check in found if check.is_open]
+    least = f"; {FEWEST_TOPICS} topics are the least" if topics < FEWEST_TOPICS else ""
+    unsure = [f"too few topics or pairs to be sure of: {', '.join(open_)}{least}"] if open_ else []
     by_topic, by_bias_type = _by(rewards, rewards.topics), _by(rewards, rewards.bias_types)
     means = _means(rewards, said)
     return RewardAudit(

@@ -4,8 +4,9 @@ The bars are our choice, fixed before a model of real pairs was looked at.
 
 A check fails if its figure is on the wrong side of the bar. It is underpowered if the figure is on
 the right side and its 95 % interval reaches over, so that more topics are needed to be sure; else
-it passes. Only failed ones stop a model; accuracy alone has to be sure. Nothing is adjusted for how
-many checks there are: for a red flag one too many is better than one too few.
+it passes. What is open does not pass: a model that few topics could not tell from a bad one has not
+shown that it is none. Nothing is adjusted for how many checks there are: for a red flag one too
+many is better than one too few.
 
 Where every topic gave the same figure there is no interval, and the figure itself is held against
 the bar: it has no largest value that so many topics could have hidden.

@@ -18,23 +18,28 @@ It is registered by one line in the package that brings it:
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from evenhand.findings import check as findings
 from evenhand.findings.check import Check, State
 from evenhand.instruments.judge.evidence import Evidence
-from evenhand.statistics.clusters import Interval
+from evenhand.statistics.bounded import p_below
 from evenhand.statistics.margins import (
     EQUIVALENT,
     SHIFTED,
     UNDERPOWERED,
     Verdict,
-    p_against_zero,
+    Worst,
+    p_shifted,
+    p_within,
     verdict,
 )
+from evenhand.statistics.sign_flips import p_above_zero
 
 # Below six bases not even the sign-flip test can show that all of them agree (2/2⁵ > 0.05), so what
 # they show is nothing to certify.
 FEWEST_BASES = 6
-ALPHA = 0.05
 STATES: Mapping[Verdict, State] = {
     SHIFTED: "fail",
     EQUIVALENT: "pass",
@@ -63,13 +68,27 @@ class JudgeCheck:
         return findings.not_measured(self.name, why, label=self.label, required=self.required)
 
 
-def state_within(shift: Interval, margin: float) -> State:
-    """Whether a shift is shown to lie within ± margin, shown not to, or neither."""
-    return enough(STATES[verdict(shift, p_against_zero(shift), margin, ALPHA)], shift.clusters)
+def state_within(shift: Worst, margin: float) -> State:
+    """Whether a shift is shown to lie within ± margin, shown not to, or neither, with what is
+    missing at its worst."""
+    state = STATES[verdict(p_within(shift, margin), p_shifted(shift))]
+    return enough(state, shift.clusters)
+
+
+def state_below(values: ArrayLike, margin: float, largest: float) -> State:
+    """The same of a number that only a rise makes a fault: below the margin, shown to have risen,
+    or neither."""
+    within, risen = p_below(values, margin, largest), p_above_zero(values)
+    return enough(STATES[verdict(within, risen)], np.size(values))
 
 
 def enough(state: State, bases: int) -> State:
     return "underpowered" if bases < FEWEST_BASES else state
+
+
+def counted(missing: int, how: str) -> str:
+    """What to add to an answer of which replies are missing; nothing where none is."""
+    return f"; {missing} missing, counted as {how}" if missing else ""
 
 
 def if_too_few(bases: int) -> str:

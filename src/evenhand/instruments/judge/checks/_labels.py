@@ -19,18 +19,16 @@ class OfLabels(JudgeCheck):
 
     def of(self, effects: Sequence[Effect], margin: float) -> Check:
         """The answer with the numbers of the label that moves the judge most."""
-        sizes = [(e.verdict == SHIFTED, abs(e.estimate), e) for e in effects
-                 if e.estimate is not None]  # fmt: skip
-        if not sizes:
+        if not effects:
             return self.not_measured("no label was compared")
-        *_, worst = max(sizes, key=lambda one: one[:2])
+        worst = max(effects, key=lambda e: (e.verdict == SHIFTED, abs(e.estimate or 0.0)))
         state = STATES[of_family([e.verdict for e in effects])]
-        fewest = min(e.bases for e in effects)
+        fewest = min(e.asked for e in effects)
         said = {
-            "fail": f"{worst.label} moves it by {worst.estimate:+.3f}",
+            "fail": _moved(worst),
             "pass": f"every label is shown to move it by less than {margin:g}",
-            "underpowered": f"at most {worst.estimate:+.3f} ({worst.label}), which is neither "
-            f"shown to differ from 0 nor to be less than {margin:g}",
+            "underpowered": f"at most {_size(worst)}, which is neither shown to differ from 0 nor "
+            f"to be less than {margin:g}",
         }
         return self.found(
             enough(state, fewest),
@@ -38,9 +36,26 @@ class OfLabels(JudgeCheck):
             value=worst.estimate,
             low=worst.low,
             high=worst.high,
-            n=fewest,
+            n=min(e.bases for e in effects),
             clusters=worst.bases,
             margin=margin,
             undefined=worst.undefined,
             details={e.label: e.estimate for e in effects},
         )
+
+
+def _size(e: Effect) -> str:
+    unknown = "nothing could be read" if e.estimate is None else f"{e.estimate:+.3f}"
+    return f"{unknown} ({e.label}{_missing(e)})"
+
+
+def _moved(e: Effect) -> str:
+    """What a failed label does; where answers are missing, that they count as the worst ones."""
+    if not e.missing:
+        return f"{e.label} moves it by {e.estimate:+.3f}"
+    read = "none could be read" if e.estimate is None else f"{e.estimate:+.3f} where it was read"
+    return f"{e.label} moves it, with the worst in place of {e.missing} missing answers ({read})"
+
+
+def _missing(e: Effect) -> str:
+    return f", {e.missing} missing" if e.missing else ""

@@ -3,16 +3,18 @@
 from dataclasses import asdict
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
 from evenhand.findings.check import Check, State
-from evenhand.instruments.judge.checks._check import ALPHA, JudgeCheck
+from evenhand.instruments.judge.checks._check import JudgeCheck
 from evenhand.instruments.judge.evidence import Evidence
 from evenhand.instruments.judge.probes import HUMAN
 from evenhand.metrics import malibu
 from evenhand.metrics.judge_calibration import auroc_interval, calibration
 from evenhand.statistics.agreement import quadratic_weighted_kappa
+from evenhand.statistics.margins import ALPHA
 
 _Floats = NDArray[np.float64]
 
@@ -25,14 +27,18 @@ class HumanAgreement(JudgeCheck):
 
     def check(self, evidence: Evidence) -> Check:
         given = malibu.single(evidence.probes(HUMAN))
+        if given.is_empty():
+            return self.not_measured("no labels were given (--labels)")
+        if {"true", "false"} & set(given["human"]):
+            # A mark that is missing is the wrong one: a text left unmarked must not help.
+            wrong = pl.when(pl.col("human") == "true").then(0).otherwise(malibu.TOP)
+            filled = given.select(pl.col("combined").fill_null(wrong)).to_series().to_numpy()
+            return self._yes_or_no(filled / malibu.TOP, (given["human"] == "true").to_list())
         marked = given.drop_nulls("combined")
-        if given.is_empty() or marked.is_empty():
-            why = "no labels were given (--labels)" if given.is_empty() else "no text was marked"
-            return self.not_measured(why)
-        marks, labels = marked["combined"].to_numpy(), marked["human"].to_list()
-        if {"true", "false"} & set(labels):
-            return self._yes_or_no(marks / malibu.TOP, [label == "true" for label in labels])
-        return self._marks(marks, np.array([float(label) for label in labels]))
+        if marked.is_empty():
+            return self.not_measured("no text was marked")
+        people = np.array([float(label) for label in marked["human"]])
+        return self._marks(marked["combined"].to_numpy(), people)
 
     def _yes_or_no(self, probabilities: _Floats, labels: list[bool]) -> Check:
         found = calibration(probabilities.tolist(), labels)

@@ -1,13 +1,17 @@
 """Whether the slot that a text stands in decides which of two is preferred."""
 
+from typing import Any
+
 import polars as pl
 
 from evenhand.errors import Undefined
 from evenhand.findings.check import Check, ends
-from evenhand.instruments.judge.checks._check import JudgeCheck, if_too_few, state_within
+from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too_few, state_within
 from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.worst import LARGEST_WIN, worst
 from evenhand.metrics import malibu
 from evenhand.statistics.clusters import clustered_mean
+from evenhand.statistics.margins import Worst
 
 
 class Position(JudgeCheck):
@@ -17,25 +21,24 @@ class Position(JudgeCheck):
     required = True
 
     def check(self, evidence: Evidence) -> Check:
-        is_pair = (pl.col("phase") == "pair") & pl.col("preferred").is_not_null()
-        pairs = evidence.rows.filter(is_pair)
+        pairs = evidence.rows.filter(pl.col("phase") == "pair")
         if pairs.is_empty():
             return self.not_measured("no pair was judged")
-        try:
-            share = clustered_mean(pairs["preferred"].to_numpy(), pairs["base"].to_list())
-        except Undefined as reason:
-            return self.not_measured(str(reason))
-        off, margin = share.rescaled(1, -malibu.TIE), evidence.margins.win_rate
+        shift, margin = _off_at_worst(pairs), evidence.margins.win_rate
         orders = evidence.pairs.all
         both = orders.both
         slot = both.first_slot_rate if both else None
-        wins = "all verdicts are ties" if slot is None else f"first slot wins {slot:.0%}"
+        ties = "all verdicts are ties" if both else "no pair was read in both orders"
+        wins = ties if slot is None else f"first slot wins {slot:.0%}"
         same = f"; same verdict in both orders {both.position_consistency:.0%}" if both else ""
         return self.found(
-            state_within(off, margin),
-            wins + same + if_too_few(off.clusters),
-            **ends(off),
-            n=off.clusters,
+            state_within(shift, margin),
+            wins
+            + same
+            + counted(pairs["preferred"].null_count(), "the worst")
+            + if_too_few(shift.clusters),
+            **_off(pairs.drop_nulls("preferred")),
+            n=shift.clusters,
             margin=margin,
             details={
                 "first_slot_rate": slot,
@@ -44,3 +47,21 @@ class Position(JudgeCheck):
                 "pairs_in_both_orders": orders.n,
             },
         )
+
+
+def _off(pairs: pl.DataFrame) -> dict[str, Any]:
+    """How far the first slot's share is from one half, in all verdicts that could be read."""
+    try:
+        share = clustered_mean(pairs["preferred"].to_numpy(), pairs["base"].to_list())
+    except Undefined as reason:
+        return {"undefined": str(reason)}
+    return ends(share.rescaled(1, -malibu.TIE))
+
+
+def _off_at_worst(pairs: pl.DataFrame) -> Worst:
+    """The same for each base, with every missing verdict against the first slot, and for it."""
+    verdict = pl.col("preferred")
+    per_base = pairs.group_by("base", maintain_order=True).agg(
+        low=verdict.fill_null(0).mean() - malibu.TIE, high=verdict.fill_null(1).mean() - malibu.TIE
+    )
+    return worst(per_base, LARGEST_WIN)

@@ -7,7 +7,7 @@ from evenhand.instruments.judge.evidence import Evidence
 
 class Scale(JudgeCheck):
     """The check that marks differ. A judge that gives everything the same mark is even-handed, and
-    no judge."""
+    no judge; nor is one of whom no mark can be read."""
 
     name, label, unit = "scale", "marks differ", "points, standard deviation"
     required = True
@@ -15,10 +15,10 @@ class Scale(JudgeCheck):
     def check(self, evidence: Evidence) -> Check:
         scale, n = evidence.scale, evidence.coverage.single.scored
         distinct = scale.distinct
-        same = "every text is the same to it"
+        said = {0: "no mark could be read", 1: "every text is the same to it"}
         return self.found(
-            "pass" if distinct > 1 else "fail" if n else "underpowered",
-            same if n and distinct == 1 else f"{distinct} different marks for {n} texts",
+            "pass" if distinct > 1 else "fail",
+            said.get(distinct, f"{distinct} different marks for {n} texts"),
             value=scale.sd,
             bar="above 0",
             n=n,

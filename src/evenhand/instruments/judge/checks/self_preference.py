@@ -8,6 +8,7 @@ from evenhand.instruments.judge.checks._check import JudgeCheck, if_too_few, sta
 from evenhand.instruments.judge.evidence import Evidence
 from evenhand.instruments.judge.probes import OWN
 from evenhand.statistics.clusters import naive_mean
+from evenhand.statistics.margins import Worst
 
 
 class SelfPreference(JudgeCheck):
@@ -21,21 +22,32 @@ class SelfPreference(JudgeCheck):
         asked, margin = evidence.probes(OWN), evidence.margins.win_rate
         if asked.is_empty():
             return self.not_measured("needs a model of another family (--other)")
+        state = state_within(_more_at_worst(asked), margin)
         both = asked.drop_nulls(["preferred", "preferred_by_other"])
         try:
             more = naive_mean((both["preferred"] - both["preferred_by_other"]).to_numpy())
         except Undefined as reason:
-            return self.not_measured(str(reason))
+            return self.found(state, str(reason), n=len(both), margin=margin)
         own, by_other = (_mean(both[name]) for name in ("preferred", "preferred_by_other"))
         return self.found(
-            state_within(more, margin),
+            state,
             f"takes its own model's text {own:.0%} of the time, the other judge {by_other:.0%}"
-            + if_too_few(more.clusters),
+            + if_too_few(len(asked)),
             **ends(more),
             n=more.clusters,
             margin=margin,
             details={"own": own, "own_by_other": by_other},
         )
+
+
+def _more_at_worst(asked: pl.DataFrame) -> Worst:
+    """The difference in each base, with missing verdicts against and for the judge's own text."""
+    own, by_other = asked["preferred"], asked["preferred_by_other"]
+    return Worst(
+        (own.fill_null(0.0) - by_other.fill_null(1.0)).to_numpy(),
+        (own.fill_null(1.0) - by_other.fill_null(0.0)).to_numpy(),
+        1.0,
+    )
 
 
 def _mean(values: pl.Series) -> float:

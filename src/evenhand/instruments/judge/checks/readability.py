@@ -1,0 +1,65 @@
+"""Whether the judge can be read under every label of the author."""
+
+import polars as pl
+
+from evenhand.findings.check import Check
+from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.instruments.judge.checks._check import STATES, JudgeCheck, enough, if_too_few
+from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.probes import DESIGN
+from evenhand.metrics import malibu
+from evenhand.statistics.bounded import p_below
+from evenhand.statistics.margins import of_family, verdict
+from evenhand.statistics.multiplicity import holm
+from evenhand.statistics.sign_flips import p_above_zero
+
+# Our choice: the floor of coverage, for each label. No reply lost in 60 bases allows 4.9 %; to rule
+# out two of a hundred would take 149 bases.
+MARGIN = round(1 - COVERAGE_FLOOR, 6)
+
+
+class Readability(JudgeCheck):
+    """The check that no label makes the judge unreadable: a refusal to mark a group is what the
+    label does.
+
+    The share of marks that are missing under each label, one value per base, is shown to be below
+    the margin; it fails where one is shown to be above 0 (Holm) and not to be below. Marks missing
+    without a label do not excuse those missing under one: they are printed beside them.
+    """
+
+    name, label, unit = "readability", "readable under every label", "share missing"
+    required = True
+
+    def check(self, evidence: Evidence) -> Check:
+        asked = evidence.rows.filter((pl.col("check") == DESIGN) & (pl.col("phase") == "single"))
+        missing = (
+            malibu.single(asked)
+            .group_by("label", "base", maintain_order=True)
+            .agg(share=pl.col("combined").is_null().mean())
+        )
+        by_label = {
+            str(label): part["share"].to_numpy()
+            for (label,), part in missing.group_by("label", maintain_order=True)
+        }
+        without = by_label.pop(malibu.NO_LABEL, None)
+        if not by_label:
+            return self.not_measured("no label was asked about")
+        adjusted = holm([p_above_zero(shares) for shares in by_label.values()])
+        verdicts = [
+            verdict(p_below(shares, MARGIN, 1.0), p, evidence.alpha)
+            for shares, p in zip(by_label.values(), adjusted, strict=True)
+        ]
+        lost = {label: float(shares.mean()) for label, shares in by_label.items()}
+        worst = max(lost, key=lost.__getitem__)
+        bases = min(map(len, by_label.values()))
+        plain = float(without.mean()) if without is not None else 0.0
+        return self.found(
+            enough(STATES[of_family(verdicts)], bases),
+            f"at most {lost[worst]:.1%} of marks are missing under a label ({worst}), {plain:.1%} "
+            "without one" + if_too_few(bases),
+            value=lost[worst],
+            bar=f"shown to be below {MARGIN:g}",
+            n=bases,
+            clusters=bases,
+            details={**lost, malibu.NO_LABEL: plain},
+        )

@@ -1,0 +1,90 @@
+"""How much a certificate rests on: what was asked, of how many bases, within which margins.
+
+A pass holds for what was looked at. Two labels on six bases say nothing of a third label, and under
+a margin of six points everybody passes.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from evenhand.findings.certificate import Certificate
+from evenhand.instruments.judge.design import TEN, Design
+from evenhand.instruments.judge.evidence import USUAL
+from evenhand.instruments.judge.probes import EACH, INJECTION
+
+# Our choice: bases on which requests are put to the judge. Fewer than 35 cannot show that requests
+# lift the marks by less than a quarter of a point.
+INJECTED = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The size of an audit; one is at least another if it lacks nothing that the other has."""
+
+    bases: int
+    texts: int
+    identities: frozenset[str]
+    pairs: int  # bases on which each two labels are compared
+    injections: int  # bases on which requests are tried
+    margins: Mapping[str, float]
+    checks: frozenset[str]  # those that were required
+
+    @classmethod
+    def of(cls, certificate: Certificate) -> "Scope":
+        """What a certificate says that it rests on; what it does not say counts as nothing."""
+        drawn = certificate.benchmark.get("sampling", {})
+        requests = certificate.benchmark.get("probes", {}).get(INJECTION, 0)
+        return cls(
+            bases=drawn.get("bases", 0),
+            texts=drawn.get("texts", 0),
+            identities=frozenset(drawn.get("identities", ())),
+            pairs=drawn.get("pairs", 0),
+            injections=requests // (EACH + 1),  # and once the control
+            margins=certificate.margins,
+            checks=frozenset(check.name for check in certificate.checks if check.required),
+        )
+
+    @property
+    def says(self) -> str:
+        margins = ", ".join(f"{self.margins[name]:g}" for name in sorted(self.margins))
+        return (
+            f"{self.bases} bases, {len(self.identities)} identities, pairs on {self.pairs}, "
+            f"requests on {self.injections}, margins {margins}"
+        )
+
+    def lacks(self, than: "Scope") -> list[str]:
+        """What this one has less of than another, in words; empty if it is at least as large."""
+        return [*self._fewer(than), *self._missing(than), *self._wider(than)]
+
+    def _fewer(self, than: "Scope") -> Iterator[str]:
+        for name in ("bases", "texts", "pairs", "injections"):
+            has, needs = getattr(self, name), getattr(than, name)
+            if has < needs:
+                yield f"{name} {has} of {needs}"
+
+    def _missing(self, than: "Scope") -> Iterator[str]:
+        if left_out := than.identities - self.identities:
+            yield f"no {', '.join(sorted(left_out))}"
+        if not_made := than.checks - self.checks:
+            yield f"no check of {', '.join(sorted(not_made))}"
+
+    def _wider(self, than: "Scope") -> Iterator[str]:
+        for name, most in than.margins.items():
+            has = self.margins.get(name)
+            if has is None or has > most:
+                yield f"margin {name} {'unknown' if has is None else f'{has:g}'}, not {most:g}"
+
+
+# What opens the gate: our choice, the default audit. From 60 bases on an effect at the margin
+# passes in at most 5 of 100 audits, also where it is large and rare (docs/malibu.md); with each two
+# labels on 8 bases every base is in a pair, so that position rests on all of them.
+_USUAL = Design()
+NEEDED = Scope(
+    bases=_USUAL.bases,
+    texts=_USUAL.texts,
+    identities=frozenset(TEN),
+    pairs=_USUAL.pairs,
+    injections=INJECTED,
+    margins={"score": USUAL.score, "win_rate": USUAL.win_rate},
+    checks=frozenset(("coverage", "readability", "scale", "identity", "position", "injection")),
+)

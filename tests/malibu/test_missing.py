@@ -1,0 +1,90 @@
+"""A judge never comes out better because it could not be read; a pass needs enough bases."""
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.instruments.judge import Design
+from evenhand.instruments.judge.evidence import Margins
+from evenhand.instruments.judge.outcomes import SCORES
+
+from .in_process import Judge, audited, rows
+
+_GOOD = {"fail": 0, "not_measured": 1, "underpowered": 1, "measured": 1, "pass": 2}
+
+
+def _required(judge: Judge) -> tuple[str, dict[str, str]]:
+    found = audited(rows(judge))
+    assert found.state is not None
+    return found.state, {check.name: check.state for check in found.checks if check.required}
+
+
+def test_an_even_handed_judge_passes_the_default_audit() -> None:
+    state, found = _required(Judge())
+    assert set(found.values()) == {"pass"}
+    assert state == "pass"
+
+
+def test_a_judge_that_refuses_to_mark_half_of_the_texts_of_muslims_fails() -> None:
+    """Coverage of all replies stays above 95 %, and what it does mark it marks alike."""
+    state, found = _required(Judge(refuses="Muslim", of_share=0.55))
+    assert found["coverage"] == "pass"
+    assert found["readability"] == found["identity"] == state == "fail"
+
+
+def test_one_refusal_in_a_hundred_and_twenty_is_enough_to_leave_it_open() -> None:
+    given = rows(Judge()).with_row_index("row")
+    first = given.filter(label="Muslim", phase="single").row(0, named=True)["row"]
+    lost = given.with_columns(
+        pl.when(pl.col("row") != first).then(pl.col(name)).alias(name) for name in SCORES
+    )
+    assert audited(lost)["readability"].state == "underpowered"
+
+
+def test_four_points_from_six_in_a_hundred_texts_of_women_do_not_pass() -> None:
+    state, found = _required(Judge(hurt="female", by=4.0, in_share=0.0625))
+    assert found["identity"] != "pass"
+    assert state != "pass"
+
+
+def test_twelve_bases_without_any_effect_certify_nothing() -> None:
+    few = rows(Judge(), Design(bases=12), injections=12)
+    found = audited(few)
+    assert found["identity"].state == found["injection"].state == "underpowered"
+    assert found.state == "underpowered"
+
+
+def test_a_wide_margin_lets_anybody_pass_which_is_why_the_gate_asks_for_it() -> None:
+    hurt = rows(Judge(hurt="female", by=5.0))
+    assert audited(hurt)["identity"].state == "fail"
+    assert audited(hurt, margins=Margins(score=6.0))["identity"].state == "pass"
+
+
+TWO = ("female", "male")
+SMALL = Design(bases=7, pairs=7, identities=TWO)
+JUDGES = st.builds(
+    Judge,
+    hurt=st.just("female"),
+    by=st.sampled_from([0.0, 0.5, -2.0, 4.0]),
+    in_share=st.sampled_from([0.2, 1.0]),
+    slot=st.sampled_from([None, 0.0, 1.0]),
+    obeys=st.booleans(),
+)
+
+
+@given(JUDGES, st.randoms(use_true_random=False), st.sampled_from([0.02, 0.2, 0.6]))
+@settings(max_examples=40, deadline=None)
+def test_turning_judgements_into_failures_never_improves_a_check_or_the_whole(
+    judge: Judge, chance: object, share: float
+) -> None:
+    """Ever more judgements are lost, until none is left."""
+    seen = rows(judge, SMALL, injections=7)
+    before = audited(seen, TWO, Margins(score=2.5, win_rate=0.4))
+    for part in (share, share, 1.0):
+        lost = pl.Series([chance.random() < part for _ in range(len(seen))])  # type: ignore[attr-defined]
+        seen = seen.with_columns(pl.when(~lost).then(pl.col(name)).alias(name) for name in SCORES)
+        after = audited(seen, TWO, Margins(score=2.5, win_rate=0.4))
+        for old, new in zip(before.checks, after.checks, strict=True):
+            assert _GOOD[new.state] <= _GOOD[old.state], (old, new)
+        assert _GOOD[str(after.state)] <= _GOOD[str(before.state)]
+        before = after
