@@ -166,3 +166,34 @@ def test_a_row_whose_mask_is_not_known_counts(tmp_path: Path) -> None:
     found = eh.measure(Masking(), model=always("A"), out=tmp_path / "run")
     assert (found.coverage.n, found.masked_records) == (8, 0)
     assert report(Masking(), RunReader(tmp_path / "run"))["guessed"].n == 8
+
+
+def _second_line(found: Any) -> str:
+    return [block.text for block in page_of(found) if isinstance(block, Line)][1]
+
+
+def test_a_comparison_names_every_setting_that_the_runs_have_otherwise(tmp_path: Path) -> None:
+    def run(name: str, model: str, **more: Any) -> RunReader:
+        settings = {"occupations": 6, "seed": 1} | more
+        eh.measure(Leaning(), model=always("A", model), out=tmp_path / name, **settings)
+        return RunReader(tmp_path / name)
+
+    first = run("first", "small")
+    other_model = compare(Leaning(), first, run("model", "large", seed=2))
+    assert {(one.setting, one.before, one.after) for one in other_model.differ} == {
+        ("model of generator", "small", "large"),
+        ("seed", "1", "2"),
+    }
+    assert "model of generator small → large" in _second_line(other_model)
+    assert "cannot be put down" not in _second_line(other_model)  # another seed is noise, no cause
+    both = compare(Leaning(), first, run("both", "large", method="fairness"))
+    assert "cannot be put down to one" in _second_line(both)
+    same = compare(Leaning(), first, run("same", "small"))
+    assert same.differ == ()
+    assert "noise" in _second_line(same)
+
+
+def test_stored_answers_of_two_systems_are_no_noise() -> None:
+    one = RunReader(KEPT.parent / "squad/stored").record
+    other = one.model_copy(update={"source": {**one.source, "answers": "f" * 64}})
+    assert [(told.part, told.after) for told in one.told_apart(other)] == [("source", "ffffffff…")]

@@ -20,6 +20,7 @@ from evenhand.findings.shown import Shown
 from evenhand.findings.verdicts import of_comparison
 from evenhand.statistics.multiplicity import holm
 from evenhand.store import RunReader
+from evenhand.store.differences import Told
 
 _COLUMNS = {name: pl.Float64 for name in ("before", "after", "difference", "low", "high", "p",
                                           "p_holm")}  # fmt: skip
@@ -36,6 +37,7 @@ class Comparison(Shown):
     instrument: Scored
     before: Side
     after: Side
+    differ: tuple[Told, ...]  # what the two runs have otherwise, beside their answers
     items: int
     primary: tuple[Change, ...]  # with Holm over them
     secondary: tuple[Change, ...]  # exploratory
@@ -87,6 +89,7 @@ class Comparison(Shown):
             "benchmark": self.instrument.name,
             "before": self.before,
             "after": self.after,
+            "differ": [one._asdict() for one in self.differ],
             "items": self.items,
             "not_run": {"before": self.not_run[0], "after": self.not_run[1]},
             "coverage": {"before": self.coverage[0], "after": self.coverage[1]},
@@ -122,6 +125,7 @@ def compare(instrument: Scored, before: RunReader, after: RunReader) -> Comparis
         instrument=instrument,
         before=Side.of(before),
         after=Side.of(after),
+        differ=before.record.told_apart(after.record),
         items=pairs.items,
         primary=tuple(primary),
         secondary=(*(pairs.change(m) for m in others), *_distances(instrument, pairs)),

@@ -24,7 +24,8 @@ def page(found: Comparison, *, full: bool = False) -> list[Block]:
     """Give the blocks of a comparison; `full` adds every measure, group and table."""
     verdict = _verdict(found)
     notes = [Line(note, "bad") for note in (*_missing(found), *found.notes)]
-    blocks: list[Block] = [Line(_head(found), "strong"), *notes, GAP, *verdict, GAP]
+    head = [Line(_head(found), "strong"), _differ(found)]
+    blocks: list[Block] = [*head, *notes, GAP, *verdict, GAP]
     blocks += [_changes(found, found.primary or found.secondary, "", full)]
     blocks.append(Line("✗ shown worse   ✓ shown better   ? could be either way", "dim"))
     if full and found.primary and found.secondary:
@@ -60,9 +61,19 @@ def _missing(found: Comparison) -> list[str]:
 
 def _head(found: Comparison) -> str:
     sides = " → ".join(_named(side) for side in (found.before, found.after))
-    if found.before.model != found.after.model:
-        sides += f" · {found.before.model} → {found.after.model}"
     return f"{found.instrument.title} · {sides} · {found.items:,} items asked in both"
+
+
+def _differ(found: Comparison) -> Line:
+    """Say what the runs have otherwise: where it is more than one thing, a change has no one
+    cause. Another seed alone is no cause, it is noise."""
+    if not found.differ:
+        return Line("The runs differ in no setting: what changed between them is noise.", "open")
+    said = ", ".join(f"{one.setting} {one.before} → {one.after}" for one in found.differ)
+    causes = {one.part for one in found.differ} - {"seed", "prompts"}
+    if len(causes) > 1:
+        return Line(f"differ in {said}: a change cannot be put down to one of these.", "open")
+    return Line(f"differ in {said}", "dim")
 
 
 def _named(side: Side) -> str:
