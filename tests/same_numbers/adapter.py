@@ -30,7 +30,15 @@ from evenhand.instruments.scorer import audit as scorer
 from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
 from evenhand.metrics.reward_probes import Rewards
 from evenhand.store import RunReader
-from same_numbers.as_before import answers, audits, frontiers, likelihoods, shapes, texts
+from same_numbers.as_before import (
+    answers,
+    audits,
+    frontiers,
+    likelihoods,
+    scorers,
+    shapes,
+    texts,
+)
 from same_numbers.flat import Entries, flat
 
 KEPT = Path(__file__).with_name("kept")
@@ -209,7 +217,7 @@ def _scorer(threshold: float, *names: str) -> Entries:
     chosen = [one for one in kept["scored"] if one["name"].startswith(names)]
     given = [_scored(one) for one in chosen]
     found = scorer.audit(tables, given, threshold=threshold, left_out={"gone": "why"})
-    return flat(found.to_dict())
+    return flat(scorers.scorers(found, given))
 
 
 def _scored(one: dict[str, Any]) -> GivenScores:

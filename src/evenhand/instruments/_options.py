@@ -117,7 +117,7 @@ class OptionSet(Instrument):
         if both.is_empty():
             return ()
         turned = (both["first"] * both["first_other"] < 0).sum()
-        shares = [100 * (1 + both[name].mean()) / 2 for name in ("first", "first_other")]
+        shares = [50 * (1 + both[name].to_numpy().mean()) for name in ("first", "first_other")]
         starts = [one.record.cast["default"]["start"] for one in (run, again)]
         return (
             f"Read after {starts[1]} in place of {starts[0]}, {turned} of {len(both)} preferences "
