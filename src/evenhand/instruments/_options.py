@@ -122,8 +122,8 @@ class OptionSet(Instrument):
         return (
             f"Read after {starts[1]} in place of {starts[0]}, {turned} of {len(both)} preferences "
             f"turn round, and the first version ({self.names[0]}) is the likelier one in "
-            f"{shares[1]:.1f} % in place of {shares[0]:.1f} %: so far a preference is the "
-            "instrument's and not the model's.",
+            f"{shares[1]:.1f} % in place of {shares[0]:.1f} %: so much hangs on the "
+            "instrument and not on the model.",
         )
 
     def red_lines(
