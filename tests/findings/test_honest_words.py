@@ -168,29 +168,31 @@ def test_a_row_whose_mask_is_not_known_counts(tmp_path: Path) -> None:
     assert report(Masking(), RunReader(tmp_path / "run"))["guessed"].n == 8
 
 
-def _second_line(found: Any) -> str:
-    return [block.text for block in page_of(found) if isinstance(block, Line)][1]
-
-
 def test_a_comparison_names_every_setting_that_the_runs_have_otherwise(tmp_path: Path) -> None:
     def run(name: str, model: str, **more: Any) -> RunReader:
         settings = {"occupations": 6, "seed": 1} | more
         eh.measure(Leaning(), model=always("A", model), out=tmp_path / name, **settings)
         return RunReader(tmp_path / name)
 
+    def lines(after: RunReader) -> tuple[str, str]:
+        page = page_of(compare(Leaning(), first, after))
+        head, second = [block.text for block in page if isinstance(block, Line)][:2]
+        return head, second
+
     first = run("first", "small")
-    other_model = compare(Leaning(), first, run("model", "large", seed=2))
-    assert {(one.setting, one.before, one.after) for one in other_model.differ} == {
+    large = run("model", "large", seed=2)
+    assert {
+        (one.setting, one.before, one.after) for one in compare(Leaning(), first, large).differ
+    } == {
         ("model of generator", "small", "large"),
         ("seed", "1", "2"),
     }
-    assert "model of generator small → large" in _second_line(other_model)
-    assert "cannot be put down" not in _second_line(other_model)  # another seed is noise, no cause
-    both = compare(Leaning(), first, run("both", "large", method="fairness"))
-    assert "cannot be put down to one" in _second_line(both)
-    same = compare(Leaning(), first, run("same", "small"))
-    assert same.differ == ()
-    assert "noise" in _second_line(same)
+    head, second = lines(large)
+    assert "model of generator small → large · seed 1 → 2" in head
+    assert "differ in" not in second  # one cause; the answer comes next
+    assert "cannot be put down to one" in lines(run("both", "large", method="fairness"))[1]
+    assert "noise" in lines(run("again", "small", seed=2))[1]
+    assert "noise" in lines(run("same", "small"))[1]
 
 
 def test_stored_answers_of_two_systems_are_no_noise() -> None:

@@ -61,7 +61,7 @@ def _warnings(found: Frontier) -> list[Block]:
         coverage = entry.report.coverage
         if coverage.below_floor:
             lines.append(
-                f"{entry.name}: coverage {coverage.coverage:.1%} is below {COVERAGE_FLOOR:.0%}; "
+                f"{entry.name}: coverage {coverage.percent} is below {COVERAGE_FLOOR:.0%}; "
                 "what could not be scored may differ from what could."
             )
         if entry.report.not_run:

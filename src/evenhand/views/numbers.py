@@ -14,7 +14,15 @@ def value(number: float | None, measure: Measure | None, *, full: bool = False) 
     if number is None:
         return "-"
     sign = "+" if measure is not None and measure.signed else ""
-    return _no_minus_zero(f"{number:{sign}.{digits(measure, full=full)}f}")
+    return _written(number, sign, digits(measure, full=full))
+
+
+def _written(number: float, sign: str, places: int) -> str:
+    """Write a number so that what is not 0 does not look like 0: an interval from +0.002 to +0.06
+    holds no 0. Less than a millionth is a rounding error of the computer's."""
+    while abs(number) >= 1e-6 and not f"{number:.{places}f}".strip("-0."):
+        places += 1
+    return _no_minus_zero(f"{number:{sign}.{places}f}")
 
 
 def _no_minus_zero(text: str) -> str:
@@ -32,7 +40,7 @@ def interval(one: Estimate, measure: Measure | None, *, full: bool = False) -> s
 
 
 def signed(number: float | None, measure: Measure | None, *, full: bool = False) -> str:
-    return "-" if number is None else f"{number:+.{digits(measure, full=full)}f}"
+    return "-" if number is None else _written(number, "+", digits(measure, full=full))
 
 
 def change_interval(change: Change, measure: Measure | None, *, full: bool = False) -> str:
