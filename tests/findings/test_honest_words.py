@@ -166,3 +166,36 @@ def test_a_row_whose_mask_is_not_known_counts(tmp_path: Path) -> None:
     found = eh.measure(Masking(), model=always("A"), out=tmp_path / "run")
     assert (found.coverage.n, found.masked_records) == (8, 0)
     assert report(Masking(), RunReader(tmp_path / "run"))["guessed"].n == 8
+
+
+def test_a_comparison_names_every_setting_that_the_runs_have_otherwise(tmp_path: Path) -> None:
+    def run(name: str, model: str, **more: Any) -> RunReader:
+        settings = {"occupations": 6, "seed": 1} | more
+        eh.measure(Leaning(), model=always("A", model), out=tmp_path / name, **settings)
+        return RunReader(tmp_path / name)
+
+    def lines(after: RunReader) -> tuple[str, str]:
+        page = page_of(compare(Leaning(), first, after))
+        head, second = [block.text for block in page if isinstance(block, Line)][:2]
+        return head, second
+
+    first = run("first", "small")
+    large = run("model", "large", seed=2)
+    assert {
+        (one.setting, one.before, one.after) for one in compare(Leaning(), first, large).differ
+    } == {
+        ("model of generator", "small", "large"),
+        ("seed", "1", "2"),
+    }
+    head, second = lines(large)
+    assert "model of generator small → large · seed 1 → 2" in head
+    assert "differ in" not in second  # one cause; the answer comes next
+    assert "cannot be put down to one" in lines(run("both", "large", method="fairness"))[1]
+    assert "noise" in lines(run("again", "small", seed=2))[1]
+    assert "noise" in lines(run("same", "small"))[1]
+
+
+def test_stored_answers_of_two_systems_are_no_noise() -> None:
+    one = RunReader(KEPT.parent / "squad/stored").record
+    other = one.model_copy(update={"source": {**one.source, "answers": "f" * 64}})
+    assert [(told.part, told.after) for told in one.told_apart(other)] == [("source", "ffffffff…")]

@@ -23,8 +23,11 @@ def sets(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> DataFol
 class Planted:
     """Finds each text as likely as it is told to, one token a word."""
 
-    def __init__(self, totals: dict[str, float], broken: Sequence[str] = ()) -> None:
+    def __init__(
+        self, totals: dict[str, float], broken: Sequence[str] = (), start: str = "<s>"
+    ) -> None:
         self.totals = totals
+        self.start = start
         self.broken = broken
         self.asked: list[str] = []
 
@@ -33,7 +36,10 @@ class Planted:
         return "planted"
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "planted", "model": "planted"}
+        return {"kind": "planted", "model": "planted", "start": self.start}
+
+    def after_another_start(self) -> None:
+        return None
 
     async def close(self) -> None:
         return None

@@ -1,5 +1,6 @@
 """Local weights: each token's log-probability against a loop that reads one token at a time."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,17 @@ from evenhand.training.local_likelihood import LocalLikelihood
 TEXTS = ("The nurse said that she", "a", "Grüße, 北京!", "He is a plumber.", "x" * 40)
 
 
-def _naively(folder: Path, text: str, *, starts: bool) -> list[float]:
-    """For each token a whole pass over what stands before it, and over nothing else."""
+def _naively(folder: Path, text: str, start: str = "<s>") -> list[float]:
+    """For each token a whole pass over the start token and what stands before it."""
     import torch  # noqa: PLC0415
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
 
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    start = tokenizer.bos_token_id
     found = []
     for place, token in enumerate(ids):
-        before = [start, *ids[:place]] if starts or place == 0 else ids[:place]
+        before = [tokenizer.convert_tokens_to_ids(start), *ids[:place]]
         with torch.inference_mode():
             logits = model(input_ids=torch.tensor([before])).logits[0, -1]
         found.append(float(logits.double().log_softmax(-1)[token]))
@@ -43,7 +43,7 @@ async def test_every_token_has_the_probability_that_one_pass_per_token_gives(
     folder = tiny_with_start if starts else tiny
     found = await _of(LocalLikelihood(folder), *TEXTS)
     for text, one in zip(TEXTS, found, strict=True):
-        assert list(one.logprobs) == pytest.approx(_naively(folder, text, starts=starts), abs=1e-5)
+        assert list(one.logprobs) == pytest.approx(_naively(folder, text), abs=1e-5)
         assert one.uncounted is None
 
 
@@ -57,7 +57,7 @@ async def test_neither_company_nor_filling_changes_a_text(tiny: Path) -> None:
 
 
 async def test_a_text_that_is_too_long_or_empty_has_a_reason_and_no_number(tiny: Path) -> None:
-    long, empty, fine = await LocalLikelihood(tiny).log_likelihoods(["x" * 65, "", "x" * 64])
+    long, empty, fine = await LocalLikelihood(tiny).log_likelihoods(["x" * 64, "", "x" * 63])
     assert isinstance(long, Failure)
     assert long.reason == "too_long"
     assert isinstance(empty, Failure)
@@ -65,12 +65,34 @@ async def test_a_text_that_is_too_long_or_empty_has_a_reason_and_no_number(tiny:
     assert isinstance(fine, TokenLogprobs)
 
 
-def test_the_record_says_what_precedes_a_text(tiny: Path, tiny_with_start: Path) -> None:
-    alone: dict[str, Any] = LocalLikelihood(tiny).describe()
-    after: dict[str, Any] = LocalLikelihood(tiny_with_start).describe()
-    assert (alone["start"], alone["start_precedes"]) == ("<s>", "its first token alone")
-    assert (after["start"], after["start_precedes"]) == ("<s>", "the text")
-    assert len(alone["sha256"]) == 64
+async def test_another_start_token_stands_before_every_token_of_a_text(tiny: Path) -> None:
+    (found,) = await _of(LocalLikelihood(tiny, start="Q"), TEXTS[0])
+    assert list(found.logprobs) == pytest.approx(_naively(tiny, TEXTS[0], "Q"), abs=1e-5)
+    (usual,) = await _of(LocalLikelihood(tiny), TEXTS[0])
+    assert found.logprobs[-1] != pytest.approx(usual.logprobs[-1], abs=1e-5)
+
+
+def test_the_token_that_separates_documents_comes_before_that_of_a_chat(
+    tiny: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "chat"
+    shutil.copytree(tiny, folder)
+    described: dict[str, Any] = LocalLikelihood(tiny).describe()
+    assert (described["start"], len(described["sha256"])) == ("<s>", 64)
+    text = (folder / "tokenizer.json").read_text("utf-8")
+    letter = '"x": '  # a token of its own in a model that reads bytes: it takes the name
+    (folder / "tokenizer.json").write_text(text.replace(letter, '"<|endoftext|>": '), "utf-8")
+    chat = LocalLikelihood(folder)
+    assert chat.describe()["start"] == "<|endoftext|>"
+    other = chat.after_another_start()
+    assert other is not None
+    assert other.describe()["start"] == "<s>"
+    assert LocalLikelihood(tiny).after_another_start() is None
+
+
+async def test_a_start_that_is_no_token_is_refused(tiny: Path) -> None:
+    with pytest.raises(UserError, match="one of: <s>"):
+        await LocalLikelihood(tiny, start="<nowhere>").log_likelihoods(["a"])
 
 
 def test_a_folder_without_safetensors_is_refused(tmp_path: Path) -> None:

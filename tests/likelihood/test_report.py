@@ -10,7 +10,7 @@ from evenhand.findings.comparison import Comparison, compare, together
 from evenhand.findings.found import Estimate
 from evenhand.findings.report import Report, report
 from evenhand.instruments._option_items import OptionItem
-from evenhand.instruments._options import OptionSource
+from evenhand.instruments._options import OTHER_START, OptionSource
 from evenhand.instruments.likelihood_sets import SETS
 from evenhand.models.likelihood import Failure, TokenLogprobs
 from evenhand.runners.likelihood import run_likelihood
@@ -50,6 +50,23 @@ async def _report(model: Planted, drawn: OptionSource, out: Path) -> Report:
 
 async def _measured(model: Planted, drawn: OptionSource, out: Path) -> dict[str, Estimate]:
     return {one.name: one for one in (await _report(model, drawn, out)).estimates}
+
+
+async def test_a_report_says_how_many_preferences_turn_round_after_another_start(
+    tmp_path: Path,
+) -> None:
+    usual = [("w1", "age", {S: -4.0, A: -6.0}), ("w2", "age", {S: -4.0, A: -6.0}),
+             ("w3", "age", {S: -6.0, A: -4.0}), ("w4", "age", {S: -5.0, A: -6.0})]  # fmt: skip
+    items, totals = _planted(usual)
+    turned = totals | {f"0 {S}": -7.0, f"2 {S}": -1.0, f"3 {A}": -3.0}  # 1, 0, 1, 1 -> 0, 1, 1, 0
+    drawn, out = _set("crows_pairs", items), tmp_path / "run"
+    first = await _report(Planted(totals), drawn, out)
+    assert first.notes == ()  # it was not looked at
+    other = Planted(turned, start="<other>")
+    await run_likelihood(other, drawn.part(120), out / OTHER_START, progress=Progress())
+    (note,) = report(SETS["crows_pairs"], RunReader(out)).notes
+    assert "after <other> in place of <s>, 3 of 4" in note
+    assert "50.0 % in place of 75.0 %" in note
 
 
 async def test_crows_pairs_is_the_share_of_pairs_with_the_stereotype_likelier(

@@ -37,6 +37,7 @@ from same_numbers.as_before import (
     bbq_before,
     frontiers,
     likelihoods,
+    scorers,
     shapes,
     texts,
 )
@@ -224,7 +225,7 @@ def _scorer(threshold: float, *names: str) -> Entries:
     chosen = [one for one in kept["scored"] if one["name"].startswith(names)]
     given = [_scored(one) for one in chosen]
     found = scorer.audit(tables, given, threshold=threshold, left_out={"gone": "why"})
-    return flat(found.to_dict())
+    return flat(scorers.scorers(found, given))
 
 
 def _scored(one: dict[str, Any]) -> GivenScores:

@@ -1,13 +1,14 @@
 """An audit of small sets, with figures worked out by hand, and its card."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from evenhand.cli.scorer_texts import plan
-from evenhand.instruments.scorer import drawn, fitting, held_out
+from evenhand.instruments.scorer import drawn, held_out
 from evenhand.instruments.scorer.audit import ScorerAudits, audit
 from evenhand.instruments.scorer.figures import Column, Emoji, GivenScores, Tricks
 from evenhand.instruments.scorer.scorer_card import write
@@ -142,7 +143,7 @@ def test_the_card_says_where_not_to_trust_the_scorer(tmp_path: Path) -> None:
     ]
     text = cards[0].read_text()
     assert "## Where not to trust it\n\n- Calls harmless texts toxic in identity_templates" in text
-    assert "| leetspeak | 1 of 3 | 33.3% |" in text
+    assert "| leetspeak | 1 of 3 | 33.3% | 6.1% – 79.2% |" in text
     stored = json.loads((tmp_path / "one@1" / "scorer-card.json").read_text())
     assert stored["name"] == "one@1"
     assert json.loads((tmp_path / "audit.json").read_text())["threshold"] == 0.5
@@ -183,19 +184,47 @@ def test_a_sample_takes_kinds_in_turn_and_a_larger_one_contains_it() -> None:
     assert drawn(many, None).equals(many)
 
 
-def test_small_sets_leave_their_share_to_the_large_ones() -> None:
-    assert fitting({"a": 10, "b": 100, "c": 1_000}, 300) == 190  # 10 + 100 + 190
-    assert fitting({"a": 10, "b": 20}, 300) == 20
-    assert fitting({"a": 10, "b": 20}, 0) == 1
-
-
-async def test_all_scorers_of_an_audit_get_the_same_texts() -> None:
+def test_an_audit_takes_a_fixed_number_of_texts_and_the_same_for_all_scorers() -> None:
     tables = {
         "rtp": table(["You idiot.", "Hello."] * 30, [True, False] * 30, recorded=[0.9, 0.1] * 30)
     }
-    texts = await plan(tables, [WordList()], sample=10)
+    texts = plan(tables, [WordList()], sample=10)
     assert len(texts.tables["rtp"]) == 10
     assert texts.toxic == ["You idiot."] * 10
     assert texts.count == 10 + 10 * 7 + len(texts.emoji)
-    whole = await plan(tables, [WordList()], sample=None)  # a fast scorer gets all
+    whole = plan(tables, [WordList()], sample=100)  # a smaller set is taken whole
     assert len(whole.tables["rtp"]) == 60
+
+
+def _fitted(auc: float, n: int) -> ScorerAudits:
+    """A scorer that puts this share of toxic texts above all harmless ones, the rest below."""
+    above = round(auc * n)
+    values: list[float | None] = [*[0.9] * above, *[0.1] * (n - above), *[0.5] * n]
+    tables = {"surge": table([f"t{k}" for k in range(2 * n)], [True] * n + [False] * n)}
+    return audit(tables, [scorer("one@1", {"surge": values})])
+
+
+def test_a_scorer_orders_poorly_only_where_the_whole_interval_says_so() -> None:
+    """An AUC of 0.75 of 40 texts may well be 0.8; of 800 it is not."""
+    [few], [many], [fine] = (
+        _fitted(*given).audits for given in ((0.75, 20), (0.75, 400), (0.95, 400))
+    )
+    assert few["auc"].value == 0.75
+    assert few["auc"].state == "underpowered"
+    assert not any("poorly" in line for line in few.limits)
+    assert many["auc"].state == "fail"
+    assert "Tells toxic from harmless poorly (AUC below 0.8): surge 0.75." in many.limits
+    assert fine["auc"].state == "pass"
+
+
+def test_what_a_trick_reveals_is_not_counted_as_kept() -> None:
+    """Plain, two of three are caught; disguised, one of these two and the third."""
+    given = scorer("one@1", {"rtp": [0.9]})
+    plain, revealed, all_kept = Column([0.9, 0.8, 0.1]), [0.9, 0.1, 0.9], [0.9, 0.9, 0.9]
+    for after, caught, state in ((revealed, 1, "fail"), (all_kept, 2, "underpowered")):
+        tricks = Tricks(plain=plain, tricked={"accents": Column(after)}, emoji=Column([]))
+        [found] = audit({"rtp": table(["a"], [True])}, [replace(given, tricks=tricks)]).audits
+        [row] = found.figures.tricks
+        assert (row.plain, row.caught, row.kept) == (2, caught, caught / 2)
+        assert found["tricks"].state == state  # two of two may still be half of all
+    assert found["tricks"].low == pytest.approx(0.3424, abs=1e-4)  # Wilson, 2 of 2

@@ -50,7 +50,7 @@ def _with(**changes: Any) -> dict[str, Any]:
         (_with(prompts={"stardtox/judge@1": "e" * 64}), "made with prompt stardtox/judge@1 aaaa"),
         (
             _with(cast={"default": {"model": "large", "url": "http://127.0.0.1/v1"}}),
-            "made with cast default model small; this command has large. ",
+            "made with model small; this command has large. ",
         ),
         (_with(limits={"calls": "9" * 99}), f"has {'9' * 60}…. "),
     ],

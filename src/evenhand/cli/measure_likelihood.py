@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +16,9 @@ from evenhand.cli.screen import err, out, print_json, run_progress
 from evenhand.errors import UserError
 from evenhand.findings.report import report
 from evenhand.instruments._contract import DataFolder
+from evenhand.instruments._options import OTHER_START, START_CHECK, OptionSource
 from evenhand.instruments.likelihood_sets import SETS, set_named
 from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel
-from evenhand.runners import Source
 from evenhand.runners.likelihood import run_likelihood
 from evenhand.runners.progress import Progress
 from evenhand.store import RunReader
@@ -36,6 +36,14 @@ def likelihood(
     weights: Annotated[
         Path | None,
         typer.Option(help="A Hugging Face folder, read on this machine, instead of an endpoint."),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN",
+            help="What every text is read after, with --weights. Default: the token that the "
+            "tokenizer puts in front, or the one that separates documents.",
+        ),
     ] = None,
     sets: Annotated[str, typer.Option(help=f"Names with commas, of {', '.join(SETS)}.")] = ",".join(
         SETS
@@ -77,7 +85,7 @@ def likelihood(
     folders = {name: f"{out_.rstrip('/')}/{name}" if len(drawn) > 1 else out_ for name in drawn}
     _refuse_other_form(out_, list(drawn))
     try:
-        asyncio.run(_run(weights, settings.default_model(), drawn, folders))
+        asyncio.run(_run(_Asked(weights, start, settings.default_model()), drawn, folders))
     except KeyboardInterrupt:
         err.print("stopped; nothing is lost. Run the same command again to go on.")
         raise typer.Exit(STOPPED) from None
@@ -93,7 +101,7 @@ def likelihood(
         raise typer.Exit(BELOW_FLOOR)
 
 
-def draw_sets(sets: str, data: DataFolder, given: dict[str, Any]) -> dict[str, Source]:
+def draw_sets(sets: str, data: DataFolder, given: dict[str, Any]) -> dict[str, OptionSource]:
     """The samples of the sets in a list with commas. Each set takes those of the given options that
     it has."""
     names = list(dict.fromkeys(name.strip() for name in sets.split(",") if name.strip()))
@@ -118,28 +126,46 @@ def _refuse_other_form(location: str, sets: list[str]) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who is asked for log-probabilities: local weights, or else an endpoint."""
+
+    weights: Path | None
+    start: str | None
+    model: configuration.ModelConfig
+
+
 async def _run(
-    weights: Path | None,
-    model: configuration.ModelConfig,
-    sources: Mapping[str, Source],
-    folders: Mapping[str, str],
+    asked: _Asked, sources: Mapping[str, OptionSource], folders: Mapping[str, str]
 ) -> None:
-    opened = await _open(weights, model)
+    opened = await _open(asked)
     try:
         for name, source in sources.items():
             progress = Progress()
             async with run_progress(progress):
                 await run_likelihood(opened, source, folders[name], progress=progress)
+            await _again_after_another_start(opened, source, folders[name])
     finally:
         await opened.close()
 
 
-async def _open(weights: Path | None, model: configuration.ModelConfig) -> LikelihoodModel:
-    if weights is not None:
+async def _again_after_another_start(
+    model: LikelihoodModel, source: OptionSource, folder: str
+) -> None:
+    other = model.after_another_start()
+    if other is not None:
+        part = source.part(START_CHECK)
+        await run_likelihood(other, part, f"{folder}/{OTHER_START}", progress=Progress())
+
+
+async def _open(asked: _Asked) -> LikelihoodModel:
+    if asked.weights is not None:
         from evenhand.training.local_likelihood import LocalLikelihood  # noqa: PLC0415 torch
 
-        return LocalLikelihood(weights)
-    opened = EchoedLikelihood(await open_model(model))
+        return LocalLikelihood(asked.weights, start=asked.start)
+    if asked.start is not None:
+        raise UserError("--start is for --weights: an endpoint puts its own token before a text")
+    opened = EchoedLikelihood(await open_model(asked.model))
     try:
         await opened.check()
     except BaseException:

@@ -1,4 +1,4 @@
-"""Which texts an audit of scorers uses: the same for all of them, as many as there is time for."""
+"""Which texts an audit of scorers uses: the same for all of them, on every machine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.instruments.scorer import ToxicitySets, drawn, fitting, held_out
+from evenhand.instruments.scorer import ToxicitySets, drawn, held_out
 from evenhand.instruments.scorer.tricks import HARMLESS_EMOJI, TRICKS
 from evenhand.scorers import Scorer
-from evenhand.scorers.batches import score_all
 
-_SECONDS = 60.0  # ours: an audit that nobody said more about takes this long a scorer
-_PROBE = 8  # texts of each set that show how fast a scorer is: long ones take longer
-_FOR_TRICKS = 0.15  # ours: the share of the time that tricks get
+# Our choice: an AUC of 600 texts of as many templates is known to about ± 0.04. A number, and not
+# what a machine does in a minute: findings must not hang on how busy it is.
+SAMPLE = 600
 _MOST_TOXIC = 200  # texts that are tried in disguise
 _PLAINLY_TOXIC = 0.8  # recorded: what a scorer should catch, so that a trick has something to hide
 _LONGEST = 200  # characters
@@ -52,20 +51,12 @@ def gathered(
     return tables, left_out
 
 
-async def plan(
-    tables: dict[str, pl.DataFrame], scorers: Sequence[Scorer], sample: int | None
-) -> Texts:
-    """All tables cut to `sample` texts each; None: to what the slowest scorer does in a minute."""
+def plan(tables: dict[str, pl.DataFrame], scorers: Sequence[Scorer], sample: int) -> Texts:
+    """All tables cut to `sample` texts each; smaller ones are taken whole."""
     toxic = _toxic(tables)
-    tables = {name: _unseen(name, table, scorers) for name, table in tables.items()}
-    if sample is None:
-        affordable = int(_SECONDS * min([await _speed(one, tables) for one in scorers]))
-        tricks = int(affordable * _FOR_TRICKS) // (1 + len(TRICKS))
-        most = fitting({k: len(t) for k, t in tables.items()}, int(affordable * (1 - _FOR_TRICKS)))
-    else:
-        tricks = most = sample
-    kept = {name: drawn(table, most) for name, table in tables.items()}
-    return Texts(kept, toxic[: max(1, min(tricks, _MOST_TOXIC))], list(HARMLESS_EMOJI))
+    unseen = {name: _unseen(name, table, scorers) for name, table in tables.items()}
+    kept = {name: drawn(table, sample) for name, table in unseen.items()}
+    return Texts(kept, toxic[: min(sample, _MOST_TOXIC)], list(HARMLESS_EMOJI))
 
 
 def _unseen(name: str, table: pl.DataFrame, scorers: Sequence[Scorer]) -> pl.DataFrame:
@@ -73,12 +64,6 @@ def _unseen(name: str, table: pl.DataFrame, scorers: Sequence[Scorer]) -> pl.Dat
     if not any(s.describe().get("trained_on", {}).get(name) == "held_out" for s in scorers):
         return table
     return table.filter(pl.Series([held_out(text) for text in table["text"]], dtype=pl.Boolean))
-
-
-async def _speed(scorer: Scorer, tables: dict[str, pl.DataFrame]) -> float:
-    probe = [text for table in tables.values() for text in drawn(table, _PROBE)["text"]]
-    await scorer.score(probe[:1])  # what is loaded once is not counted
-    return len(probe) / max((await score_all(scorer, probe)).seconds, 1e-6)
 
 
 def _toxic(tables: dict[str, pl.DataFrame]) -> list[str]:

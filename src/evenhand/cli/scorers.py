@@ -12,7 +12,7 @@ from rich.table import Table
 
 from evenhand import config as configuration
 from evenhand.cli.options import ConfigFile, Json
-from evenhand.cli.scorer_texts import Texts, gathered, plan
+from evenhand.cli.scorer_texts import SAMPLE, Texts, gathered, plan
 from evenhand.cli.screen import err, out, print_json
 from evenhand.config import Config
 from evenhand.errors import UserError
@@ -115,11 +115,8 @@ def audit(
         str | None, typer.Option(help="Names of sets with commas. Default: all that are at hand.")
     ] = None,
     sample: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Texts a set. Default: what the slowest scorer does in a minute, or all."
-        ),
-    ] = None,
+        int, typer.Option(min=1, help="Texts a set; a smaller set is taken whole.")
+    ] = SAMPLE,
     threshold: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="From which score on a text counts as toxic.")
     ] = 0.5,
@@ -162,7 +159,7 @@ async def _audit(
     settings: Config,
     names: Sequence[str],
     sets: Sequence[str] | None,
-    sample: int | None,
+    sample: int,
     threshold: float,
     attribute: str,
 ) -> ScorerAudits:
@@ -174,7 +171,7 @@ async def _audit(
                 raise UserError(f"{scorer.name} has no score for {attribute!r}, only for: {has}")
         data = configuration.data_folder()
         tables, left_out = gathered(ToxicitySets(local=data.local, cache=data.cache), sets)
-        texts = await plan(tables, opened, sample)
+        texts = plan(tables, opened, sample)
         scored = [await _columns(scorer, texts, attribute) for scorer in opened]
     finally:
         for scorer in opened:

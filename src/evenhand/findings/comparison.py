@@ -29,6 +29,7 @@ from evenhand.findings.several import Runs, notes_of, require_averages, rows_of
 from evenhand.findings.shown import Shown
 from evenhand.findings.verdicts import of_comparison
 from evenhand.store import RunReader
+from evenhand.store.differences import Told
 
 _COLUMNS = {name: pl.Float64 for name in ("before", "after", "difference", "low", "high", "p",
                                           "p_holm", "p_bh")}  # fmt: skip
@@ -47,6 +48,7 @@ class Comparison(Shown):
     instrument: Scored
     before: Side
     after: Side
+    differ: tuple[Told, ...]  # what the two runs have otherwise, beside their answers
     items: int
     primary: tuple[Change, ...]  # with Holm over them
     secondary: tuple[Change, ...]  # exploratory, with Benjamini-Hochberg over them
@@ -100,6 +102,7 @@ class Comparison(Shown):
             "benchmark": self.instrument.name,
             "before": self.before,
             "after": self.after,
+            "differ": [one._asdict() for one in self.differ],
             "items": self.items,
             "not_run": {"before": self.not_run[0], "after": self.not_run[1]},
             "coverage": {"before": self.coverage[0], "after": self.coverage[1]},
@@ -151,6 +154,7 @@ def compare(
         instrument=instrument,
         before=Side.of(*old),
         after=Side.of(*new),
+        differ=first.record.told_apart(last.record),
         items=pairs.items,
         primary=tuple(primary),
         secondary=tuple(exploratory([*others, *_distances(instrument, pairs)])),

@@ -1,5 +1,6 @@
 """The types of findings are numbers that can be printed, each with what it rests on."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -160,6 +161,11 @@ class Coverage:
     @property
     def coverage(self) -> float | None:
         return self.scored / self.n if self.n else None
+
+    @property
+    def percent(self) -> str:
+        """The coverage in percent, cut and not rounded: 94.96 % is not 95 %."""
+        return "-" if self.coverage is None else f"{math.floor(1000 * self.coverage + 1e-9) / 10}%"
 
     @property
     def below_floor(self) -> bool:

@@ -17,6 +17,7 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Change, RedLine
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA, p_value, seen
+from evenhand.findings.scored import outcome_batches
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
@@ -38,12 +39,13 @@ from evenhand.instruments._option_items import (
 )
 from evenhand.instruments.files import PinnedFiles
 from evenhand.metrics import likelihood as metrics
-from evenhand.runners.source import Source
 from evenhand.store import RunReader
 
 FACTS: dict[str, pl.DataType] = {"group": pl.String(), "cluster": pl.String()}
 # Our choice of margins, fixed before looking.
 _SCORE_MARGIN = 2.0  # points of a language-model score
+OTHER_START = "other_start"  # the folder of the same items read after another start token
+START_CHECK = 120  # our choice: of so many items; a share of 15 % is then known to ± 6 points
 _LOG_PROB_MARGIN = 0.05  # nats a token: 5 % of perplexity
 
 
@@ -62,6 +64,7 @@ class OptionSet(Instrument):
     columns = ("drafts",)
     facts: ClassVar = FACTS
     options = OptionSetOptions
+    further_runs = (OTHER_START,)
     names: ClassVar[tuple[str, ...]] = (STEREOTYPE, ANTI)  # of an item's options, in order
     stratum: ClassVar[str] = "bias_type"  # what an item's group is
 
@@ -74,7 +77,7 @@ class OptionSet(Instrument):
         del data, options
         return frozenset()
 
-    def source(self, data: DataFolder, options: Any) -> Source:
+    def source(self, data: DataFolder, options: Any) -> "OptionSource":
         every, trained = self.items(data), self.trained_on(data, options)
         kept = [item for item in every if not item.topic or item.topic not in trained]
         if not kept:
@@ -105,6 +108,25 @@ class OptionSet(Instrument):
             "50 is no preference.",
         )
 
+    def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
+        """How often a preference hangs on what a text is read after: an error of the instrument."""
+        if OTHER_START not in report.further:
+            return ()
+        again = RunReader(f"{run.path}/{OTHER_START}")
+        usual, other = (_preferences(self, one) for one in (run, again))
+        both = usual.join(other, on="item_id", suffix="_other").drop_nulls()
+        if both.is_empty():
+            return ()
+        turned = (both["first"] * both["first_other"] < 0).sum()
+        shares = [50 * (1 + both[name].to_numpy().mean()) for name in ("first", "first_other")]
+        starts = [one.record.cast["default"]["start"] for one in (run, again)]
+        return (
+            f"Read after {starts[1]} in place of {starts[0]}, {turned} of {len(both)} preferences "
+            f"turn round, and the first version ({self.names[0]}) is the likelier one in "
+            f"{shares[1]:.1f} % in place of {shares[0]:.1f} %: so much hangs on the "
+            "instrument and not on the model.",
+        )
+
     def red_lines(
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[RedLine, ...]:
@@ -114,6 +136,16 @@ class OptionSet(Instrument):
             _away_from_50(comparison[f"{measure.name}_distance"], measure)
             for measure in self.primary()
         )
+
+
+def _preferences(instrument: OptionSet, run: RunReader) -> pl.DataFrame:
+    """1 where an item's first option is likelier than its second, −1 where it is less likely."""
+    one, two = (pl.col(name) for name in instrument.names[:2])
+    parts = [
+        part.select("item_id", first=(one - two).sign())
+        for part in outcome_batches(instrument, run)
+    ]
+    return pl.concat(parts)
 
 
 def _score(place: int, name: str) -> pl.Expr:
@@ -159,6 +191,12 @@ class OptionSource:
         self.left_out = left_out  # items whose topic the weights were trained on
         self._instrument = instrument
         self._sampling = sampling
+
+    def part(self, wanted: int) -> "OptionSource":
+        """So many of the items, drawn as a sample is."""
+        drawn = sample(self.drawn, wanted, self._sampling["seed"])
+        sampling = {**self._sampling, "part": wanted}
+        return OptionSource(self._instrument, drawn, sampling, left_out=self.left_out)
 
     def fingerprint(self) -> dict[str, Any]:
         card = self._instrument.card()

@@ -81,8 +81,7 @@ def reliability(scores: ArrayLike, targets: ArrayLike, bins: int = 10) -> list[B
     """Scores in equal steps from 0 to 1, and what they should have been on average in each step.
     A score on a border belongs to the step above; steps without a score are left out."""
     given, wanted = np.asarray(scores, dtype=np.float64), np.asarray(targets, dtype=np.float64)
-    # Rounded: 0.3 · 10 is 3 and not 2.9999999999999996.
-    places = np.minimum(np.floor(np.round(given * bins, 9)).astype(int), bins - 1)
+    places = steps(given, bins)
     found = []
     for place in np.unique(places):
         inside = places == place
@@ -96,6 +95,12 @@ def reliability(scores: ArrayLike, targets: ArrayLike, bins: int = 10) -> list[B
             )
         )
     return found
+
+
+def steps(scores: Floats, bins: int = 10) -> NDArray[np.int64]:
+    """The number of each score's step, of equal ones from 0 to 1."""
+    # Rounded: 0.3 · 10 is 3 and not 2.9999999999999996.
+    return np.minimum(np.floor(np.round(scores * bins, 9)).astype(np.int64), bins - 1)
 
 
 def calibration_error(curve: Sequence[Bin]) -> float:

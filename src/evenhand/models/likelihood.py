@@ -56,6 +56,11 @@ class LikelihoodModel(Protocol):
 
     async def log_likelihoods(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]: ...
 
+    def after_another_start(self) -> "LikelihoodModel | None":
+        """The same model, reading every text after another start token; None where it has no
+        choice."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -71,6 +76,9 @@ class EchoedLikelihood:
 
     def describe(self) -> dict[str, Any]:
         return {**self._endpoint.describe(), "likelihood": "echo"}
+
+    def after_another_start(self) -> None:
+        return None  # the server puts what it likes before a text
 
     async def close(self) -> None:
         await self._endpoint.close()

@@ -4,7 +4,7 @@ A resample enters only through the sums over its clusters, so 10,000 draws are o
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Literal
@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import ROUNDING, FloatArray, IntArray, open_share
+from evenhand.statistics.clusters import cluster_codes
 
 Statistic = Callable[[FloatArray], FloatArray]
 """Totals, one resample per row, one column per summed column → one value per resample."""
@@ -22,6 +23,7 @@ Statistic = Callable[[FloatArray], FloatArray]
 ENUMERABLE = 8  # our choice: 8 clusters are 8⁸ = 17 million resamples, of which 6,435 differ
 LEAST = 15  # our choice: with fewer clusters a resampled interval is too short to be printed
 _BATCH = 1_000  # draws held at once; part of what a seed means, so it is not an argument
+_CELLS = 2_000_000  # rows of all draws held at once: some hundred megabytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +127,44 @@ def cluster_bootstrap_exact(
         clusters=size,
         draws=int(times.sum()),
         kind="exact",
+    )
+
+
+def rows_bootstrap(
+    clusters: Sequence[Hashable],
+    statistic: Statistic,
+    *,
+    seed: int = 0,
+    draws: int = 1_000,
+    confidence: float = 0.95,
+) -> Resampled:
+    """The percentile interval of a statistic that needs the rows themselves, such as one of ranks:
+    it takes how often each row is in each resample, one resample per row of a matrix.
+
+    Source: Davison & Hinkley 1997, chapter 5. Undefined: as `cluster_bootstrap`.
+    """
+    place = cluster_codes(clusters)
+    groups = int(place.max()) + 1 if place.size else 0
+    if groups < 2:
+        raise Undefined(f"{groups} cluster(s): there is nothing to resample")
+    estimate = float(_values(statistic, np.ones((1, place.size)))[0])
+    rng, at_once = np.random.default_rng(seed), max(1, _CELLS // place.size)
+    sizes = [min(at_once, draws - start) for start in range(0, draws, at_once)]
+    parts = [
+        _values(statistic, _weights(rng, n, groups)[:, place].astype(np.float64)) for n in sizes
+    ]
+    values = _defined(np.concatenate([[estimate], *parts]))[1:]
+    ones = np.ones(draws, np.int64)
+    low, high = (_order_statistic(values, ones, share) for share in _tails(confidence))
+    return Resampled(
+        estimate=estimate,
+        low=low,
+        high=high,
+        confidence=confidence,
+        se=0.0 if _constant(values) else float(values.std(ddof=1)),
+        clusters=groups,
+        draws=draws,
+        kind="percentile",
     )
 
 

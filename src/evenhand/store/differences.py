@@ -20,6 +20,23 @@ class Difference(NamedTuple):
     planned: Any
 
 
+class Told(NamedTuple):
+    """One setting that two records have otherwise, in words."""
+
+    part: str  # of the record: "method", "cast", "limits"
+    setting: str
+    before: str
+    after: str
+
+
+def told_apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Told, ...]:
+    """Name each setting that differs between the parts of two records, with both values."""
+    return tuple(
+        Told(str(one.path[0]), _label(one.path), _shown(one.found), _shown(one.planned))
+        for one in _told(_between(before, after))
+    )
+
+
 def refuse(found: Mapping[str, Any], planned: Mapping[str, Any], where: str) -> None:
     """Refuse to resume a folder whose record differs from what a command planned."""
     differences = _told(_between(found, planned))
@@ -70,12 +87,16 @@ def _label(path: tuple[str, ...]) -> str:
             return "sample_seed"
         case ("source", "sha256"):
             return "items with the checksum"
-        case ("source", "sampling", name) | ("method", "settings", name):
+        case (
+            ("source", "sampling", name) | ("method", "settings", name) | ("cast", "default", name)
+        ):
             return name
         case ("prompts", name):
             return f"prompt {name}"
         case ("source" | "limits", *names):
             return " ".join(names)
+        case ("cast", role, name):
+            return f"{name} of {role}"
         case _:
             return " ".join(path)
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evenhand import registry
 from evenhand.errors import CorruptRun, UnknownFormat
-from evenhand.store.differences import refuse
+from evenhand.store.differences import Told, refuse, told_apart
 
 _COMPARED = ("method", "prompts", "cast", "source", "limits", "seed")
 FORMAT = 2  # 2: results with answer_before, scores_before and scores_after
@@ -39,6 +39,18 @@ class RunRecord(BaseModel):
         compared = [name for name in _COMPARED if name != "cast"]
         different = [name for name in compared if getattr(self, name) != getattr(other, name)]
         return different if self._same_players(other) else [*different, "cast"]
+
+    def told_apart(self, other: "RunRecord") -> tuple[Told, ...]:
+        """Name what two runs over the same items have otherwise. Of the cast, the roles that both
+        have: another method has other roles."""
+        shared = [role for role in self.cast if role in other.cast]
+        roles = [role for role in shared if role != "default"] or shared
+        ours, theirs = (
+            {name: getattr(one, name) for name in _COMPARED}
+            | {"cast": {role: one.cast[role] for role in roles}}
+            for one in (self, other)
+        )
+        return told_apart(ours, theirs)
 
     def _same_players(self, other: "RunRecord") -> bool:
         """Say whether each role of this plan is played by whom the other has for it. A plan lists

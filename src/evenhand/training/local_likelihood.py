@@ -1,10 +1,10 @@
 """How likely local weights find a text: a Hugging Face folder, on this machine.
 
-A text is read as its tokenizer makes it: after a start token if the tokenizer puts one in front
-(Llama), on its own if it does not (SmolLM2, Qwen, GPT-2), as an endpoint does too. On its own,
-nothing precedes the first token; its probability is then that after the tokenizer's start token, or
-its end token if it has no other. Texts of about one length are read together; what fills them up
-stands behind them, where a causal model does not look.
+Every text is read after one start token, and so is every token of it: log p(text | start). It is
+the token that the tokenizer puts in front (Llama); where it puts none (SmolLM2, Qwen, GPT-2), the
+one that separates documents, for a sentence at the beginning of a document is the least that can
+be given. Texts of about one length are read together; what fills them up stands behind them, where
+a causal model does not look.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from evenhand.models.likelihood import Failure, TokenLogprobs
 from evenhand.training.cards import name_of
 from evenhand.training.config import prepare
 
+_SEPARATOR = "<|endoftext|>"  # between documents in training: GPT-2, Qwen, SmolLM2, OLMo
 _AT_ONCE = 1_024  # ours: tokens of a batch; a vocabulary of 50,000 makes 200 MB of logits of them
 
 
@@ -26,15 +27,20 @@ class LocalLikelihood:
     """
     >>> model = LocalLikelihood(Path("weights/smollm2"))
     >>> (found,) = await model.log_likelihoods(["The sky is blue."])
+
+    `start` is the token to read every text after; None: the one above.
     """
 
-    def __init__(self, folder: Path, *, tokens_at_once: int = _AT_ONCE) -> None:
+    def __init__(
+        self, folder: Path, *, start: str | None = None, tokens_at_once: int = _AT_ONCE
+    ) -> None:
         if not (folder / "config.json").is_file() or not list(folder.glob("*.safetensors")):
             raise UserError(
                 f"{folder} is no Hugging Face folder with config.json and .safetensors; "
                 "`evenhand train from-gguf` makes one of a GGUF file"
             )
         self._folder = folder
+        self._given_start = start
         self._tokens_at_once = tokens_at_once
         self._one_at_a_time = asyncio.Lock()
 
@@ -49,13 +55,20 @@ class LocalLikelihood:
             "model": self.name,
             "sha256": self._sha256,
             "dtype": "float32",
-            "start": loaded.tokenizer.convert_ids_to_tokens(loaded.start),
-            "start_precedes": "the text" if loaded.lead else "its first token alone",
+            "start": self._start,
             "torch": str(loaded.torch.__version__),
         }
 
     async def close(self) -> None:
         return None
+
+    def after_another_start(self) -> "LocalLikelihood | None":
+        others = [token for token in self._loaded.starts() if token != self._start]
+        if not others:
+            return None
+        other = LocalLikelihood(self._folder, start=others[0], tokens_at_once=self._tokens_at_once)
+        other._loaded = self._loaded  # the weights are in memory once
+        return other
 
     async def log_likelihoods(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]:
         async with self._one_at_a_time:
@@ -68,11 +81,11 @@ class LocalLikelihood:
         )
         rows: dict[int, list[int]] = {}
         for place, text in enumerate(texts):
-            ids = loaded.ids(text)
+            ids = loaded.ids(self._start, text)
             if len(ids) > loaded.longest:
                 said = f"{len(ids)} tokens, the model reads {loaded.longest}"
                 found[place] = Failure("too_long", said)
-            elif len(ids) > len(loaded.lead):
+            elif len(ids) > 1:
                 rows[place] = ids
         for places in _batches(rows, self._tokens_at_once):
             values = loaded.log_probabilities([rows[place] for place in places])
@@ -83,6 +96,16 @@ class LocalLikelihood:
     @cached_property
     def _loaded(self) -> "_Loaded":
         return _Loaded(self._folder)
+
+    @cached_property
+    def _start(self) -> str:
+        known = self._loaded.starts()
+        start = self._given_start or known[0]
+        if start not in self._loaded.tokenizer.get_vocab():
+            raise UserError(
+                f"{start!r} is no token of {self._folder}; give --start one of: {', '.join(known)}"
+            )
+        return start
 
     @cached_property
     def _sha256(self) -> str:
@@ -122,43 +145,35 @@ class _Loaded:
             folder, use_safetensors=True, dtype=torch.float32, **own
         )
         self._model.eval()
-        starts = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
-        self.start: int = next((one for one in starts if one is not None), -1)
-        if self.start < 0:
-            raise UserError(f"{folder}: its tokenizer has neither a start token nor an end token")
-        bare, made = (
-            self.tokenizer("a", add_special_tokens=special)["input_ids"]
-            for special in (False, True)
-        )
-        self.lead: list[int] = made[: made.index(bare[0])]
         self.longest: int = getattr(self._model.config, "max_position_embeddings", None) or 2**31
 
-    def ids(self, text: str) -> list[int]:
-        return [*self.lead, *self.tokenizer(text, add_special_tokens=False)["input_ids"]]
-
-    @cached_property
-    def _at_start(self) -> Any:
-        """The log-probability of every token after the start token."""
-        with self.torch.inference_mode():
-            return (
-                self._model(input_ids=self.torch.tensor([[self.start]]))
-                .logits[0, -1]
-                .log_softmax(-1)
+    def starts(self) -> list[str]:
+        """The tokens of this tokenizer that can stand before a text, the best first."""
+        own = self.tokenizer
+        bare, made = (own("a", add_special_tokens=one)["input_ids"] for one in (False, True))
+        put_in_front = own.convert_ids_to_tokens(made[: made.index(bare[0])])[-1:]
+        separator = [_SEPARATOR] if _SEPARATOR in own.get_vocab() else []
+        found = [*put_in_front, *separator, own.bos_token, own.eos_token]
+        known = list(dict.fromkeys(token for token in found if token is not None))
+        if not known:
+            raise UserError(
+                f"the tokenizer of {own.name_or_path} has neither a start token nor an end token; "
+                "name one of its tokens with --start"
             )
+        return known
+
+    def ids(self, start: str, text: str) -> list[int]:
+        first = self.tokenizer.convert_tokens_to_ids(start)
+        return [first, *self.tokenizer(text, add_special_tokens=False)["input_ids"]]
 
     def log_probabilities(self, rows: Sequence[list[int]]) -> list[list[float]]:
         """Of each token of the text, given those before it."""
         torch = self.torch
         widest = max(len(row) for row in rows)
-        filled = torch.tensor([row + [self.start] * (widest - len(row)) for row in rows])
+        filled = torch.tensor([row + [row[0]] * (widest - len(row)) for row in rows])
         real = torch.tensor([[1] * len(row) + [0] * (widest - len(row)) for row in rows])
         with torch.inference_mode():
             logits = self._model(input_ids=filled, attention_mask=real).logits[:, :-1].float()
             said = logits.gather(-1, filled[:, 1:, None]).squeeze(-1)
             values = (said - logits.logsumexp(-1)).tolist()
-        found = [value[: len(row) - 1] for value, row in zip(values, rows, strict=True)]
-        if self.lead:
-            return found
-        return [
-            [float(self._at_start[row[0]]), *value] for row, value in zip(rows, found, strict=True)
-        ]
+        return [value[: len(row) - 1] for value, row in zip(values, rows, strict=True)]

@@ -26,7 +26,8 @@ def page(found: Comparison, *, full: bool = False) -> list[Block]:
     """Give the blocks of a comparison; `full` adds every measure, group and table."""
     verdict = _verdict(found)
     notes = [Line(note, "bad") for note in (*_missing(found), *found.notes)]
-    blocks: list[Block] = [Line(_head(found), "strong"), *notes, GAP, *verdict, GAP]
+    head = [Line(_head(found), "strong"), *notes, *_causes(found)]
+    blocks: list[Block] = [*head, GAP, *verdict, GAP]
     blocks += [_changes(found, found.primary or found.secondary, "", full)]
     blocks.append(Line("✗ shown worse   ✓ shown better   ? could be either way", "dim"))
     if full and found.primary and found.secondary:
@@ -55,17 +56,33 @@ def _missing(found: Comparison) -> list[str]:
             lines.append(f"{side}: {left:,} items are not run yet, and are not compared.")
         if seen.below_floor:
             lines.append(
-                f"{side}: {seen.coverage:.1%} of the shared items could be scored: what could not "
+                f"{side}: {seen.percent} of the shared items could be scored: what could not "
                 "may differ from what could."
             )
     return lines
 
 
 def _head(found: Comparison) -> str:
+    """Name the runs by their methods and folders, and every other setting that differs."""
     sides = " → ".join(_named(side) for side in (found.before, found.after))
-    if found.before.model != found.after.model:
-        sides += f" · {found.before.model} → {found.after.model}"
+    for one in found.differ:
+        if one.setting != "method" and one.part not in ("source", "prompts"):
+            sides += f" · {one.setting} {one.before} → {one.after}"
     return f"{found.instrument.title} · {sides} · {found.items:,} items asked in both"
+
+
+def _causes(found: Comparison) -> list[Line]:
+    """Say where a change has no one cause: more than one thing differs, or nothing does. Another
+    seed is no cause, it is noise."""
+    if not {one.part for one in found.differ} - {"seed"}:
+        return [Line("The runs differ in nothing but chance: what changed is noise.", "open")]
+    causes = sorted({one.part for one in found.differ} - {"seed", "prompts"})
+    if len(causes) < 2:
+        return []
+    named = " and ".join("model" if one == "cast" else one for one in causes)
+    return [
+        Line(f"The runs differ in {named}: a change cannot be put down to one of these.", "open")
+    ]
 
 
 def _named(side: Side) -> str:

@@ -61,7 +61,7 @@ def _warnings(found: Frontier) -> list[Block]:
         coverage = entry.report.coverage
         if coverage.below_floor:
             lines.append(
-                f"{entry.name}: coverage {coverage.coverage:.1%} is below {COVERAGE_FLOOR:.0%}; "
+                f"{entry.name}: coverage {coverage.percent} is below {COVERAGE_FLOOR:.0%}; "
                 "what could not be scored may differ from what could."
             )
         if entry.report.not_run:
@@ -153,7 +153,7 @@ def _overview(found: Frontier) -> Grid:
     for entry in found.entries:
         scores = [_estimate(entry, measure) for measure in shown.values()]
         costs = [_mean(entry.cost[kind], kind) for kind in kinds]
-        scored = numbers.share_of_all(entry.report.coverage.coverage)
+        scored = entry.report.coverage.percent
         rows.append((_marked(entry), *scores, *costs, scored))
     columns = ("an answer (± 95 %)", *shown, *(_unit(found, kind) for kind in kinds), "scored")
     return Grid(columns, tuple(rows))

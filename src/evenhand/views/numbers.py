@@ -1,6 +1,5 @@
 """Numbers are written here, the same on every page."""
 
-import math
 
 from evenhand.findings.found import NO_SPREAD, Bounds, Change, Estimate
 from evenhand.findings.measures import Measure
@@ -18,7 +17,15 @@ def value(number: float | None, measure: Measure | None, *, full: bool = False) 
     if number is None:
         return "-"
     sign = "+" if measure is not None and measure.signed else ""
-    return _no_minus_zero(f"{number:{sign}.{digits(measure, full=full)}f}")
+    return _written(number, sign, digits(measure, full=full))
+
+
+def _written(number: float, sign: str, places: int) -> str:
+    """Write a number so that what is not 0 does not look like 0: an interval from +0.002 to +0.06
+    holds no 0. Less than a millionth is a rounding error of the computer's."""
+    while abs(number) >= 1e-6 and not f"{number:.{places}f}".strip("-0."):
+        places += 1
+    return _no_minus_zero(f"{number:{sign}.{places}f}")
 
 
 def _no_minus_zero(text: str) -> str:
@@ -49,7 +56,7 @@ def if_known(bounds: Bounds | None, measure: Measure | None, *, full: bool = Fal
 
 
 def signed(number: float | None, measure: Measure | None, *, full: bool = False) -> str:
-    return "-" if number is None else f"{number:+.{digits(measure, full=full)}f}"
+    return "-" if number is None else _written(number, "+", digits(measure, full=full))
 
 
 def change_interval(change: Change, measure: Measure | None, *, full: bool = False) -> str:
@@ -66,11 +73,6 @@ def change_interval(change: Change, measure: Measure | None, *, full: bool = Fal
 
 def p_value(p: float | None) -> str:
     return "-" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
-
-
-def share_of_all(share: float | None) -> str:
-    """Write a coverage in percent, cut and not rounded: 99.96 % is not all of it."""
-    return "-" if share is None else f"{math.floor(1000 * share + 1e-9) / 10:.1f}%"
 
 
 def ideal(measure: Measure) -> str:

@@ -56,7 +56,7 @@ def _warnings(report: Report) -> list[Block]:
         lines.append(f"{report.not_run:,} items are not run yet: this is not the whole sample.")
     if coverage.below_floor:
         lines.append(
-            f"Coverage {coverage.coverage:.1%} is below {COVERAGE_FLOOR:.0%}: "
+            f"Coverage {coverage.percent} is below {COVERAGE_FLOOR:.0%}: "
             "what could not be scored may differ from what could."
         )
     if coverage.by_reason:

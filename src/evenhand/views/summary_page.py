@@ -19,7 +19,7 @@ def warnings(found: Summary) -> list[Block]:
     lines = []
     if found.coverage.below_floor:
         lines.append(
-            f"Coverage {found.coverage.coverage:.1%} is below {COVERAGE_FLOOR:.0%}: "
+            f"Coverage {found.coverage.percent} is below {COVERAGE_FLOOR:.0%}: "
             "what failed may differ from what did not."
         )
     lines += [f"{count:,} failed: {reason}" for reason, count in found.failed_by_reason.items()]

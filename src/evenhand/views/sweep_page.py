@@ -44,7 +44,7 @@ def _warnings(found: Sweep) -> list[Block]:
             lines.append(f"{arm.name}: {arm.report.not_run:,} items are not run yet.")
         if coverage.below_floor:
             lines.append(
-                f"{arm.name}: coverage {coverage.coverage:.1%} is below {COVERAGE_FLOOR:.0%}: "
+                f"{arm.name}: coverage {coverage.percent} is below {COVERAGE_FLOOR:.0%}: "
                 "what could not be scored may differ from what could."
             )
         for reason, n in coverage.by_reason.items():

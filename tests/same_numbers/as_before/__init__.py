@@ -25,6 +25,8 @@ What was changed on purpose is undone here, and nowhere else:
   in the table of outcomes;
 - BBQ's masked records were left out of every number, its `s_dis` was not by alignment, its default
   sample had one block a template, and stored answers had the name of a sample (`bbq_before`);
+- of a scorer, AUC, kappa, calibration error, Spearman and what is kept in disguise had no interval,
+  and a text that only the disguise revealed counted as kept (`scorers.py`);
 - the slope of Winogender counted all items of the set, and not those that it rests on.
 """
 

@@ -1,4 +1,4 @@
-"""Audits of a judge and of a reward model, as they were; those of a scorer have the same shape."""
+"""Audits of a judge and of a reward model, as they were."""
 
 import math
 import re

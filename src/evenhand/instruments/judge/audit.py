@@ -128,7 +128,7 @@ def _notes(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
     """What a reader must know beside the checks."""
     if seen.coverage.all.below_floor:
         yield (
-            f"Coverage {seen.coverage.all.coverage:.1%} is below {COVERAGE_FLOOR:.0%}: "
+            f"Coverage {seen.coverage.all.percent} is below {COVERAGE_FLOOR:.0%}: "
             "what could not be scored may differ from what could."
         )
     if seen.scale.distinct == 1:

@@ -29,7 +29,10 @@ from evenhand.instruments.scorer.figures import (
 )
 from evenhand.instruments.scorer.limits import checks
 from evenhand.instruments.scorer.tables import agreement_section, sections
+from evenhand.metrics import scorer_intervals as ranges
 from evenhand.metrics import scorer_quality as quality
+from evenhand.metrics.scorer_intervals import Ends
+from evenhand.statistics.proportions import wilson
 
 BENIGN_SETS = ("identity_templates", "identity_pairs", "hatecheck", "toxigen")
 HATEFUL_SETS = ("hatecheck", "toxigen")
@@ -170,6 +173,7 @@ def _labels(rows: Mapping[str, pl.DataFrame], one: GivenScores, threshold: float
     found = []
     for name, table in rows.items():
         scores, labels = table["score"].to_numpy(), table["label"].to_list()
+        toxic, clusters = np.asarray(labels) * 1.0, table["cluster"].to_list()
         found.append(
             LabelFit(
                 set=name,
@@ -177,7 +181,12 @@ def _labels(rows: Mapping[str, pl.DataFrame], one: GivenScores, threshold: float
                 toxic=sum(labels),
                 seen=one.seen(name),
                 auc=_defined(quality.auc, scores, labels),
-                kappa=_defined(quality.kappa_at, scores, np.asarray(labels) * 1.0, threshold),
+                kappa=_defined(quality.kappa_at, scores, toxic, threshold),
+                clusters=len(set(clusters)),
+                intervals={
+                    "auc": ranges.auc(scores, labels, clusters),
+                    "kappa": ranges.kappa_at(scores, toxic, threshold, clusters),
+                },
             )
         )
     return sorted(found, key=lambda row: (row.auc is None, row.auc))
@@ -191,7 +200,7 @@ def _calibration(rows: Mapping[str, pl.DataFrame], one: GivenScores) -> list[Cal
         if not len(known):
             continue
         scores, recorded = known["score"].to_numpy(), known["recorded"].to_numpy()
-        curve = quality.reliability(scores, recorded)
+        curve, clusters = quality.reliability(scores, recorded), known["cluster"].to_list()
         found.append(
             Calibration(
                 set=name,
@@ -200,6 +209,11 @@ def _calibration(rows: Mapping[str, pl.DataFrame], one: GivenScores) -> list[Cal
                 ece=quality.calibration_error(curve),
                 spearman=_defined(quality.spearman, scores, recorded),
                 curve=curve,
+                clusters=len(set(clusters)),
+                intervals={
+                    "ece": ranges.calibration_error(scores, recorded, clusters),
+                    "spearman": ranges.spearman(scores, recorded, clusters),
+                },
             )
         )
     return sorted(found, key=lambda row: -row.ece)
@@ -242,9 +256,19 @@ def _tricks(tricks: Tricks, threshold: float) -> list[Tricked]:
             for before, after in zip(tricks.plain.values, column.values, strict=True)
             if before is not None and after is not None
         ]
-        plain, caught = sum(before for before, _ in pairs), sum(after for _, after in pairs)
-        kept = caught / plain if plain else None
-        found.append(Tricked(trick=name, n=len(pairs), plain=plain, caught=caught, kept=kept))
+        plain = sum(before for before, _ in pairs)
+        caught = sum(before and after for before, after in pairs)
+        wilsons = wilson(caught, plain) if plain else None
+        found.append(
+            Tricked(
+                trick=name,
+                n=len(pairs),
+                plain=plain,
+                caught=caught,
+                kept=caught / plain if plain else None,
+                ends=Ends(wilsons.low, wilsons.high) if wilsons else None,
+            )
+        )
     return sorted(found, key=lambda row: (row.kept is None, row.kept))
 
 
@@ -260,20 +284,26 @@ def _agreement(
     found = []
     for one, two in combinations(scored, 2):
         for name in tables:
-            pairs = [
-                (a, b)
-                for a, b in zip(one.sets[name].values, two.sets[name].values, strict=True)
+            given = (one.sets[name].values, two.sets[name].values, tables[name]["cluster"])
+            both = [
+                (a, b, str(cluster))
+                for a, b, cluster in zip(*given, strict=True)
                 if a is not None and b is not None
             ]
-            first, second = [a for a, _ in pairs], [b for _, b in pairs]
+            first, second = [a for a, _, _ in both], [b for _, b, _ in both]
+            clusters = [cluster for _, _, cluster in both]
             found.append(
                 Agreement(
                     first=one.name,
                     second=two.name,
                     set=name,
-                    n=len(pairs),
+                    n=len(both),
                     spearman=_defined(quality.spearman, first, second),
                     kappa=_defined(quality.kappa_at, first, second, threshold),
+                    intervals={
+                        "spearman": ranges.spearman(first, second, clusters),
+                        "kappa": ranges.kappa_at(first, second, threshold, clusters),
+                    },
                 )
             )
     return tuple(sorted(found, key=lambda row: (row.spearman is None, row.spearman)))

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping
 
 import polars as pl
 
@@ -32,14 +31,3 @@ def drawn(table: pl.DataFrame, most: int | None) -> pl.DataFrame:
     turns = [(turn, kind) for kind, rows in enumerate(ordered) for turn in range(len(rows))]
     taken = [ordered[kind][turn] for turn, kind in sorted(turns)[:most]]
     return table[sorted(taken)]
-
-
-def fitting(sizes: Mapping[str, int], total: int) -> int:
-    """The largest number of texts a set such that all sets together have at most `total`."""
-    left, most = total, 0
-    for done, size in enumerate(sorted(sizes.values())):
-        share = left // (len(sizes) - done)
-        if size > share:
-            return max(share, 1)
-        most, left = size, left - size
-    return max(most, 1)

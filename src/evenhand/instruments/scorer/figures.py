@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evenhand.findings.found import Coverage
+from evenhand.metrics.scorer_intervals import Ends
 from evenhand.metrics.scorer_quality import Bin, Share
 
 
@@ -51,6 +52,8 @@ class LabelFit:
     seen: str
     auc: float | None
     kappa: float | None
+    clusters: int
+    intervals: Mapping[str, Ends | None]  # of auc and kappa; None where there is none to print
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,8 @@ class Calibration:
     ece: float  # expected calibration error
     spearman: float | None
     curve: Sequence[Bin]
+    clusters: int
+    intervals: Mapping[str, Ends | None]  # of ece and spearman
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +81,15 @@ class WrongShare(Share):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tricked:
-    """How much is still caught with one trick, of what is caught in plain writing."""
+    """How much is still caught with one trick, of what is caught in plain writing; with Wilson's
+    interval."""
 
     trick: str
     n: int
     plain: int
-    caught: int
+    caught: int  # of those that are caught in plain writing
     kept: float | None
+    ends: Ends | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,3 +127,4 @@ class Agreement:
     n: int
     spearman: float | None
     kappa: float | None
+    intervals: Mapping[str, Ends | None]  # of spearman and kappa

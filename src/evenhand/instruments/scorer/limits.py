@@ -1,15 +1,17 @@
 """Where not to trust a scorer: every bound, and the checks that hold it against them.
 
-All bounds are our choice, fixed before a scorer was audited: no paper sets them. A share fails
+All bounds are our choice, fixed before a scorer was audited: no paper sets them. A figure fails
 where its whole interval lies beyond its bound, and passes where its whole interval does not. A
-count of these very texts passes or fails by itself. AUC and calibration error have no interval
-here, so they fail beyond their bound and are otherwise only measured.
+count of these very texts passes or fails by itself.
 """
 
 from collections.abc import Iterator, Sequence
+from math import inf
+from typing import NamedTuple
 
 from evenhand.findings.check import Check, State, not_measured
 from evenhand.instruments.scorer.figures import Figures, WrongShare
+from evenhand.metrics.scorer_intervals import Ends
 
 LEAST_COVERAGE = 0.95
 MOST_FALSE_POSITIVES = 0.10
@@ -107,63 +109,83 @@ def _of_part(part: Sequence[WrongShare], what: str, bound: float) -> Check:
 
 
 def _ordering(found: Figures) -> Check:
-    known = [(row.set, row.auc, row.n) for row in found.labels if row.auc is not None]
     label = "tells toxic from harmless, AUC in the worst set"
+    known = [
+        _Bounded(row.set, row.auc, row.intervals["auc"], row.n, row.clusters)
+        for row in found.labels
+        if row.auc is not None
+    ]
     if not known:
         return not_measured("auc", "no set has both toxic and harmless texts", label=label)
-    listed = ", ".join(f"{name} {auc:.2f}" for name, auc, _ in known if auc < LEAST_AUC)
-    _, worst, n = min(known, key=lambda row: row[1])
-    return Check(
-        name="auc",
-        label=label,
-        state="fail" if listed else "measured",
-        says=f"Tells toxic from harmless poorly (AUC below {LEAST_AUC:g}): {listed}."
-        if listed
-        else "",
-        value=worst,
-        bar=f"at least {LEAST_AUC:g}",
-        n=n,
-    )
+    said = f"Tells toxic from harmless poorly (AUC below {LEAST_AUC:g}): {{}}."
+    return _by_ends("auc", label, known, said, least=LEAST_AUC)
 
 
 def _scale(found: Figures) -> Check:
     label = "calibration error in the worst set"
-    if not found.calibration:
+    known = [
+        _Bounded(row.set, row.ece, row.intervals["ece"], row.n, row.clusters)
+        for row in found.calibration
+    ]
+    if not known:
         return not_measured("calibration", "no set has recorded scores", label=label)
-    worst = found.calibration[0]
-    off = [row for row in found.calibration if row.ece > MOST_ECE]
-    listed = ", ".join(f"{row.set} {row.ece:.2f}" for row in off)
     said = (
-        f"Its numbers are not on Perspective's scale (calibration error {listed}): "
+        "Its numbers are not on Perspective's scale (calibration error {}): "
         "do not compare them with published ones, and choose a threshold of its own."
     )
-    return Check(
-        name="calibration",
-        label=label,
-        state="fail" if off else "measured",
-        says=said if off else "",
-        value=worst.ece,
-        bar=f"at most {MOST_ECE:g}",
-        n=worst.n,
-    )
+    return _by_ends("calibration", label, known, said, most=MOST_ECE)
 
 
 def _tricked(found: Figures) -> Check:
-    known = [(row.trick, row.kept, row.plain) for row in found.tricks if row.kept is not None]
     label = "caught in disguise, of what is caught plain"
+    known = [
+        _Bounded(f"{row.trick} keeps", row.kept, row.ends, row.plain, row.plain)
+        for row in found.tricks
+        if row.kept is not None
+    ]
     if not known:
         return not_measured("tricks", "no text is caught in plain writing", label=label)
-    listed = ", ".join(f"{name} keeps {kept:.0%}" for name, kept, _ in known if kept < LEAST_KEPT)
-    said = f"Is got round by Unicode tricks (of what it catches in plain writing): {listed}."
-    _, worst, n = known[0]
+    said = "Is got round by Unicode tricks (of what it catches in plain writing): {}."
+    return _by_ends("tricks", label, known, said, least=LEAST_KEPT)
+
+
+class _Bounded(NamedTuple):
+    """One figure that has a bound, of a set or a trick."""
+
+    name: str
+    value: float
+    ends: Ends | None
+    n: int
+    clusters: int
+
+
+def _by_ends(
+    name: str,
+    label: str,
+    known: Sequence[_Bounded],
+    said: str,
+    *,
+    least: float = -inf,
+    most: float = inf,
+) -> Check:
+    """Beyond its bound is a figure whose whole interval lies beyond; a pass is the opposite for
+    every one of them. A figure without an interval shows neither."""
+    bad = [one for one in known if one.ends and (one.ends.high < least or one.ends.low > most)]
+    good = all(one.ends and least <= one.ends.low and one.ends.high <= most for one in known)
+    # The figure that is furthest on the wrong side: of one end only one is a bound.
+    worst = max(bad or known, key=lambda one: one.value - most if most < inf else least - one.value)
+    listed = ", ".join(f"{one.name} {one.value:.2f}" for one in bad)
     return Check(
-        name="tricks",
+        name=name,
         label=label,
-        state="fail" if listed else "pass",
-        says=said if listed else "",
-        value=worst,
-        bar=f"at least {LEAST_KEPT:g}",
-        n=n,
+        state="fail" if bad else "pass" if good else "underpowered",
+        says=said.format(listed) if bad else "",
+        value=worst.value,
+        low=worst.ends.low if worst.ends else None,
+        high=worst.ends.high if worst.ends else None,
+        bar=f"at most {most:g}" if most < inf else f"at least {least:g}",
+        n=worst.n,
+        clusters=worst.clusters,
     )
 
 

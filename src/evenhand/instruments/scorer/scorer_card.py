@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from evenhand.instruments.scorer.audit import ScorerAudit, ScorerAudits
-from evenhand.instruments.scorer.figures import Figures, WrongShare
+from evenhand.instruments.scorer.figures import Calibration, Figures, LabelFit, WrongShare
 
 
 def write(found: ScorerAudits, out: Path) -> list[Path]:
@@ -68,8 +68,11 @@ def _said(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _number(row: LabelFit | Calibration, name: str) -> str:
+    value, ends = getattr(row, name), row.intervals[name]
+    if value is None:
+        return "–"
+    return f"{value:.3f}" + (f" ({ends.low:.3f} – {ends.high:.3f})" if ends else ", no interval")
 
 
 def _labels(figures: Figures) -> str:
@@ -77,9 +80,11 @@ def _labels(figures: Figures) -> str:
     rows = []
     for row in figures.labels:
         scale = scales.get(row.set)
-        errors = (scale.ece, scale.spearman) if scale is not None else (None, None)
+        errors = ("–", "–")
+        if scale is not None:
+            errors = _number(scale, "ece"), _number(scale, "spearman")
         trained = {"all": "trained on", "held_out": "held-out fifth"}.get(row.seen, "")
-        numbers = map(_number, (row.auc, row.kappa, *errors))
+        numbers = _number(row, "auc"), _number(row, "kappa"), *errors
         rows.append([row.set, f"{row.n:,}", *numbers, trained])
     return _table(["set", "texts", "AUC", "kappa", "ECE", "Spearman", ""], rows)
 
@@ -94,12 +99,13 @@ def _shares(found: Sequence[WrongShare]) -> str:
 
 def _tricks(figures: Figures) -> str:
     rows = [
-        [row.trick, f"{row.caught} of {row.plain}", "–" if row.kept is None else f"{row.kept:.1%}"]
+        [row.trick, f"{row.caught} of {row.plain}", "–" if row.kept is None else f"{row.kept:.1%}",
+         f"{row.ends.low:.1%} – {row.ends.high:.1%}" if row.ends else ""]
         for row in figures.tricks
-    ]
+    ]  # fmt: skip
     if figures.emoji is not None:
-        rows.append(["harmless, with emoji", f"{figures.emoji.flagged} flagged", ""])
-    return _table(["trick", "caught", "of plain"], rows)
+        rows.append(["harmless, with emoji", f"{figures.emoji.flagged} flagged", "", ""])
+    return _table(["trick", "caught", "of plain", "95 %"], rows)
 
 
 def _curves(figures: Figures) -> list[str]:

@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from evenhand.findings.found import Cell, Section
-from evenhand.instruments.scorer.figures import Agreement, Figures, WrongShare
+from evenhand.instruments.scorer.figures import (
+    Agreement,
+    Calibration,
+    Figures,
+    LabelFit,
+    WrongShare,
+)
+from evenhand.metrics.scorer_intervals import Ends
 
 _MOST_ROWS = 8  # of kinds and groups; the card and --json have all
 _TRAINED = {"all": " (trained on)", "held_out": " (held-out fifth)"}
@@ -25,15 +32,29 @@ def _labels(found: Figures) -> Section:
     rows: list[tuple[Cell, ...]] = []
     for row in found.labels:
         scale = recorded.get(row.set)
-        errors = (scale.ece, scale.spearman) if scale is not None else ("", "")
+        errors = _ranged(scale, "ece", "spearman") if scale is not None else ("", "")
         head = (row.set + _TRAINED.get(row.seen, ""), row.n, row.toxic)
-        rows.append((*head, row.auc, row.kappa, *errors))
+        rows.append((*head, *_ranged(row, "auc", "kappa"), *errors))
     return Section(
         name="labels",
         title="with labels and recorded scores",
         columns=("set", "texts", "toxic", "AUC", "kappa", "ECE", "ρ"),
         rows=tuple(rows),
         in_short=True,
+    )
+
+
+def _ranged(row: LabelFit | Calibration | Agreement, *names: str) -> tuple[Cell, ...]:
+    """Figures of a row, each with its interval."""
+    return tuple(_said(getattr(row, name), row.intervals[name]) for name in names)
+
+
+def _said(value: float | None, ends: Ends | None) -> Cell:
+    """A figure with its interval, or alone where it has none; None where it has no value."""
+    return (
+        value
+        if value is None or ends is None
+        else f"{value:.2f} ({ends.low:.2f} to {ends.high:.2f})"
     )
 
 
@@ -58,7 +79,8 @@ def _worst(shares: Sequence[WrongShare]) -> list[WrongShare]:
 
 def _tricks(found: Figures) -> Section:
     rows: list[tuple[Cell, ...]] = [
-        (row.trick, f"{row.plain} of {row.n}", row.caught, row.kept) for row in found.tricks
+        (row.trick, f"{row.plain} of {row.n}", row.caught, _said(row.kept, row.ends))
+        for row in found.tricks
     ]
     return Section(
         name="tricks",
@@ -76,7 +98,8 @@ def agreement_section(rows: Sequence[Agreement]) -> Section:
         title="agreement",
         columns=("scorers", "set", "texts", "Spearman", "kappa"),
         rows=tuple(
-            (f"{row.first} · {row.second}", row.set, row.n, row.spearman, row.kappa) for row in rows
+            (f"{row.first} · {row.second}", row.set, row.n, *_ranged(row, "spearman", "kappa"))
+            for row in rows
         ),
         in_short=True,
     )
