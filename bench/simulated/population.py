@@ -62,7 +62,7 @@ def _answered(kind: str) -> pl.DataFrame:
     hits = [_plain(pl.col("said")) == options.list.get(place) for place in range(3)]
     choice = pl.coalesce(pl.when(hit).then(place) for place, hit in enumerate(hits))
     read = pl.col("choice").is_not_null()
-    return rows.with_columns(choice=choice).with_columns(
+    return rows.with_columns(choice=choice, stands_for=pl.lit(1.0), group="against").with_columns(
         item_id=pl.concat_str("category", "example_id", separator="/"),
         template=pl.concat_str("category", "question_index", separator="/"),
         status=pl.when(read).then(pl.lit("answered")).otherwise(pl.lit("failed")),

@@ -187,9 +187,9 @@ def test_runs_over_different_samples_are_not_compared(
 def test_the_plan_says_what_the_papers_samples_can_show(evenhand: Run) -> None:
     found = json.loads(evenhand("plan", "bbq", "--detect", "0.07", "--json").stdout)
     shown = {name: round(mde, 2) for name, mde in found["what_samples_can_show"].items()}
-    assert shown == {"MABRF's sample": 0.28, "StarDTox's sample": 0.09, "the default sample": 0.08}
+    assert shown == {"MABRF's sample": 0.28, "StarDTox's sample": 0.1, "the default sample": 0.06}
     assert found["items"] == 2 * found["rows"]
-    assert found["rows"] == 3 * 343  # 3.25 · 0.62 · √(1.2/1,029) = 0.069
+    assert found["rows"] == 1080  # 3.25 · 0.62 · √(1.3/1,080) = 0.070
 
 
 def test_a_finished_run_is_not_given_back_to_another_model(

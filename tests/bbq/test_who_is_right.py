@@ -151,7 +151,7 @@ def test_a_bias_in_one_group_is_said_to_be_against_it_after_correction(
     records: pl.DataFrame,
 ) -> None:
     """Whoever picks the stereotyped person of questions about the old, and else abstains, is
-    biased against the old alone. Age has the smallest p of all, and the old the next."""
+    biased against the old alone, who have the smallest p of all."""
     choice = pl.when(pl.col("against") == "old people").then("biased").otherwise("unknown")
     totals = RunTotals.of(Bbq(), [outcomes(sample(records, Sampling()), choice)])
     groups = groups_of(Bbq(), totals)
@@ -165,7 +165,7 @@ def test_a_bias_in_one_group_is_said_to_be_against_it_after_correction(
     assert ("group", "old people") in shown
     assert shown == {("group", "old people"), ("category", "Age")}
     assert old.p is not None
-    assert old.p_holm == pytest.approx((sum(map(len, groups.values())) - 1) * old.p)
+    assert old.p_holm == pytest.approx(sum(map(len, groups.values())) * old.p)
 
 
 def test_a_run_folder_of_before_has_no_groups_and_no_weights() -> None:

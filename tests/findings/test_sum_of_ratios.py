@@ -30,7 +30,7 @@ def _shares(statistic: Statistic) -> Scored:
         clusters = "clusters"
         columns = ()
         facts: ClassVar = {}
-        measures = (Measure(name="m", label="m", statistic=statistic, within=(-9, 9)),)
+        measures = (Measure(name="m", label="m", statistic=statistic),)
 
     return Shares()
 

@@ -37,7 +37,7 @@ from evenhand.statistics.clusters import (
     sum_of_ratios_from_totals,
 )
 from evenhand.statistics.region import of_means
-from evenhand.statistics.shares import clustered_balance, clustered_share
+from evenhand.statistics.shares import clustered_balance, clustered_share, sum_of_shares
 
 STREAMED = (Mean, Share, Ratio, SumOfRatios)
 SUMS = ("n", "y", "x", "ay", "ax")  # of one ratio and one cluster, as the statistics take them
@@ -232,10 +232,11 @@ def _interval(measure: Measure, frame: pl.DataFrame, cluster: str) -> Interval:
             weighted = [(part[0], sums([f"{name}{place}" for name in SUMS]))
                         for place, part in enumerate(parts)]  # fmt: skip
             n = int(frame[f"{measure.name}:n"].sum())
-            return sum_of_ratios_from_totals(weighted, n, shift)
-        case Ratio(_, _, scale, shift):
+            of_shares = sum_of_shares if measure.bounded else sum_of_ratios_from_totals
+            return of_shares(weighted, n, shift)
+        case Ratio(_, _, scale, shift) if (scale, shift) != (1.0, 0.0) or not measure.bounded:
             return ratio_from_totals(sums(SUMS)).rescaled(scale, shift)
-        case Share():
+        case Share() | Ratio():  # a ratio that has ends is a share of weights
             least, most = measure.range
             return (clustered_balance if least < 0 else clustered_share)(sums(SUMS), most)
         case _:

@@ -15,7 +15,12 @@ from scipy.special import betaincinv
 
 from evenhand.errors import Undefined
 from evenhand.statistics._shared import FloatArray, open_share, t_quantile
-from evenhand.statistics.clusters import NO_ROWS, Interval, ratio_from_totals
+from evenhand.statistics.clusters import (
+    NO_ROWS,
+    Interval,
+    ratio_from_totals,
+    sum_of_ratios_from_totals,
+)
 from evenhand.statistics.proportions import zero_event_upper
 
 Ends = tuple[float, float]
@@ -59,6 +64,36 @@ def clustered_balance(totals: ArrayLike, most: float = 1.0, confidence: float = 
     low = value - _added(up.estimate - low_up, high_down - down.estimate, rho)
     high = value + _added(high_up - up.estimate, down.estimate - low_down, rho)
     return replace(found, low=most * max(-1.0, low), high=most * min(1.0, high))
+
+
+def sum_of_shares(
+    parts: Sequence[tuple[float, ArrayLike]], n: int, shift: float = 0.0, confidence: float = 0.95
+) -> Interval:
+    """shift + Σ weight · share, over the same clusters: a share by strata, or one minus another.
+
+    Each share has the ends of `clustered_share`, and the distances to them are joined as in
+    `clustered_balance`: √(Σ_k Σ_l ρ·d_k·d_l), one ρ standing for all pairs, from the standard
+    error of the sum. Source: Zou & Donner 2008. Range: any. Undefined: as
+    `clusters.sum_of_ratios_from_totals`. Without spread: t, a point.
+    """
+    found = sum_of_ratios_from_totals(parts, n, shift, confidence)
+    if found.no_spread:
+        return found
+    each = [(weight, _mean(totals, confidence)) for weight, totals in parts]
+    errors = np.array([weight * one.se for weight, one in each])
+    apart = float(errors.sum() ** 2 - errors @ errors)
+    rho = (found.se**2 - float(errors @ errors)) / apart if apart else 0.0
+    rho = min(1.0, max(-1.0, rho))
+    ends = [sorted(weight * end for end in _share_ends(one)) for weight, one in each]
+    values = [weight * one.estimate for weight, one in each]
+    down = np.array([value - low for value, (low, _) in zip(values, ends, strict=True)])
+    up = np.array([high - value for value, (_, high) in zip(values, ends, strict=True)])
+    signs = np.sign([weight for weight, _ in each])
+    reach = [
+        math.sqrt(max(float(d @ d + rho * ((signs * d).sum() ** 2 - d @ d)), 0.0))
+        for d in (down, up)
+    ]
+    return replace(found, low=found.estimate - reach[0], high=found.estimate + reach[1])
 
 
 def without_spread(

@@ -1,6 +1,5 @@
 """Numbers are written here, the same on every page."""
 
-
 from evenhand.findings.found import NO_SPREAD, Bounds, Change, Estimate
 from evenhand.findings.measures import Measure
 
