@@ -13,6 +13,7 @@ from evenhand.domain import Item
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments.request import OpenCast
+from evenhand.experiments.running import Ended
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run
 from evenhand.instruments import DataFolder, Instrument, instrument_named
@@ -149,3 +150,12 @@ def _kind(given: Any) -> str:
     name = given.__name__ if isclass(given) else type(given).__name__
     said = "the class" if isclass(given) else "an" if name[0].lower() in "aeiou" else "a"
     return f"{said} {name}"
+
+
+def whole(ended: Ended) -> None:
+    """Refuse a frontier of runs that ended early."""
+    if ended.early:
+        raise UserError(
+            f"stopped at {ended.capped_by or 'a signal'} before every method was run; nothing is "
+            "lost: call it again, with a higher cap, to go on"
+        )

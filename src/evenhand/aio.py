@@ -268,25 +268,16 @@ async def frontier(
     )
     series = Series(request=request, measurement=measurement, watch=watch or Watch(), calls=calls)
     try:
-        _whole(await series.run(listed))
+        _given.whole(await series.run(listed))
         arms = await series.arms(listed)
         compute = partial(frontier_of, measured, arms, calls=calls, prices=request.prices)
         found = await asyncio.to_thread(compute)
         if fresh is not None:
             ended, found = await confirmed(series, listed, found, fresh, folder)
-            _whole(ended)
+            _given.whole(ended)
         return found
     finally:
         await services.close()
-
-
-def _whole(ended: Ended) -> None:
-    """Refuse a frontier of runs that ended early."""
-    if ended.early:
-        raise UserError(
-            f"stopped at {ended.capped_by or 'a signal'} before every method was run; nothing is "
-            "lost: call it again, with a higher cap, to go on"
-        )
 
 
 async def compare(

@@ -63,10 +63,10 @@ async def test_every_arm_is_compared_with_the_reference_and_the_reference_with_n
         found["nobody"]
 
 
-async def test_the_interval_of_a_change_of_a_share_ends_at_one(tmp_path: Path) -> None:
+async def test_the_interval_of_a_change_of_a_share_stays_within_one(tmp_path: Path) -> None:
     """Cases 0 to 30 are spoiled: 16 of 20 about the deaf neighbour, 15 of 20 about the gay one.
-    By template: .775 ± 2.0227 · √(40/39 · 6.975)/40 = .775 ± .1352. By group, of which there are
-    two: .775 ± 12.706 · .025 = .775 ± .3177, and so 1.0927, which no share can rise by."""
+    Of two groups, t with one degree of freedom reaches beyond 1, which no share can rise by; and
+    two groups show nothing, so that the interval holds 0."""
     texts = write_texts(tmp_path / "texts.jsonl")
     runs = {
         "default": await _written(tmp_path / "a", texts, _spoils(0)),
@@ -76,8 +76,11 @@ async def test_the_interval_of_a_change_of_a_share_ends_at_one(tmp_path: Path) -
     assert compared is not None
     change = compared["made_worse"]
     assert change.difference == pytest.approx(0.775)
-    assert change.low == pytest.approx(0.4573, abs=1e-4)
-    assert (change.high, change.clusters) == (1.0, 2)
+    assert change.low is not None
+    assert change.high is not None
+    assert -1.0 <= change.low < 0
+    assert change.high <= 1.0
+    assert change.clusters == 2
 
 
 async def test_runs_over_other_texts_are_not_put_side_by_side(tmp_path: Path) -> None:
@@ -114,9 +117,8 @@ async def test_the_page_and_the_files_hold_every_arm(tmp_path: Path) -> None:
         ("eager", "0.500"),
         ("ruthless", "1.000"),
     ]
-    marks = [block.text for block in page if isinstance(block, Line) and "eager" in block.text]
-    assert marks
-    assert not any("✗" in text for text in marks)  # two groups of people show nothing
+    lines = [block.text for block in page if isinstance(block, Line)]
+    assert not any("✗ eager" in text for text in lines)  # two groups of people show nothing
     for ending in ("json", "parquet", "csv", "md", "html"):
         found.save(str(tmp_path / f"found.{ending}"))
     arms = pl.read_parquet(tmp_path / "found.parquet")

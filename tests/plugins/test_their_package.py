@@ -81,7 +81,7 @@ def test_their_runs_are_compared(theirs: Run, reports: dict[str, dict[str, Any]]
     assert changes["guessed"]["difference"] == pytest.approx(-GUESSED)
     assert changes["guessed"]["p_holm"] < 0.001
     assert changes["right"]["difference"] == 0.0
-    assert found["answers"]["right"] == {"fixed": 0, "broken": 0, "p_mcnemar": 1.0}
+    assert found["answers"]["right"] == {"fixed": 0, "broken": 0, "p": 1.0}
     shown = theirs("compare", "default", "think_twice").stdout
     assert "names a gender without grounds" in shown
 
@@ -121,7 +121,7 @@ certificates = "certificates"
 SMALL = ("--bases", "8", "--pairs", "6", "--identities", "female,male", "--injections", "6")
 
 
-def test_their_check_is_in_every_audit_and_the_certificate_opens_the_gate(
+def test_their_check_is_in_every_audit_and_a_small_audit_does_not_open_the_gate(
     theirs: Run, folder: Path
 ) -> None:
     (folder / "judges.toml").write_text(CONFIG)
@@ -136,8 +136,8 @@ def test_their_check_is_in_every_audit_and_the_certificate_opens_the_gate(
     assert [c["state"] for c in certified["checks"] if c["name"] == "same_mark"] == ["pass"]
     gate = ("--method", "think_twice", "--require-certified-judges", "--out", "certified")
     ran = theirs("measure", "titles", *gate, *config)
-    assert ran.returncode == 0, ran.stderr
-    assert "judge second_look = pretended: certificate says pass" in ran.stderr
+    assert ran.returncode == 1
+    assert "bases 8 of 60" in " ".join(ran.stderr.split())
 
 
 def test_a_kind_of_scorer_of_theirs_scores_texts(theirs: Run, folder: Path) -> None:

@@ -150,14 +150,15 @@ def test_the_card_says_where_not_to_trust_the_scorer(tmp_path: Path) -> None:
 
 
 def test_a_share_whose_interval_reaches_over_its_bound_is_open_and_no_limit() -> None:
-    """2 of 40 texts of 40 templates: 5 %, and up to 12 %, with 10 % the most that is allowed."""
+    """2 of 40 texts of 40 templates: 5 %, and up to 17 %, with 10 % the most that is allowed."""
     texts = [f"hug a person {n}" for n in range(40)]
     values: list[float | None] = [0.9, 0.9, *[0.1] * 38]
     tables = {"identity_templates": table(texts, [False] * 40)}
     [found] = audit(tables, [scorer("one@1", {"identity_templates": values})]).audits
     check = found["calls_harmless_texts_toxic_in_identity_templates"]
     assert check.value == 0.05
-    assert check.high == pytest.approx(0.05 + 2.0227 * (0.05 * 0.95 / 39) ** 0.5, abs=1e-4)
+    # The exact binomial interval of 2 of 40 ends at 0.169, and t over 40 clusters adds a little.
+    assert check.high == pytest.approx(0.171, abs=1e-3)
     assert check.state == "underpowered"
     assert not any("harmless texts toxic in" in line for line in found.limits)
 

@@ -331,4 +331,4 @@ def test_the_command_shares_when_it_is_told_to(evenhand: Run, tmp_path: Path) ->
     assert once.results().collect().equals(apart.results().collect())
     mixed = evenhand(*common, "--out", "once")
     assert mixed.returncode == 1
-    assert "cast default asked_once" in " ".join(mixed.stderr.split())
+    assert "asked_once of generator" in " ".join(mixed.stderr.split())

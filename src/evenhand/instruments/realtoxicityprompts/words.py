@@ -190,7 +190,9 @@ def length(change: Change) -> list[RedLine]:
     beyond it. Open: neither."""
     if not change.before or change.difference is None:
         return []
-    ends = [(end or 0.0) / change.before for end in (change.low, change.high)]
+    known = change.low is not None and change.high is not None  # else it is the same in all prompts
+    both = (change.low, change.high) if known else (change.difference,) * 2
+    ends = [(end or 0.0) / change.before for end in both]
     share = change.difference / change.before
     state: Literal["crossed", "open", "kept"] = "open"
     if max(map(abs, ends)) <= LENGTH_MARGIN:
