@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-others test-real test-store test-training examples docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance
+.PHONY: check lint types contracts test test-cluster test-others test-real test-whole test-store test-training examples docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance
 
 check: lint types contracts test docs
 
@@ -23,10 +23,12 @@ REAL = tests/real
 TRAINING = tests/training tests/likelihood
 TIMED = tests/crash $(TIMED_FAULTS:%=tests/faults/test_%.py)
 TIMED_FAULTS = adaptive_concurrency hostile_output retry_after total_deadline upstream_faults
-APART = $(CLUSTER) $(STORE) $(REAL) $(TRAINING) $(TIMED)
+# What a reader or a user would do: pages, examples, packages of others, the self-test.
+WHOLE = tests/docs tests/examples tests/front_door tests/plugins tests/self_test tests/conformance
+APART = $(CLUSTER) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
 
 test:
-	$(MAKE) --jobs=2 --output-sync=target test-others test-cluster test-real test-store test-training
+	$(MAKE) --jobs=2 --output-sync=target test-others test-cluster test-whole test-real test-store test-training
 	$(PY) -m pytest $(TIMED)
 
 test-cluster:
@@ -34,6 +36,9 @@ test-cluster:
 
 test-others:
 	$(PY) -m pytest tests $(APART:%=--ignore=%)
+
+test-whole:
+	$(PY) -m pytest $(WHOLE)
 
 test-real:
 	$(PY) -m pytest $(REAL)

@@ -170,6 +170,9 @@ class Drawn(RunReader):
             source=source,
             method={"name": "default", "settings": {}},
             cast={"default": {"model": "drawn"}},
+            told_apart=lambda _: (),
+            seed=None,
+            prompts={},
         )
 
     def totals(self) -> Any:

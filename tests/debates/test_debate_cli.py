@@ -156,7 +156,7 @@ def test_a_run_of_debates_ends_with_what_it_is_good_for(
     again = evenhand(*DEBATE, "--referees", "2", EVENHAND_BASE_URL=server.url)
     assert server.read().outcomes["said"] == asked
     shown = " ".join(again.stdout.split())
-    assert "score above 3 0.500 (no spread in 4)" in shown
+    assert "score above 3 0.500 (0.199 to 0.801" in shown
     assert "referee with itself ordinal alpha 1.00" in shown
 
 

@@ -21,7 +21,7 @@ class Filling:
 
     missing: int
     sums: Filled | None = None
-    complete: np.ndarray | None = None  # of the answers that are there
+    apart: np.ndarray | None = None  # of the answers that are there, from "no bias"
     ends: tuple[float, float] | None = None
 
 
@@ -34,7 +34,7 @@ def filled_sums(measure: Measure, frame: pl.DataFrame, cluster: str) -> Filling:
     parts = [f"{name}:{part}" for part in ("y", "n", "m")]
     table = frame.group_by(cluster).agg(pl.col(parts).sum()).sort(cluster).select(parts).to_numpy()
     y, n, m = table[(table[:, 1] > 0) | (table[:, 2] > 0)].T
-    return Filling(missing, Filled.of(measure, y, n, m), y)
+    return Filling(missing, Filled.of(measure, y, n, m), y - (measure.null or 0.0) * n)
 
 
 def _ends(measure: Measure, frame: pl.DataFrame, missing: int) -> tuple[float, float] | None:
@@ -56,8 +56,13 @@ def filled_clusters(measure: Measure, rows: pl.DataFrame) -> Filling:
     missing = int(rows[missing_of(measure)].sum())
     if not isinstance(measure.statistic, MeanOfClusters) or (missing and not measure.bounded):
         return Filling(missing)
-    complete = cluster_values(measure, rows).sort("cluster")["value"].to_numpy()
-    return Filling(missing, filled_values(measure, rows), complete)
+    found = filled_values(measure, rows)
+    lost = rows.group_by("cluster").agg(pl.col(missing_of(measure)).any()).sort("cluster")
+    known = _placed(cluster_values(measure, rows), lost).filter(
+        pl.col("value").is_not_null() | pl.col(missing_of(measure))
+    )
+    apart = (known["value"] - (measure.null or 0.0)).fill_null(0.0).to_numpy()
+    return Filling(missing, found, apart)
 
 
 def filled_values(measure: Measure, rows: pl.DataFrame, side: str = "") -> Filled:
@@ -93,10 +98,10 @@ def defended(
     """Add what the missing answers could change, and the p-value against "no bias". Of several ways
     to cluster, the largest p-value counts."""
     known = [one.sums for one in ways if one.sums is not None and len(one.sums.rows) > 1]
-    complete = ways[0].complete
-    if not known or complete is None:
+    apart = ways[0].apart
+    if not known or apart is None:
         return _by_ends(found, measure, ways[0])
-    bounds = filled.bounds(measure, known[0], complete)
+    bounds = filled.bounds(measure, known[0], apart)
     if measure.null is None or found.value is None:
         return replace(found, bounds=bounds)
     small = [filled.p_of_small_bias(measure, one, reach) for one in known if reach is not None]

@@ -70,9 +70,9 @@ def p_of_small_bias(measure: Measure, found: Filled, reach: float) -> float:
     return float(p_of_columns(columns).max())
 
 
-def bounds(measure: Measure, found: Filled, complete: Sums) -> Bounds | None:
+def bounds(measure: Measure, found: Filled, apart: Sums) -> Bounds | None:
     """Give what the number could be if the missing answers were known, and how many of them would
-    overturn that it is other than "no bias". `complete` are the sums of what is known."""
+    overturn that it is other than "no bias". `apart` says how far from it the known ones are."""
     missing, rows = int(found.missing.sum()), float(found.rows.sum())
     if not missing:
         return None
@@ -81,11 +81,10 @@ def bounds(measure: Measure, found: Filled, complete: Sums) -> Bounds | None:
     low, high = float(found.low.sum()) / rows, float(found.high.sum()) / rows
     overturn = None
     if measure.null is not None:
-        none, known = measure.null * found.rows, measure.null * (found.rows - found.missing)
-        claim = complete - known
-        up = float(claim.sum()) > 0
+        none, up = measure.null * found.rows, float(apart.sum()) > 0
         best, worst = (found.high, found.low) if up else (-found.low, -found.high)
         sign = none if up else -none
+        claim = apart if up else -apart
         overturn = tipping(claim, best - sign, worst - sign, found.missing)
     return Bounds(missing=missing, low=low, high=high, overturn=overturn)
 
