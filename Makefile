@@ -3,7 +3,7 @@ PY ?= .venv/bin/python
 
 .PHONY: check lint types contracts test test-cluster test-others test-real test-whole test-store test-training examples docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance
 
-check: lint types contracts test docs
+check: lint test
 
 lint:
 	$(PY) -m ruff format --check src tests examples bench compat scripts
@@ -15,8 +15,8 @@ types:
 contracts:
 	.venv/bin/lint-imports
 
-# Two at a time, the longest first, so that neither core waits long for the other. What looks at the
-# clock runs after them, alone.
+# Two at a time, the longest first, so that neither core waits long for the other; types,
+# contracts and pages go along. What looks at the clock runs after them, alone.
 CLUSTER = tests/cluster
 STORE = tests/object_store tests/kernel_runs
 REAL = tests/real
@@ -28,7 +28,7 @@ WHOLE = tests/docs tests/examples tests/front_door tests/plugins tests/self_test
 APART = $(CLUSTER) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
 
 test:
-	$(MAKE) --jobs=2 --output-sync=target test-others test-cluster test-whole test-real test-store test-training
+	$(MAKE) --jobs=2 --output-sync=target test-others types contracts test-cluster test-whole test-real test-store test-training docs
 	$(PY) -m pytest $(TIMED)
 
 test-cluster:
