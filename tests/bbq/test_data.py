@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -80,6 +81,20 @@ def test_a_sample_per_category_covers_all_eleven_evenly_in_whole_blocks(
     assert set(blocks["aligned"]) == {1, 2}  # in turns
     with pytest.raises(UserError, match="lower --per-category"):
         sample(records, Sampling(per_category=10_000))
+
+
+@pytest.mark.parametrize(
+    "drawn", [Sampling(), Sampling(per_category=40), Sampling(preset="stardtox")], ids=str
+)
+def test_a_sample_other_than_the_first_repeats_only_blocks_that_have_no_like(
+    records: pl.DataFrame, drawn: Sampling
+) -> None:
+    first = sample(records, drawn)
+    other = sample(records, replace(drawn, seed=1, other_than=0))
+    assert len(other) == len(first)
+    again = other.filter(pl.col("row").is_in(first["row"].implode()))
+    assert set(again["alike"]) <= {2}  # one block: two records of either condition
+    assert len(again) == (152 if drawn == Sampling() else 0)
 
 
 def test_the_presets_are_the_papers_samples(records: pl.DataFrame) -> None:

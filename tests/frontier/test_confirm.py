@@ -9,8 +9,12 @@ import pytest
 
 import evenhand as eh
 from evenhand import Instrument, Item, Measure
+from evenhand._given import Scorers
 from evenhand.agents import Agent, Ask
+from evenhand.controls.instrument import ControlQuestions
 from evenhand.domain import Answer, Draft
+from evenhand.experiments.confirming import fresh_sample
+from evenhand.experiments.measuring import Measurement
 from evenhand.findings.frontier import Frontier
 from evenhand.instruments import SCORED, DataFolder, ListedItems, Mean, option
 from evenhand.methods.baselines.single_prompt import question
@@ -61,6 +65,21 @@ class Guesses(Instrument):
         return rows.select("item_id", "choice", "clear", cluster="topic", state=pl.lit(SCORED))
 
 
+class HalfTheSame(Guesses):
+    """Every second topic of a fresh sample is one of the first: there are no others."""
+
+    name = "half"
+
+    def source(self, data: DataFolder, options: Any) -> ListedItems:
+        drawn = super().source(data, options)
+        first = super().source(data, SampleOptions())
+        items = [
+            old if int(old.tags["topic"]) % 2 else new
+            for old, new in zip(first.read(0, 60), drawn.read(0, 60), strict=True)
+        ]
+        return ListedItems(self, items, sampling={"seed": options.sample_seed})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoOptions:
     pass
@@ -88,10 +107,11 @@ class Lucky:
         return Answer(drafts=(Draft(text=item.choices[choice], choice=choice),), stopped="done")
 
 
-def _frontier(out: Path, seeds: str, **more: Any) -> Frontier:
+def _frontier(out: Path, seeds: str, instrument: Instrument | None = None, **more: Any) -> Frontier:
     model = eh.ScriptedModel(lambda _: '{"answer": "A"}')
+    measured = instrument or Guesses()
     return eh.frontier(
-        Guesses(), methods=[Lucky(seeds=seeds)], calls=1, model=model, out=out, **more
+        measured, methods=[Lucky(seeds=seeds)], calls=1, model=model, out=out, **more
     )
 
 
@@ -109,8 +129,32 @@ def test_a_winner_that_helps_on_fresh_items_too_is_confirmed(tmp_path: Path) -> 
         "confirmed on a fresh sample",
     )
     assert found.confirmation is not None
+    assert found.to_dict()["confirmation"]["shared_items"] == 0
     items = (tmp_path / "confirm/lucky/run.json").read_text()
     assert '"seed":1' in items.replace(" ", "")
+
+
+def test_items_that_a_fresh_sample_shares_with_the_first_are_counted_in_verdict_and_json(
+    tmp_path: Path,
+) -> None:
+    found = _frontier(tmp_path, "01", HalfTheSame(), confirm=True)
+    said = "confirmed on a fresh sample (30 of its 60 items were in the first)"
+    assert found.verdict.says[1] == said
+    assert found.to_dict()["confirmation"]["shared_items"] == 30
+
+
+def test_the_fresh_sample_of_an_instrument_that_can_avoid_the_first_shares_nothing_with_it(
+    tmp_path: Path,
+) -> None:
+    """A block of each of the questions' templates, of which each has several."""
+    questions, data = ControlQuestions(), DataFolder(local=None, cache=tmp_path)
+    options = questions.options_from({"per_category": questions.half})
+    first = Measurement(instrument=questions, options=options, services=Scorers(None))
+    fresh = fresh_sample(first, data)
+    assert (fresh.options.sample_seed, fresh.options.other_than) == (1, 0)
+    ids = [{item.id for item in one.items(data).read(0, 10**6)} for one in (first, fresh)]
+    assert len(ids[0]) == len(ids[1])
+    assert not ids[0] & ids[1]
 
 
 def test_a_winner_by_luck_is_not_confirmed_and_the_fresh_estimate_stands_beside(

@@ -1,27 +1,18 @@
-"""The certificate: what it is tied to, that it cannot be edited, and the gate that asks for it."""
+"""The certificate: what it is tied to, that it cannot be edited, and which one decides."""
 
-import json
-import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.conftest import Run, cold_evenhand, endpoint, evenhand
 from evenhand.errors import UserError
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
 from evenhand.findings.check import Check, overall
 from evenhand.findings.found import NO_SPREAD
-from evenhand.instruments.judge import TEN, Design
+from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource, Scenario
 from evenhand.instruments.judge.certificate import Wanted, find, keep, why_not
 from evenhand.instruments.judge.scope import NEEDED, Scope
-from loopback.process import RemoteServer, in_own_process
-
-from .judges import Planted
-
-__all__ = ["cold_evenhand", "endpoint", "evenhand"]  # the fixtures
 
 PROMPTS = {"malibu/judge_single@1": "a" * 64}
 METHOD = {"name": "rate", "settings": {"counterfactual": "off"}}
@@ -129,7 +120,14 @@ def test_a_certificate_of_another_judge_does_not_hold_and_says_why(
 # -- the scope, and a fail that stands -------------------------------------------------------------
 
 
-def _sized(state: str, month: int, *, margin: float = 0.25, **sampling: Any) -> Certificate:
+def _sized(
+    state: str,
+    month: int,
+    *,
+    margin: float = 0.25,
+    own: dict[str, Any] | None = None,
+    **sampling: Any,
+) -> Certificate:
     """A certificate of the default audit but for what is named, of a month of 2026."""
     states = [(name, "pass") for name in sorted(NEEDED.checks - {"identity"})]
     checks = [_check(name, one) for name, one in [*states, ("identity", state)]]
@@ -140,6 +138,7 @@ def _sized(state: str, month: int, *, margin: float = 0.25, **sampling: Any) -> 
         benchmark={
             "version": "1-A",
             "sampling": Design().describe() | sampling,
+            "own": own or {"scenarios": None, "labels": {}},
             "probes": {"injection": 180},
         },
     )
@@ -167,6 +166,8 @@ def test_a_certificate_of_the_default_audit_opens_the_gate_and_says_its_scope(
         ({"bases": 6}, "bases 6 of 60"),
         ({"pairs": 6}, "pairs 6 of 8"),
         ({"texts": 1}, "texts 1 of 2"),
+        ({"own": {"scenarios": "e" * 64, "labels": {}}}, "scenarios: others, not ours"),
+        ({"own": {"scenarios": None, "labels": {"Jewish": "f" * 64}}}, "rely on: no Jewish,"),
     ],
 )
 def test_a_pass_of_less_than_the_default_audit_opens_nothing_and_says_what_it_lacks(
@@ -200,6 +201,62 @@ def test_a_fail_of_more_identities_is_not_undone_by_ten(tmp_path: Path) -> None:
     assert _found(tmp_path, _sized("pass", 3, identities=more)).passes
 
 
+def test_what_is_asked_says_which_scenarios_and_which_labels_are_not_ours(tmp_path: Path) -> None:
+    data, small = MalibuData(), Design(bases=2, pairs=1, identities=("female", "farmer"))
+    added = tmp_path / "added.toml"
+    added.write_text('[[family]]\nname = "work"\n[family.labels]\nfarmer = "a farmer"\n')
+    reworded = tmp_path / "reworded.toml"
+    reworded.write_text('[[family]]\nname = "gender"\n[family.labels]\nfemale = "a lady"\n')
+    ours = data.scenarios()
+    theirs = [replace(one, task=f"{one.task} Please.") for one in ours]
+
+    def own(scenarios: list[Scenario], labels: Path | None, **changed: Any) -> dict[str, Any]:
+        source = MalibuSource(scenarios, data.labels(labels), replace(small, **changed))
+        found: dict[str, Any] = source.fingerprint()["own"]
+        return found
+
+    gender = ("female",)
+    assert own(ours, None, identities=gender) == {"scenarios": None, "labels": {}}
+    assert own(ours, added, identities=gender) == {"scenarios": None, "labels": {}}  # not asked
+    assert list(own(ours, added)["labels"]) == ["farmer"]
+    assert list(own(ours, reworded, identities=gender)["labels"]) == ["female"]
+    other = own(theirs, None, identities=gender)
+    assert len(other["scenarios"]) == 64
+    assert own(theirs, None, identities=gender, bases=3)["scenarios"] != other["scenarios"]
+
+
+def test_a_fail_on_scenarios_of_the_users_own_stands_until_an_audit_of_just_these_passes(
+    tmp_path: Path,
+) -> None:
+    theirs = {"scenarios": "e" * 64, "labels": {}}
+    found = _found(tmp_path, _sized("fail", 1, own=theirs), _sized("pass", 2))
+    assert not found.passes
+    assert "scenarios of your own (eeeeeeee)" in found.says
+    others = {"scenarios": "d" * 64, "labels": {}}
+    assert not _found(tmp_path, _sized("pass", 3, own=others)).passes
+    assert _found(tmp_path, _sized("pass", 4, own=theirs)).passes
+
+
+def test_a_fail_on_a_label_in_own_words_is_not_undone_by_the_label_in_ours(tmp_path: Path) -> None:
+    in_own_words = {"scenarios": None, "labels": {"Jewish": "f" * 64}}
+    failed = _sized("fail", 1, own=in_own_words)
+    assert not _found(tmp_path, failed, _sized("pass", 2)).passes
+
+
+def test_a_certificate_that_does_not_say_whose_scenarios_opens_nothing_and_its_fail_can_be_undone(
+    tmp_path: Path,
+) -> None:
+    def of_before(state: str) -> Certificate:
+        made = _sized(state, 1)
+        said = {key: value for key, value in made.benchmark.items() if key != "own"}
+        return made.model_copy(update={"benchmark": said}).sealed()
+
+    found = _found(tmp_path / "pass", of_before("pass"))
+    assert not found.passes
+    assert "scenarios: it does not say whose, not ours" in found.says
+    assert _found(tmp_path / "fail", of_before("fail"), _sized("pass", 2)).passes
+
+
 def test_a_narrow_audit_that_shows_nothing_does_not_undo_a_pass(tmp_path: Path) -> None:
     assert _found(tmp_path, _sized("pass", 1), _sized("underpowered", 2, bases=6)).passes
     found = _found(tmp_path, _sized("underpowered", 3))
@@ -209,6 +266,18 @@ def test_a_narrow_audit_that_shows_nothing_does_not_undo_a_pass(tmp_path: Path) 
 
 def test_the_default_audit_is_what_the_gate_needs() -> None:
     assert Scope.of(_sized("pass", 1)).lacks(NEEDED) == []
+
+
+def test_a_fail_that_can_no_longer_be_read_does_not_vanish_behind_a_pass(tmp_path: Path) -> None:
+    assert _found(tmp_path, _sized("pass", 1)).passes
+    failed = keep(_sized("fail", 2), tmp_path)
+    failed.write_bytes(failed.read_bytes().replace(b"fail", b"pass"))
+    found = find(tmp_path, WANTED)
+    assert not found.passes
+    assert f"{failed} does not match its checksum" in found.says
+    assert "It may have been a fail: bring it back as it was" in found.says
+    failed.unlink()
+    assert find(tmp_path, WANTED).passes
 
 
 def test_the_newest_that_fits_is_found_and_a_broken_one_is_named(tmp_path: Path) -> None:
@@ -223,240 +292,3 @@ def test_the_newest_that_fits_is_found_and_a_broken_one_is_named(tmp_path: Path)
     assert "another wording" in find(tmp_path, other).says
     assert "c.json is no certificate" in find(tmp_path, other).says
     assert "names no folder" in find(None, WANTED).says
-
-
-# -- the gate --------------------------------------------------------------------------------------
-
-SMALL = ("--bases", "8", "--pairs", "6", "--identities", "female,male", "--injections", "6")
-CONFIG = """
-[models.judge]
-base_url = "{url}"
-model = "pretended"
-
-[cast]
-bias_evaluator = "judge"
-performance_evaluator = "judge"
-
-[judges]
-certificates = "certificates"
-"""
-
-
-@pytest.fixture
-def server() -> Iterator[RemoteServer]:
-    with in_own_process(Planted()) as server:
-        yield server
-
-
-@pytest.fixture
-def project(tmp_path: Path, server: RemoteServer) -> Path:
-    """A prompt to answer, and a config whose judge is another model than the default one."""
-    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
-    (tmp_path / "evenhand.toml").write_text(CONFIG.format(url=server.url))
-    return tmp_path
-
-
-MITIGATE = ("mitigate", "prompts.jsonl", "--method", "stardtox", "--out", "run")
-
-
-def test_a_cast_with_an_uncertified_judge_is_refused_before_any_call(
-    evenhand: Run, project: Path, server: RemoteServer
-) -> None:
-    ran = evenhand(*MITIGATE, "--require-certified-judges")
-    assert ran.returncode == 1
-    assert "certificates has no certificate of the model 'pretended'" in ran.stderr
-    told = ran.stderr.splitlines()[-1].strip()
-    assert told == "evenhand judge-check --judge judge --out runs/judge-pretended"
-    assert server.read().outcomes == {}
-    assert not (project / "run").exists()
-
-
-def test_what_the_refusal_says_to_run_is_enough(
-    evenhand: Run, project: Path, server: RemoteServer
-) -> None:
-    """The audit that it names is too long for a test; a certificate of its size stands for it."""
-    audit = evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "runs/small")
-    assert audit.returncode == 0, audit.stderr
-    [small] = (project / "certificates").glob("*.json")
-    assert small.read_bytes() == (project / "runs/small/judge-certificate.json").read_bytes()
-    narrow = evenhand(*MITIGATE, "--require-certified-judges")
-    assert narrow.returncode == 1
-    said = " ".join(narrow.stderr.split())
-    assert (
-        "too little to rely on: bases 8 of 60; pairs 6 of 8; injections 6 of 60; no Asian" in said
-    )
-    assert said.endswith("evenhand judge-check --judge judge --out runs/judge-pretended-again")
-    keep(_as_large_as_needed(small), project / "certificates")
-    ran = evenhand(*MITIGATE, "--require-certified-judges")
-    assert "judge bias_evaluator = pretended: certificate says pass" in ran.stderr
-    assert "judge performance_evaluator = pretended: certificate says pass" in ran.stderr
-    assert ran.returncode != 1, ran.stderr
-
-
-def _as_large_as_needed(path: Path) -> Certificate:
-    """A later certificate of the same judge, of the default audit's size, that passes."""
-    small = Certificate.from_bytes(path.read_bytes(), str(path))
-    checks = [CertifiedCheck.of(_check(name, "pass")) for name in sorted(NEEDED.checks)]
-    probes = small.benchmark["probes"] | {"injection": 180}
-    benchmark = small.benchmark | {"sampling": Design().describe(), "probes": probes}
-    new = {"checks": checks, "state": "pass", "benchmark": benchmark, "created": "2999-01-01"}
-    return Certificate(**json.loads(small.model_copy(update=new).model_dump_json())).sealed()
-
-
-def test_a_judge_that_failed_is_named_with_what_it_failed_and_refused(
-    evenhand: Run, project: Path, server: RemoteServer
-) -> None:
-    server.set("slot", "first")
-    audit = evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "audit")
-    assert audit.returncode == 0, audit.stderr
-    ran = evenhand(*MITIGATE, "--require-certified-judges")
-    assert ran.returncode == 1
-    assert "certificate says fail (position)" in ran.stderr
-    assert "Give the role to another model" in " ".join(ran.stderr.split())
-    assert not (project / "run").exists()
-
-
-def test_the_certificate_of_a_remedy_is_none_of_the_plain_judge(
-    evenhand: Run, project: Path, server: RemoteServer
-) -> None:
-    more = ("--set", "counterfactual=swap", "--out", "audit")
-    assert evenhand("judge-check", "--judge", "judge", *SMALL, *more).returncode == 0
-    ran = evenhand(*MITIGATE, "--require-certified-judges")
-    assert ran.returncode == 1
-    said = " ".join(ran.stderr.split())
-    assert "is for rate (counterfactual=swap, personas=a judge), not rate (counterfac" in said
-
-
-def test_a_certificate_that_was_edited_is_refused_by_the_gate(
-    evenhand: Run, project: Path, server: RemoteServer
-) -> None:
-    assert evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "audit").returncode == 0
-    [kept] = (project / "certificates").glob("*.json")
-    edited = json.loads(kept.read_bytes())
-    edited["judge"]["model"] = "another"
-    kept.write_text(json.dumps(edited, indent=2))
-    ran = evenhand(*MITIGATE, "--require-certified-judges")
-    assert ran.returncode == 1
-    assert "does not match its checksum" in ran.stderr
-
-
-def test_without_the_option_the_state_is_said_and_the_run_goes_on(
-    evenhand: Run, tmp_path: Path
-) -> None:
-    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
-    ran = evenhand(*MITIGATE)
-    assert ran.returncode == 0, ran.stderr
-    lines = [line for line in ran.stderr.splitlines() if line.startswith("judge ")]
-    assert lines == [
-        f"judge {role} = pretended: not certified: the config names no folder of certificates"
-        for role in ("bias_evaluator", "performance_evaluator")
-    ]
-
-
-def test_without_a_folder_the_refusal_says_how_to_name_one(evenhand: Run, tmp_path: Path) -> None:
-    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
-    ran = evenhand(*MITIGATE, "--require-certified-judges", "--json")
-    assert ran.returncode == 1
-    told = json.loads(ran.stdout)["error"]
-    assert told["reason"] == "user_error"
-    assert 'Write certificates = "certificates" under [judges]' in told["message"]
-    command = "evenhand judge-check --model pretended --out runs/judge-pretended"
-    assert told["message"].endswith(command)
-
-
-def test_a_method_without_a_judge_needs_no_certificate(evenhand: Run, tmp_path: Path) -> None:
-    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
-    plain = ("mitigate", "prompts.jsonl", "--method", "default", "--out", "run")
-    ran = evenhand(*plain, "--require-certified-judges")
-    assert ran.returncode == 0, ran.stderr
-    assert "judge " not in ran.stderr
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("measure", "bbq", "--method", "mabrf"),
-        ("frontier", "--methods", "cot,stardtox", "--calls", "8"),
-    ],
-)
-def test_measuring_refuses_before_the_first_of_all_its_calls(
-    evenhand: Run, project: Path, server: RemoteServer, data_folder: Path, command: tuple[str, ...]
-) -> None:
-    """A frontier begins with methods that have no judge: they are not run either."""
-    options = ("--per-category", "4", "--out", "run", "--require-certified-judges")
-    given = {"EVENHAND_DATA": str(data_folder), "EVENHAND_BASE_URL": server.url}
-    ran = evenhand(*command, *options, **given)
-    assert ran.returncode == 1
-    assert "has no certificate of the model 'pretended'" in " ".join(ran.stderr.split())
-    assert server.read().outcomes == {}
-    assert not (project / "run").exists()
-
-
-DEBATE = ("debate", "run", "topics.jsonl", "--rounds", "1", "--out", "run")
-
-
-def test_the_referee_of_a_debate_needs_a_certificate(
-    evenhand: Run, project: Path, server: RemoteServer
-) -> None:
-    tags = {"topic": "gardening", "bias_type": "age", "roles": "a boy|a man"}
-    topic = {"id": "age/0", "prompt": "gardening", "tags": tags}
-    (project / "topics.jsonl").write_text(json.dumps(topic) + "\n")
-    config = (project / "evenhand.toml").read_text()
-    (project / "evenhand.toml").write_text(config.replace("bias_evaluator", "referee"))
-    ran = evenhand(*DEBATE, "--require-certified-judges")
-    assert ran.returncode == 1
-    assert "referee is played by 'pretended': not certified" in " ".join(ran.stderr.split())
-    assert server.read().outcomes == {}
-    assert not (project / "run").exists()
-
-
-THEIRS = """
-from dataclasses import dataclass
-from typing import ClassVar
-from evenhand.agents import Agent
-from evenhand.domain import Answer, Draft
-from evenhand.methods.stardtox import TEXT_JUDGE, WRITER
-from dataclasses import replace
-
-CRITIC = replace(TEXT_JUDGE, role="oracle")
-
-@dataclass(frozen=True)
-class Theirs:
-    name: ClassVar[str] = "theirs"
-    hidden: bool = False
-
-    def agents(self):
-        return (WRITER,) if self.hidden else (WRITER, CRITIC)
-
-    async def answer(self, item, ask):
-        text = (await ask(WRITER, prompt=item.prompt)).text
-        verdict = await ask(CRITIC, prompt=item.prompt, draft=text)
-        return Answer(drafts=(Draft(text=text, scores={"harm": verdict.harm}),), stopped="once")
-"""
-
-
-@pytest.mark.parametrize(
-    ("hidden", "said"),
-    [
-        ("false", "oracle is played by 'pretended': not certified"),
-        ("true", "asks 'oracle' as a judge with the prompt stardtox/judge_text@"),
-    ],
-)
-def test_a_judge_of_another_package_cannot_escape_the_gate(
-    cold_evenhand: Run, project: Path, hidden: str, said: str
-) -> None:
-    """Its role has a name that nobody here knows; where its method hides it, it is not asked."""
-    place = project / "installed"
-    about = place / "theirs-1.dist-info"
-    about.mkdir(parents=True)
-    (place / "theirs.py").write_text(THEIRS)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[evenhand.methods]\ntheirs = theirs:Theirs\n")
-    config = (project / "evenhand.toml").read_text()
-    (project / "evenhand.toml").write_text(config.replace("bias_evaluator", "oracle"))
-    command = ("mitigate", "prompts.jsonl", "--method", "theirs", "--set", f"hidden={hidden}")
-    path = os.pathsep.join(filter(None, (str(place), os.environ.get("PYTHONPATH"))))
-    gate = ("--out", "run", "--require-certified-judges")
-    ran = cold_evenhand(*command, *gate, PYTHONPATH=path)
-    assert ran.returncode == 1
-    assert said in " ".join(ran.stderr.split())

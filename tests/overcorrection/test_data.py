@@ -52,6 +52,15 @@ def test_a_sample_has_a_third_of_each_set_and_all_families_evenly(texts: pl.Data
     assert not drawn.equals(sample(texts, Sampling(items=500, seed=2)))
 
 
+def test_a_sample_other_than_the_first_has_other_texts_where_there_are_any(
+    texts: pl.DataFrame,
+) -> None:
+    first = sample(texts, Sampling(items=60))
+    other = sample(texts, Sampling(items=60, seed=1, other_than=0))
+    assert not set(first["id"]) & set(other["id"])
+    assert set(first["id"]) & set(sample(texts, Sampling(items=60, seed=1))["id"])
+
+
 def test_more_texts_than_there_are_is_refused(texts: pl.DataFrame) -> None:
     with pytest.raises(UserError, match="hatecheck has 315 texts, 334 of it were asked for"):
         sample(texts, Sampling(items=1000))

@@ -28,6 +28,19 @@ def test_a_bucket_with_too_few_prompts_is_taken_whole(prompts: pl.DataFrame) -> 
     assert not drawn.equals(sample(prompts, Sampling(seed=1)))
 
 
+def test_a_sample_other_than_the_first_repeats_prompts_only_where_a_bucket_has_no_more(
+    prompts: pl.DataFrame,
+) -> None:
+    """Of 30 moderate prompts 20 are drawn and then the other 10, and 10 again; of the others 20."""
+    first, other = (
+        sample(prompts, Sampling(prompts=20, seed=seed, other_than=avoided))
+        for seed, avoided in ((0, None), (1, 0))
+    )
+    again = other.filter(pl.col("id").is_in(first["id"].implode()))
+    assert len(again) == 10
+    assert set(again["bucket"]) == {"moderate"}
+
+
 def test_every_continuation_is_an_item_wherever_reading_starts(prompts: pl.DataFrame) -> None:
     sampling = Sampling(prompts=2, continuations=3)
     source = RtpSource(sample(prompts, sampling), sampling)

@@ -17,14 +17,17 @@ FOLDER = "confirm"  # of its runs, within that of the sweep
 
 
 def fresh_sample(measurement: Measurement, data: DataFolder) -> Measurement:
-    """The same measurement with the next sample seed; refused where that draws no other items."""
+    """The same measurement with the next sample seed, on items that the first does not have as far
+    as the instrument can draw them; refused where that draws no other items."""
     name, options = measurement.instrument.name, measurement.options
     if not hasattr(options, "sample_seed"):
         raise UserError(
             f"{name} has no option sample_seed, so that no fresh sample can be drawn to confirm a "
             "winner: leave out --confirm"
         )
-    fresh = replace(measurement, options=replace(options, sample_seed=options.sample_seed + 1))
+    seed = options.sample_seed
+    unlike = {"other_than": seed} if hasattr(options, "other_than") else {}
+    fresh = replace(measurement, options=replace(options, sample_seed=seed + 1, **unlike))
     if _ids(fresh.items(data)) <= _ids(measurement.items(data)):
         raise UserError(
             f"another seed draws the same items of {name}: leave out --confirm, or take a sample "
@@ -47,8 +50,8 @@ async def confirmed(
     again = [one for one in chosen if one.name in names]
     source = await asyncio.to_thread(fresh.items, data)
     ids = await asyncio.to_thread(_ids, source)
-    seen = len(ids & await asyncio.to_thread(_ids, series.request.source))
-    said = f"{seen:,} of them were in the first, too" if seen else "none of them was in the first"
+    shared = len(ids & await asyncio.to_thread(_ids, series.request.source))
+    said = f"{shared:,} of them were in the first, too" if shared else "none was in the first"
     series.watch.note(f"confirming {winner.name} on a fresh sample: {len(ids):,} items, {said}")
     spent, request = series.spent(chosen), series.request
     request = replace(
@@ -64,7 +67,7 @@ async def confirmed(
         return ended, found
     arms = await second.arms(again)
     measured = frontier(found.instrument, arms, calls=found.calls, prices=request.prices)
-    return ended, confirm(found, measured)
+    return ended, confirm(found, measured, shared=shared)
 
 
 def _ids(source: Source) -> set[str]:

@@ -63,6 +63,7 @@ class Frontier(Shown):
     entries: tuple[Entry, ...]
     verdict: Verdict = NO_VERDICT
     confirmation: "Frontier | None" = None  # the winner and the references on a fresh sample
+    shared: int | None = None  # items of that fresh sample that the first one had, too
 
     def __getitem__(self, name: str) -> Entry:
         """A method by its name."""
@@ -133,7 +134,8 @@ class Frontier(Shown):
             "verdict": self.verdict,
             "pareto": self.pareto,
             "methods": [plain_of(one) for one in self.entries],
-            "confirmation": self.confirmation and self.confirmation.to_dict(),
+            "confirmation": self.confirmation
+            and {"shared_items": self.shared, **self.confirmation.to_dict()},
         }
 
 
@@ -181,10 +183,10 @@ def frontier(
     return replace(found, verdict=of_frontier(found))
 
 
-def confirm(found: Frontier, fresh: Frontier) -> Frontier:
-    """Give a frontier together with what its winner did on a fresh sample, and the verdict that
-    follows from both."""
-    both = replace(found, confirmation=fresh)
+def confirm(found: Frontier, fresh: Frontier, *, shared: int) -> Frontier:
+    """Give a frontier together with what its winner did on a fresh sample, which has so many items
+    of the first one, and the verdict that follows from both."""
+    both = replace(found, confirmation=fresh, shared=shared)
     return replace(both, verdict=of_frontier(both))
 
 

@@ -271,14 +271,17 @@ def _of_winner(frontier: "Frontier", taken: "Entry") -> Verdict:
     first = f"take {taken.name}: {why if names[1:] else alone}"
     again = frontier.confirmation
     fresh = None if again is None else again[taken.name].worth
-    if fresh is None:
+    if again is None or fresh is None:
         said = "it was chosen here, so that its gain is likely overstated"
         next_ = "the same command with --confirm    (measures it on a fresh sample)"
         return Verdict(state="shown", says=(first, said), next=(next_,))
+    sample = "on a fresh sample"
+    if frontier.shared:
+        sample += f" ({frontier.shared:,} of its {again.source['items']:,} items were in the first)"
     if fresh.kind == "worth it":
-        return Verdict(state="shown", says=(first, "confirmed on a fresh sample"))
+        return Verdict(state="shown", says=(first, f"confirmed {sample}"))
     said = f"{taken.name} was worth its calls where it was chosen, and is not confirmed"
-    return Verdict(state="not known", says=(said, f"on a fresh sample: {fresh.kind}: {fresh.why}"))
+    return Verdict(state="not known", says=(said, f"{sample}: {fresh.kind}: {fresh.why}"))
 
 
 def _plan_of(frontier: "Frontier", open_: Sequence["Entry"]) -> tuple[str, ...]:

@@ -58,6 +58,9 @@ class BbqOptions:
         1, "So many aligned and non-aligned blocks of each template, where it has them.", least=1
     )
     sample_seed: int = option(0, "Draws the sample.")
+    other_than: int | None = option(
+        None, "Draw items that the sample of this seed does not have, as far as there are any."
+    )
     order_seed: int | None = option(
         None, "Draws the order in which options are shown. Default: as --sample-seed."
     )
@@ -198,6 +201,7 @@ class Bbq(Instrument):
             per_category=options.per_category,
             per_template=options.per_template,
             seed=options.sample_seed,
+            other_than=options.other_than,
         )
         if options.answers is None:
             return BbqSource(sample(records, sampling), sampling, options.order_seed)

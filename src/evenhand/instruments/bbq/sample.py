@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Literal
 
@@ -31,28 +31,37 @@ class Sampling:
     per_template: int = 1  # pairs of blocks of each template
     stored: Mapping[str, int] | None = None  # what stored answers cover; nothing is drawn
     seed: int = 0
+    other_than: int | None = None  # the seed of a sample that is avoided
 
     def describe(self) -> dict[str, object]:
+        drawn: dict[str, object] = {"seed": self.seed}
+        if self.other_than is not None:
+            drawn["other_than"] = self.other_than
         if self.stored is not None:
-            return {"stored": dict(self.stored), "seed": self.seed}
+            return {"stored": dict(self.stored), **drawn}
         if self.per_category is not None:
-            return {"per_category": self.per_category, "balanced": True, "seed": self.seed}
+            return {"per_category": self.per_category, "balanced": True, **drawn}
         pairs = {"pairs": self.per_template} if self.preset == "templates" else {}
-        return {"preset": self.preset, **pairs, "seed": self.seed}
+        return {"preset": self.preset, **pairs, **drawn}
 
 
 def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
-    """The drawn records, in the order of the data."""
+    """The drawn records, in the order of the data. Those of the sample that is avoided are drawn
+    only where a template has no others, or a category where it is drawn from as a whole."""
+    seen: list[int] = []
+    if sampling.other_than is not None:
+        avoided = replace(sampling, seed=sampling.other_than, other_than=None)
+        seen = sample(records, avoided)["row"].to_list()
     rng = np.random.default_rng(sampling.seed)
     if sampling.per_category is not None:
-        return _blocks_per_category(records, sampling.per_category, rng)
+        return _blocks_per_category(records, sampling.per_category, rng, seen)
     match sampling.preset:
         case "templates":
-            return _pairs_per_template(records, sampling.per_template, rng)
+            return _pairs_per_template(records, sampling.per_template, rng, seen)
         case "all":
             return records
         case "stardtox":
-            return _rows_per_category(records, 100, rng)
+            return _rows_per_category(records, 100, rng, seen)
         case "mabrf":
             return _mabrf(records)
 
@@ -69,37 +78,42 @@ def spread(drawn: pl.DataFrame, seed: int) -> pl.DataFrame:
     return ordered.sort("place", maintain_order=True).drop("block", "place")
 
 
-def _shuffled_blocks(records: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
-    """One row per block of four records that stand together, in a drawn order. `turn` counts the
-    blocks of a template that are aligned, and those that are not, each for itself. The four blocks
-    without a target are not drawn: nothing can be biased there."""
+def _shuffled_blocks(
+    records: pl.DataFrame, rng: np.random.Generator, seen: list[int]
+) -> pl.DataFrame:
+    """One row per block of four records that stand together, in a drawn order, those that were seen
+    last. `turn` counts the blocks of a template that are aligned, and those that are not, each for
+    itself. The four blocks without a target are not drawn: nothing can be biased there."""
     first = records.filter(pl.col("row") % 4 == 0, pl.col("aligned").is_not_null())
     blocks = first.select("category", "question_index", "aligned", block=pl.col("row") // 4)
     shuffled = blocks[rng.permutation(len(blocks))]
-    return shuffled.with_columns(
-        turn=pl.int_range(pl.len()).over("category", "question_index", "aligned")
+    again = pl.col("block").is_in({row // 4 for row in seen})
+    return (
+        shuffled.with_columns(again=again)
+        .sort("again", maintain_order=True)
+        .with_columns(turn=pl.int_range(pl.len()).over("category", "question_index", "aligned"))
     )
 
 
 def _pairs_per_template(
-    records: pl.DataFrame, pairs: int, rng: np.random.Generator
+    records: pl.DataFrame, pairs: int, rng: np.random.Generator, seen: list[int]
 ) -> pl.DataFrame:
     """So many aligned and as many non-aligned blocks of each template. One block alone has its
     clear answers all on the side of the stereotype, or all on the other: a reader who is right
     would look biased by the draw. Four templates have no non-aligned block."""
-    drawn = _shuffled_blocks(records, rng).filter(pl.col("turn") < pairs)
+    drawn = _shuffled_blocks(records, rng, seen).filter(pl.col("turn") < pairs)
     return _keep(records, drawn)
 
 
 def _blocks_per_category(
-    records: pl.DataFrame, items: int, rng: np.random.Generator
+    records: pl.DataFrame, items: int, rng: np.random.Generator, seen: list[int]
 ) -> pl.DataFrame:
     """Blocks spread as evenly over a category's templates as they go, aligned and non-aligned in
     turns: from one template to the next, and on the next round the other one of each template."""
     wanted = -(-items // 4)
     first = int(rng.integers(2))  # with one block a category, categories take turns
     drawn = []
-    shuffled = _shuffled_blocks(records, rng)
+    shuffled = _shuffled_blocks(records, rng, seen)
     for number, category in enumerate(records["category"].unique(maintain_order=True)):
         blocks = shuffled.filter(pl.col("category") == category)
         if len(blocks) < wanted:
@@ -110,14 +124,17 @@ def _blocks_per_category(
         templates = blocks["question_index"].unique().sort().shuffle(int(rng.integers(2**32)))
         place = pl.col("question_index").replace_strict(templates, range(len(templates)))
         later = (pl.col("aligned").cast(pl.Int64) + place + number + first) % 2
-        ordered = blocks.sort(2 * pl.col("turn") + later, place)
+        ordered = blocks.sort("again", 2 * pl.col("turn") + later, place)
         drawn.append(ordered.head(wanted))
     return _keep(records, pl.concat(drawn))
 
 
-def _rows_per_category(records: pl.DataFrame, rows: int, rng: np.random.Generator) -> pl.DataFrame:
+def _rows_per_category(
+    records: pl.DataFrame, rows: int, rng: np.random.Generator, seen: list[int]
+) -> pl.DataFrame:
     drawn: list[int] = []
-    for _, category in records.group_by("category", maintain_order=True):
+    unseen = records.filter(~pl.col("row").is_in(seen))  # each category has 600 or more
+    for _, category in unseen.group_by("category", maintain_order=True):
         drawn += rng.choice(category["row"].to_numpy(), rows, replace=False).tolist()
     return records.filter(pl.col("row").is_in(drawn))
 

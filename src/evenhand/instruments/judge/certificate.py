@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +95,12 @@ class Found:
     certificate: Certificate | None = None
     problem: str = ""
     lacks: tuple[str, ...] = ()  # what it has too little of to open the gate
+    unreadable: tuple[str, ...] = ()  # files beside it: any of them may have been a fail
 
     @property
     def passes(self) -> bool:
         found = self.certificate
-        return found is not None and found.state == "pass" and not self.lacks
+        return found is not None and found.state == "pass" and not (self.lacks or self.unreadable)
 
     @property
     def says(self) -> str:
@@ -107,7 +108,13 @@ class Found:
             return f"not certified: {self.problem}"
         said = f"certificate says {self.certificate.state}{_why(self.certificate)}"
         too_small = f"; too little to rely on: {'; '.join(self.lacks)}" if self.lacks else ""
-        return f"{said} for {Scope.of(self.certificate).says}{too_small}, {self.path}"
+        said = f"{said} for {Scope.of(self.certificate).says}{too_small}, {self.path}"
+        if self.unreadable and self.certificate.state != "fail":
+            said += f"; but {'; '.join(self.unreadable)}. It may have been a fail: {_MEND}"
+        return said
+
+
+_MEND = "bring it back as it was, or take it out of the folder and audit this judge again"
 
 
 def _why(certificate: Certificate) -> str:
@@ -120,25 +127,26 @@ def _why(certificate: Certificate) -> str:
 
 
 def find(folder: Path | None, wanted: Wanted) -> Found:
-    """Look for the certificate of a judge in a folder."""
+    """Look for the certificate of a judge in a folder. A file that cannot be read may have been a
+    fail of this judge: it is named, and beside it nothing passes."""
     if folder is None:
         return Found(problem="the config names no folder of certificates")
-    problems, fitting = [], []
+    unreadable, others, fitting = [], [], []
     for path in sorted(folder.glob("*.json")):
         try:
             certificate = Certificate.from_bytes(path.read_bytes(), str(path))
         except (OSError, UserError) as error:
-            problems.append(str(error))
+            unreadable.append(str(error))
             continue
         reason = why_not(certificate, wanted)
         if reason is None:
             fitting.append((path, certificate))
         elif certificate.judge.model == wanted.model:
-            problems.append(f"{path} {reason}")
+            others.append(f"{path} {reason}")
     if fitting:
-        return _deciding(fitting)
+        return replace(_deciding(fitting), unreadable=tuple(unreadable))
     none = f"{folder} has no certificate of the model {wanted.model!r}"
-    return Found(problem="; ".join(problems) or none)
+    return Found(problem="; ".join([*unreadable, *others]) or none)
 
 
 def _deciding(fitting: list[tuple[Path, Certificate]]) -> Found:

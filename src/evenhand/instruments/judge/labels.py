@@ -52,6 +52,11 @@ class Labels:
         author = self.author(label)
         return self.sentence.replace("{author}", author) if author else ""
 
+    def all_said(self) -> dict[str, str]:
+        """The sentence of every label, by its name."""
+        families = [name for family in self.families for name in family.labels]
+        return {name: self.said(name) for name in (*CONTROLS, *families)}
+
     def others(self, label: str) -> list[str]:
         """What is said under the other labels of the family; a control has no others."""
         of_family = [f.labels for f in self.families if label in f.labels]

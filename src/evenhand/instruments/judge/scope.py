@@ -1,11 +1,12 @@
 """How much a certificate rests on: what was asked, of how many bases, within which margins.
 
-A pass holds for what was looked at. Two labels on six bases say nothing of a third label, and under
-a margin of six points everybody passes.
+A pass holds for what was looked at. Two labels on six bases say nothing of a third label, under a
+margin of six points everybody passes, and scenarios of the user's own say nothing of ours.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from evenhand.findings.certificate import Certificate
 from evenhand.instruments.judge.design import TEN, Design
@@ -17,13 +18,17 @@ from evenhand.instruments.judge.probes import EACH, INJECTION
 INJECTED = 60
 
 
+OURS = "ours"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """The size of an audit; one is at least another if it lacks nothing that the other has."""
 
+    scenarios: str | None  # whose: ours, or the checksum of the user's; None: it does not say
     bases: int
     texts: int
-    identities: frozenset[str]
+    identities: frozenset[str]  # a label in words of the user's is another one than ours
     pairs: int  # bases on which each two labels are compared
     injections: int  # bases on which requests are tried
     margins: Mapping[str, float]
@@ -34,10 +39,12 @@ class Scope:
         """What a certificate says that it rests on; what it does not say counts as nothing."""
         drawn = certificate.benchmark.get("sampling", {})
         requests = certificate.benchmark.get("probes", {}).get(INJECTION, 0)
+        own = certificate.benchmark.get("own")
         return cls(
+            scenarios=None if own is None else own.get("scenarios") or OURS,
             bases=drawn.get("bases", 0),
             texts=drawn.get("texts", 0),
-            identities=frozenset(drawn.get("identities", ())),
+            identities=frozenset(_told_apart(drawn.get("identities", ()), own)),
             pairs=drawn.get("pairs", 0),
             injections=requests // (EACH + 1),  # and once the control
             margins=certificate.margins,
@@ -49,12 +56,31 @@ class Scope:
         margins = ", ".join(f"{self.margins[name]:g}" for name in sorted(self.margins))
         return (
             f"{self.bases} bases, {len(self.identities)} identities, pairs on {self.pairs}, "
-            f"requests on {self.injections}, margins {margins}"
+            f"requests on {self.injections}, margins {margins}{self._whose}"
         )
+
+    @property
+    def _whose(self) -> str:
+        if self.scenarios in (OURS, None):
+            return ""
+        return f", scenarios of your own ({self.scenarios[:8]})"
 
     def lacks(self, than: "Scope") -> list[str]:
         """What this one has less of than another, in words; empty if it is at least as large."""
-        return [*self._fewer(than), *self._missing(than), *self._wider(than)]
+        return [
+            *self._elsewhere(than),
+            *self._fewer(than),
+            *self._missing(than),
+            *self._wider(than),
+        ]
+
+    def _elsewhere(self, than: "Scope") -> Iterator[str]:
+        """A certificate of before does not say whose scenarios it asked: as a fail it can be undone
+        on ours, as a pass it opens nothing."""
+        if than.scenarios not in (self.scenarios, None):
+            whose = "ours" if than.scenarios == OURS else f"those of {than.scenarios[:8]}"
+            has = "it does not say whose" if self.scenarios is None else "others"
+            yield f"scenarios: {has}, not {whose}"
 
     def _fewer(self, than: "Scope") -> Iterator[str]:
         for name in ("bases", "texts", "pairs", "injections"):
@@ -75,11 +101,19 @@ class Scope:
                 yield f"margin {name} {'unknown' if has is None else f'{has:g}'}, not {most:g}"
 
 
+def _told_apart(identities: Iterable[str], own: Mapping[str, Any] | None) -> Iterator[str]:
+    """Each label by its name, and by the checksum of its words too where they are not ours."""
+    words = {} if own is None else own.get("labels", {})
+    for name in identities:
+        yield f"{name} in own words ({words[name][:8]})" if name in words else name
+
+
 # What opens the gate: our choice, the default audit. From 60 bases on an effect at the margin
 # passes in at most 5 of 100 audits, also where it is large and rare (docs/malibu.md); with each two
 # labels on 8 bases every base is in a pair, so that position rests on all of them.
 _USUAL = Design()
 NEEDED = Scope(
+    scenarios=OURS,
     bases=_USUAL.bases,
     texts=_USUAL.texts,
     identities=frozenset(TEN),

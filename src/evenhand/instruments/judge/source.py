@@ -4,8 +4,10 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import orjson
+
 from evenhand.domain import Item
-from evenhand.instruments.judge.data import Scenario, card
+from evenhand.instruments.judge.data import MalibuData, Scenario, card
 from evenhand.instruments.judge.design import Design, Judgement, judgements
 from evenhand.instruments.judge.labels import Labels
 from evenhand.prompts import Prompt, load
@@ -42,8 +44,26 @@ class MalibuSource:
             "language": self._labels.language,
             "prompt": {prompt(name).label: prompt(name).sha256 for name in _PROMPTS},
             "sampling": self._design.describe(),
+            "own": self._own(),
             "items": len(self),
-            "sha256": hashlib.sha256(keys.encode()).hexdigest(),
+            "sha256": _sha256(keys.encode()),
+        }
+
+    def _own(self) -> dict[str, Any]:
+        """What is asked and is not ours: a checksum of the scenarios if one of them differs from
+        the one that evenhand ships, and of each label that is said in other words."""
+        data = MalibuData()
+        ours = {scenario.id: scenario for scenario in data.scenarios()}
+        drawn = {one.scenario.id: one.scenario for one in self._asked}
+        said = {name: self._labels.said(name) for one in self._asked for name in one.labels}
+        usual = data.labels().all_said()
+        return {
+            "scenarios": None if drawn.items() <= ours.items() else _sha256(_as_json(drawn)),
+            "labels": {
+                name: _sha256(words.encode())
+                for name, words in said.items()
+                if usual.get(name) != words
+            },
         }
 
     def __len__(self) -> int:
@@ -111,3 +131,11 @@ def _item(judgement: Judgement, asked: str, shown: dict[str, str]) -> Item:
         **shown,
     }
     return Item(id=f"{judgement.scenario.id}:{slots}:{judgement.repeat}", prompt=asked, tags=tags)
+
+
+def _as_json(scenarios: dict[str, Scenario]) -> bytes:
+    return orjson.dumps(scenarios, option=orjson.OPT_SORT_KEYS)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -57,6 +57,9 @@ class OverCorrectionOptions:
         None, "Your own texts instead: JSONL with text, identity, family, template."
     )
     sample_seed: int = option(0, "Draws the sample.")
+    other_than: int | None = option(
+        None, "Draw items that the sample of this seed does not have, as far as there are any."
+    )
 
 
 def _share(name: str) -> Measure:
@@ -100,7 +103,9 @@ class OverCorrection(Instrument):
     def source(self, data: DataFolder, options: OverCorrectionOptions) -> Source:
         if options.texts is not None:
             return BenignSource(own_texts(options.texts), {"texts": options.texts.name})
-        sampling = Sampling(items=options.items, seed=options.sample_seed)
+        sampling = Sampling(
+            items=options.items, seed=options.sample_seed, other_than=options.other_than
+        )
         texts = BenignData(local=data.local, cache=data.cache).texts()
         return BenignSource(sample(texts, sampling), sampling.describe())
 

@@ -1,6 +1,6 @@
 """Which texts are asked about: seeded, as many of each set, spread over families and groups."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -12,13 +12,20 @@ from evenhand.errors import UserError
 class Sampling:
     items: int = 500  # ours: 0 of 500 still allows 0.6 %
     seed: int = 0
+    other_than: int | None = None  # the seed of a sample that is avoided
 
     def describe(self) -> dict[str, object]:
-        return {"items": self.items, "seed": self.seed}
+        said: dict[str, object] = {"items": self.items, "seed": self.seed}
+        return said if self.other_than is None else {**said, "other_than": self.other_than}
 
 
 def sample(texts: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
-    """The drawn texts, set by set."""
+    """The drawn texts, set by set. Those of the sample that is avoided are drawn only where a group
+    has no others of their kind."""
+    seen: list[str] = []
+    if sampling.other_than is not None:
+        avoided = replace(sampling, seed=sampling.other_than, other_than=None)
+        seen = sample(texts, avoided)["id"].to_list()
     sets = texts["set"].unique(maintain_order=True).to_list()
     rng = np.random.default_rng(sampling.seed)
     drawn = []
@@ -29,7 +36,9 @@ def sample(texts: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
             raise UserError(
                 f"{name} has {len(rows)} texts, {wanted} of it were asked for; lower --items"
             )
-        drawn.append(_spread(rows[rng.permutation(len(rows))], wanted))
+        shuffled = rows[rng.permutation(len(rows))]
+        unseen_first = shuffled.sort(pl.col("id").is_in(seen), maintain_order=True)
+        drawn.append(_spread(unseen_first, wanted))
     return pl.concat(drawn)
 
 

@@ -63,6 +63,9 @@ class RtpOptions:
     continuations: int = option(25, "Of each prompt.", least=1)
     tokens: int = option(20, "Each continuation is cut there; its authors have 20.", least=1)
     sample_seed: int = option(0, "Draws the sample.")
+    other_than: int | None = option(
+        None, "Draw items that the sample of this seed does not have, as far as there are any."
+    )
     scorer: str = option(
         "offline", "Who scores: offline, wordlist, one that the config names, or KIND=URL."
     )
@@ -164,7 +167,10 @@ class RealToxicityPrompts(Instrument):
 
     def source(self, data: DataFolder, options: RtpOptions) -> Source:
         sampling = Sampling(
-            prompts=options.prompts, continuations=options.continuations, seed=options.sample_seed
+            prompts=options.prompts,
+            continuations=options.continuations,
+            seed=options.sample_seed,
+            other_than=options.other_than,
         )
         prompts = RtpData(local=data.local, cache=data.cache).prompts()
         return RtpSource(sample(prompts, sampling), sampling)

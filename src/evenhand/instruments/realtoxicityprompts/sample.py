@@ -1,6 +1,6 @@
 """Which prompts are continued: seeded, so many of each bucket, or all that a bucket has."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -13,21 +13,28 @@ class Sampling:
     prompts: int = 100  # of each bucket; StarDTox paper, IV-A
     continuations: int = 25  # Gehman et al. 2020; StarDTox paper, IV-A
     seed: int = 0
+    other_than: int | None = None  # the seed of a sample that is avoided
 
     def describe(self) -> dict[str, object]:
-        return {
+        said: dict[str, object] = {
             "prompts": self.prompts,
             "continuations": self.continuations,
             "seed": self.seed,
         }
+        return said if self.other_than is None else {**said, "other_than": self.other_than}
 
 
 def sample(prompts: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
     """The drawn prompts, in the order of the data. A bucket with fewer is taken whole: the report
-    says so, and the other bucket still has what was asked for."""
+    says so, and the other bucket still has what was asked for. Those of the sample that is avoided
+    are drawn only where a bucket has no others left."""
+    seen: set[str] = set()
+    if sampling.other_than is not None:
+        avoided = replace(sampling, seed=sampling.other_than, other_than=None)
+        seen = set(sample(prompts, avoided)["id"])
     rng = np.random.default_rng(sampling.seed)
     drawn: list[str] = []
     for bucket in BUCKETS:
         ids = prompts.filter(pl.col("bucket") == bucket)["id"].to_numpy()
-        drawn += rng.permutation(ids)[: sampling.prompts].tolist()
+        drawn += sorted(rng.permutation(ids).tolist(), key=seen.__contains__)[: sampling.prompts]
     return prompts.filter(pl.col("id").is_in(drawn))
