@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-others test-real test-whole test-store test-training examples docs bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance
+.PHONY: check lint types contracts test test-cluster test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance
 
 check: lint test
 
@@ -48,6 +48,14 @@ test-store:
 
 test-training:
 	$(PY) -m pytest $(TRAINING)
+
+# The versions and checksums that CI installs, anew; needs the network.
+lock:
+	scripts/lock.sh
+
+# What a release was built and tested with, as a CycloneDX list.
+sbom:
+	$(PY) scripts/sbom.py dist
 
 # The examples against the endpoint that EVENHAND_BASE_URL and EVENHAND_MODEL name.
 examples:

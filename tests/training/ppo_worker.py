@@ -14,15 +14,15 @@ from evenhand.training.recipes import PpoRecipe
 
 
 def killed_in_the_save_of(step: int) -> None:
-    """All bytes of the checkpoint are written; it has not got its name yet."""
-    real = checkpoints.to_disk
+    """All bytes of the checkpoint are written, but for the list of their checksums."""
+    real = checkpoints.seal
 
-    def to_disk(folder: Path) -> None:
+    def seal(folder: Path) -> None:
         if folder.name == f".checkpoint-{step}.part":
             os.kill(os.getpid(), signal.SIGKILL)
         real(folder)
 
-    vars(state)["to_disk"] = to_disk
+    vars(state)["seal"] = seal
 
 
 def main(given: dict[str, Any]) -> None:

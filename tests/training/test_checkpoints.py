@@ -1,30 +1,24 @@
 """Which checkpoint a killed training goes on from, with each file of the newest one damaged."""
 
 import json
-import struct
-import zipfile
+import os
 from pathlib import Path
 
 import pytest
 
-from evenhand.training.checkpoints import fault_of, newest_whole
+from evenhand.training.checkpoints import CHECKSUMS, drop_old, fault_of, newest_whole, seal
 from evenhand.training.events import Note, Step
 
-
-def _safetensors(file: Path, numbers: int = 4) -> None:
-    header = {"w": {"dtype": "F32", "shape": [numbers], "data_offsets": [0, 4 * numbers]}}
-    said = json.dumps(header).encode()
-    file.write_bytes(struct.pack("<Q", len(said)) + said + b"\0" * 4 * numbers)
+FILES = ("adapter_model.safetensors", "optimizer.pt", "rng_state_0.pth", "rng_state_1.pth")
 
 
-def _checkpoint(folder: Path, step: int, states: tuple[str, ...] = ("rng_state.pth",)) -> Path:
+def _checkpoint(folder: Path, step: int) -> Path:
     made = folder / f"checkpoint-{step}"
     made.mkdir(parents=True)
-    _safetensors(made / "adapter_model.safetensors")
-    for name in ("optimizer.pt", "scheduler.pt", *states):
-        with zipfile.ZipFile(made / name, "w") as archive:
-            archive.writestr("data", "x" * 100)
+    for name in FILES:
+        (made / name).write_bytes(b"x" * 100)
     (made / "trainer_state.json").write_text(json.dumps({"global_step": step}))
+    seal(made)
     return made
 
 
@@ -37,19 +31,21 @@ def test_the_newest_whole_one_is_taken_by_number_not_by_name(tmp_path: Path) -> 
 
 
 def test_a_folder_with_no_checkpoint_starts_anew(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint-²").mkdir()  # a digit to `isdigit`, and no number
     assert newest_whole(tmp_path / "nothing", lambda _: None) is None
+    assert newest_whole(tmp_path, lambda _: None) is None
 
 
 @pytest.mark.parametrize(
     ("name", "keep", "said"),
     [
-        ("trainer_state.json", None, "being written"),
-        ("trainer_state.json", 5, "cannot be read"),
-        ("adapter_model.safetensors", 5, "adapter_model.safetensors cut short"),
-        ("adapter_model.safetensors", -1, "adapter_model.safetensors cut short"),
-        ("optimizer.pt", -30, "optimizer.pt cut short"),
-        ("optimizer.pt", None, "no optimizer.pt"),
-        ("rng_state.pth", None, "no rng_state.pth"),
+        (CHECKSUMS, None, "being written"),
+        (CHECKSUMS, 5, "cannot be read"),
+        ("trainer_state.json", None, "trainer_state.json not as written"),
+        ("trainer_state.json", 5, "trainer_state.json not as written"),
+        ("adapter_model.safetensors", -1, "adapter_model.safetensors not as written"),
+        ("optimizer.pt", None, "optimizer.pt not as written"),
+        ("rng_state_1.pth", 0, "rng_state_1.pth not as written"),
     ],
 )
 def test_a_damaged_newest_one_is_passed_over_with_its_reason(
@@ -70,13 +66,39 @@ def test_a_damaged_newest_one_is_passed_over_with_its_reason(
     assert said in told[0].text
 
 
+@pytest.mark.parametrize("listed", ["[]", "7", '"x"', "{}", "null", '{"a": {}}', "\udcff"])
+def test_a_list_of_another_form_is_a_fault_and_no_traceback(tmp_path: Path, listed: str) -> None:
+    made = _checkpoint(tmp_path, 2)
+    (made / CHECKSUMS).write_bytes(listed.encode(errors="surrogateescape"))
+    assert fault_of(made) is not None
+
+
+def test_a_file_that_was_added_or_is_a_link_or_a_pipe_is_not_trusted(tmp_path: Path) -> None:
+    added, linked, piped = (_checkpoint(tmp_path, step) for step in (2, 4, 6))
+    (added / "scaler.pt").write_bytes(b"y")
+    (linked / "optimizer.pt").rename(tmp_path / "outside")
+    (linked / "optimizer.pt").symlink_to(tmp_path / "outside")  # with the very same bytes
+    (piped / "optimizer.pt").unlink()
+    os.mkfifo(piped / "optimizer.pt")  # opened, it would wait for ever
+    for made in (added, linked, piped):
+        assert fault_of(made) is not None, made.name
+
+
 def test_a_state_of_another_step_is_not_trusted(tmp_path: Path) -> None:
     made = _checkpoint(tmp_path, 6)
     assert fault_of(made.rename(tmp_path / "checkpoint-7")) is not None
 
 
-def test_two_processes_need_the_random_state_of_each(tmp_path: Path) -> None:
-    both = _checkpoint(tmp_path, 2, ("rng_state_0.pth", "rng_state_1.pth"))
-    one = _checkpoint(tmp_path, 4, ("rng_state_0.pth",))
-    assert fault_of(both, processes=2) is None
-    assert fault_of(one, processes=2) is not None
+def test_one_that_is_written_again_after_a_kill_in_its_list_is_whole(tmp_path: Path) -> None:
+    made = _checkpoint(tmp_path, 6)
+    (made / CHECKSUMS).rename(made / f".{CHECKSUMS}.part")
+    assert fault_of(made) is not None
+    seal(made)
+    assert fault_of(made) is None
+
+
+def test_the_newest_are_kept(tmp_path: Path) -> None:
+    for step in (2, 4, 10):
+        _checkpoint(tmp_path, step)
+    drop_old(tmp_path, 2)
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint-4", "checkpoint-10"}

@@ -22,8 +22,8 @@ import orjson
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from evenhand import errors
-from evenhand.errors import EvenhandError, StoreError
+from evenhand import environment, errors
+from evenhand.errors import EvenhandError, StoreError, UserError
 from evenhand.runners.desk import Desk, Orders, Overview, Report
 from evenhand.runners.lease import Caps, Treasury
 from evenhand.runners.local import StopSignal
@@ -110,9 +110,8 @@ async def _cluster(address: str | None) -> AsyncIterator[None]:
     join = partial(ray.init, log_to_driver=False, logging_level=logging.ERROR)
     if address:
         await asyncio.to_thread(join, address=address)
-    else:  # it listens to nobody but this machine, and has no dashboard that tells others of it
-        own = {"address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-        await asyncio.to_thread(join, **own)
+    else:
+        await asyncio.to_thread(_start_own, join)
     # Ray's own handler, set while it starts, would end this process at a SIGTERM; Python's is put
     # back over it.
     if threading.current_thread() is threading.main_thread():
@@ -121,6 +120,23 @@ async def _cluster(address: str | None) -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.to_thread(ray.shutdown)
+
+
+def _start_own(join: Callable[..., Any]) -> None:
+    """Start a cluster of this machine's cores that obeys nobody without its token.
+
+    Ray listens on every interface, and cannot be told otherwise; who gets in could run any code. It
+    makes a token for a cluster of this machine unless this variable says not to, so it is taken
+    away. Whoever wants a cluster without one starts it, and names it in RAY_ADDRESS.
+    """
+    environment.forget_ray_auth_mode()
+    join(address="local", include_dashboard=False)
+    if environment.ray_auth_mode() != "token":
+        ray.shutdown()
+        raise UserError(
+            f"Ray {ray.__version__} started a cluster that anybody could join who reaches this "
+            "machine, so it was ended; start one yourself and name it in RAY_ADDRESS"
+        )
 
 
 def _cores() -> int:

@@ -145,9 +145,12 @@ def _load(folder: Path) -> _Loaded:
         )
     except ImportError:
         raise UserError(_INSTALL) from None
-    own = {"local_files_only": True, "trust_remote_code": False}
-    tokenizer = AutoTokenizer.from_pretrained(folder, **own)
-    model = AutoModelForSequenceClassification.from_pretrained(folder, use_safetensors=True, **own)
+    tokenizer = AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
+    model = AutoModelForSequenceClassification.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
+    )
     names = tuple(model.config.id2label[i].lower() for i in range(model.config.num_labels))
     bounds = (tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None))
     return _Loaded(

@@ -1,11 +1,14 @@
 """What is watched while a trainer runs: how it goes, and how far it has moved away."""
 
 import time
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from accelerate import PartialState
 from transformers import TrainerCallback
 
+from evenhand.training.checkpoints import drop_old, seal
 from evenhand.training.events import Note, Step, Tell
 
 # The names that the trainers log under.
@@ -44,6 +47,20 @@ class Told(TrainerCallback):  # type: ignore[misc]
                 eta_seconds=None if each is None else each * (state.max_steps - state.global_step),
             )
         )
+
+
+class Sealed(TrainerCallback):  # type: ignore[misc]
+    """A checkpoint counts as written when its checksums are, and they wait for all processes."""
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+
+    def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
+        PartialState().wait_for_everyone()
+        if state.is_world_process_zero:
+            folder = Path(args.output_dir)
+            seal(folder / f"checkpoint-{state.global_step}")
+            drop_old(folder, self._keep)
 
 
 class StopAtKl(TrainerCallback):  # type: ignore[misc]

@@ -1,79 +1,84 @@
 """Which checkpoint a killed training goes on from.
 
-The trainer writes a checkpoint file by file and `trainer_state.json` last, and takes the one with
-the highest number when it resumes: one cut short ends the resume. So the newest whole one is found
-here.
+A checkpoint is written file by file, and last of all a list of their checksums. So one that was cut
+short has no list, and one that lost a bit does not match it; the newest that is whole is taken.
 """
 
+import hashlib
 import json
 import os
-import struct
-import zipfile
+import shutil
 from pathlib import Path
 
+from evenhand.training import folders
 from evenhand.training.events import Note, Tell
 
 _NAME = "checkpoint-"
 _STATE = "trainer_state.json"
+CHECKSUMS = "checksums.json"
+_LISTS = (CHECKSUMS, f".{CHECKSUMS}.part")
 
 
-def newest_whole(folder: Path, tell: Tell, processes: int = 1) -> Path | None:
+def seal(checkpoint: Path) -> None:
+    """The last write of a checkpoint: the checksum of each file in it."""
+    folders.write(checkpoint / CHECKSUMS, json.dumps(_checksums(checkpoint), indent=1) + "\n")
+    to_disk(checkpoint)
+
+
+def newest_whole(folder: Path, tell: Tell) -> Path | None:
     """None if there is nothing to go on from. Each one passed over is told with its reason."""
     for found in numbered(folder):
-        fault = fault_of(found, processes)
+        fault = fault_of(found)
         if fault is None:
             return found
         tell(Note(f"{found.name} is passed over: {fault}"))
     return None
 
 
-def fault_of(checkpoint: Path, processes: int = 1) -> str | None:
+def fault_of(checkpoint: Path) -> str | None:
     """What is wrong with a checkpoint; None if it is whole."""
     try:
-        step = json.loads((checkpoint / _STATE).read_text())["global_step"]
+        return _fault(checkpoint)
     except FileNotFoundError:
-        return f"it has no {_STATE}, so it was being written when the training was killed"
+        return f"it has no {CHECKSUMS}, so it was being written when the training was killed"
+    except OSError as error:
+        return f"it cannot be read ({error.strerror})"
     except (ValueError, KeyError, TypeError):
-        return f"its {_STATE} cannot be read"
-    if f"{_NAME}{step}" != checkpoint.name:
-        return f"its {_STATE} is of step {step}"
-    states = (
-        ["rng_state.pth"] if processes == 1 else [f"rng_state_{n}.pth" for n in range(processes)]
-    )
-    for name in ("optimizer.pt", "scheduler.pt", *states):
-        if not (checkpoint / name).is_file():
-            return f"it has no {name}, as one for {processes} process(es) would"
-    cut = [file.name for file in sorted(checkpoint.iterdir()) if not _whole(file)]
-    return f"{', '.join(cut)} cut short" if cut else None
+        return f"its {CHECKSUMS} or {_STATE} cannot be read"
 
 
-def _whole(file: Path) -> bool:
-    if file.suffix == ".safetensors":
-        return _whole_safetensors(file)
-    if file.suffix in (".pt", ".pth"):
-        return zipfile.is_zipfile(file)  # a zip's table of contents stands at its end
-    return True
+def _fault(checkpoint: Path) -> str | None:
+    listed = json.loads((checkpoint / CHECKSUMS).read_bytes())
+    if not isinstance(listed, dict):
+        raise TypeError
+    found = _checksums(checkpoint)
+    changed = sorted(n for n in {*listed, *found} if listed.get(n) != found.get(n))
+    if changed:
+        return f"{', '.join(changed)} not as written"
+    step = json.loads((checkpoint / _STATE).read_bytes())["global_step"]
+    return None if f"{_NAME}{step}" == checkpoint.name else f"its {_STATE} is of step {step}"
 
 
-def _whole_safetensors(file: Path) -> bool:
-    """The header says where the last tensor ends."""
-    size = file.stat().st_size
-    with file.open("rb") as opened:
-        start = opened.read(8)
-        if len(start) < 8 or (length := struct.unpack("<Q", start)[0]) > size:
-            return False
-        try:
-            header = json.loads(opened.read(length))
-        except ValueError:
-            return False
-    ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
-    return bool(size == 8 + length + max(ends, default=0))
+def _checksums(checkpoint: Path) -> dict[str, str]:
+    found = {}
+    for path in sorted(checkpoint.rglob("*")):
+        if path.is_file() and not path.is_symlink() and path.name not in _LISTS:
+            with path.open("rb") as opened:
+                name = path.relative_to(checkpoint).as_posix()
+                found[name] = hashlib.file_digest(opened, "sha256").hexdigest()
+    return found
 
 
 def numbered(folder: Path) -> list[Path]:
     """Newest first."""
-    found = [path for path in folder.glob(f"{_NAME}*") if path.name[len(_NAME) :].isdigit()]
+    found = [path for path in folder.glob(f"{_NAME}*") if path.name[len(_NAME) :].isdecimal()]
     return sorted(found, key=lambda path: int(path.name[len(_NAME) :]), reverse=True)
+
+
+def drop_old(folder: Path, keep: int) -> None:
+    """Called when the newest is sealed, and not before: the one to go on from is always there."""
+    for old in numbered(folder)[keep:]:
+        shutil.rmtree(old)
 
 
 def to_disk(folder: Path) -> None:

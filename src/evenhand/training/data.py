@@ -7,6 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evenhand.errors import UserError
@@ -84,11 +85,19 @@ def _files(folder: Path, config: str, split: str) -> list[Path]:
         )
     if config != ALL and config not in types:
         raise UserError(f"{folder} has no bias type {config!r}; it has: {', '.join(types)}")
-    return sorted(folder.glob(f"{'*' if config == ALL else config}/{split}-*.parquet"))
+    places = [folder / name for name in (types if config == ALL else [config])]
+    found = sorted(file for place in places for file in place.glob(f"{split}-*.parquet"))
+    for file in found:
+        if not file.is_file():
+            raise UserError(f"{file} is no plain file; it is not opened")
+    return found
 
 
 def _read(file: Path) -> list[Row]:
-    table = pq.read_table(file)
+    try:
+        table = pq.read_table(file)
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{file} cannot be read as Parquet: {error}") from None
     if table.num_rows == 0:
         return []
     missing = [name for name in _NEEDED if name not in table.column_names]

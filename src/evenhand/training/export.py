@@ -17,6 +17,7 @@ import yaml
 
 from evenhand.errors import UserError
 from evenhand.training import data
+from evenhand.training.folders import require_model
 from evenhand.training.recipes import PpoRecipe, RewardRecipe
 
 Target = Literal["openrlhf", "verl"]
@@ -73,8 +74,9 @@ def export(target: Target, job: Job, out: Path) -> list[Path]:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out} is there already; name another folder with --out")
     for folder in filter(None, (job.model, job.reward)):
-        if not (folder / "config.json").is_file():
-            raise UserError(f"{folder} is no folder of a Hugging Face model: it has no config.json")
+        require_model(
+            folder
+        )  # both projects run the code of a model folder, whatever they are told
     rows = {"train": data.rows(job.pairs), "test": data.held_out(job.pairs)}
     written = _openrlhf(job, rows, out) if target == "openrlhf" else _verl(job, rows, out)
     return list(written)
@@ -194,7 +196,11 @@ def _question(prompt: Sequence[Mapping[str, str]], number: int, split: str) -> d
 def verl_config(job: Job) -> dict[str, Any]:
     """On top of verl's own `ppo_trainer`: only what we set."""
     recipe = job.ppo
-    model = {"path": _path(job.model), "enable_gradient_checkpointing": True}
+    model = {
+        "path": _path(job.model),
+        "enable_gradient_checkpointing": True,
+        "trust_remote_code": False,
+    }
     if not recipe.full:
         model |= {"lora_rank": recipe.lora_rank, "lora_alpha": recipe.lora_alpha}
     optimiser = {"lr": recipe.learning_rate, "lr_warmup_steps_ratio": recipe.warmup}
@@ -208,6 +214,7 @@ def verl_config(job: Job) -> dict[str, Any]:
             "max_prompt_length": recipe.max_prompt,
             "max_response_length": recipe.max_new_tokens,
             "filter_overlong_prompts": True,
+            "trust_remote_code": False,
             "seed": recipe.seed,
         },
         "actor_rollout_ref": {

@@ -6,11 +6,13 @@ Both ways, so that trained weights are served and measured in the same way as th
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+import yaml
 from numpy.typing import NDArray
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -54,9 +56,18 @@ _INSIDE = {
 def from_gguf(file: Path, out: Path) -> Path:
     """A Hugging Face folder with the weights of `file` in fp32, its tokenizer and chat template."""
     _require(file, out)
-    place = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
-    tokenizer = AutoTokenizer.from_pretrained(**place)
-    model = AutoModelForCausalLM.from_pretrained(**place, dtype=torch.float32)
+    with _readable(file):
+        license = _license(file)
+        tokenizer = AutoTokenizer.from_pretrained(
+            file.parent, gguf_file=file.name, local_files_only=True, trust_remote_code=False
+        )
+        model = AutoModelForCausalLM.from_pretrained(
+            file.parent,
+            gguf_file=file.name,
+            local_files_only=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+        )
     # Nothing is quantised any more, but `save_pretrained` refuses as long as these say otherwise.
     del model.config.quantization_config
     model.hf_quantizer = None
@@ -65,7 +76,7 @@ def from_gguf(file: Path, out: Path) -> Path:
     part = out.with_name(f".{out.name}.part")
     model.save_pretrained(part)
     tokenizer.save_pretrained(part)
-    _say_origin(part, file)
+    _say_origin(part, file, license)
     to_disk(part)
     if out.is_dir():
         out.rmdir()
@@ -103,12 +114,32 @@ def _spare_token(tokenizer: Any) -> str | None:
     return None
 
 
-def _say_origin(folder: Path, file: Path) -> None:
-    """A card with the licence, which holds for all that is trained from these weights."""
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """A file from elsewhere may hold anything, and its readers raise whatever they meet."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"{file} cannot be read as the weights of a model in GGUF form: it is cut short, "
+            f"damaged or of a kind that is not known ({error!r:.200})"
+        ) from None
+
+
+def _license(file: Path) -> str:
     field = gguf.GGUFReader(file).get_field("general.license")
-    license = field.contents() if field else "unknown"
+    return str(field.contents()) if field else "unknown"
+
+
+def _say_origin(folder: Path, file: Path, license: str) -> None:
+    """A card with the licence, which holds for all that is trained from these weights."""
+    said = {"license": license, "library_name": "transformers"}
+    # In quotes and on one line, whatever the file says: it must not end the head of the card.
+    head = yaml.safe_dump(said, default_style='"', width=float("inf"))
     (folder / "README.md").write_text(
-        f"---\nlicense: {license}\nlibrary_name: transformers\n---\n# {file.stem}, in fp32\n\n"
+        f"---\n{head}---\n# {file.stem}, in fp32\n\n"
         f"The weights of `{file.name}`, brought to 32 bits by `evenhand train from-gguf`. They are "
         "as coarse as they were there.\n"
     )
@@ -120,9 +151,10 @@ def to_gguf(
     """`folder`'s weights in a GGUF file with the tokenizer and the settings of `like`."""
     if not like.is_file():
         raise UserError(f"{like} is not a file; --like wants the GGUF that the training began with")
-    original = gguf.GGUFReader(like)
-    _require_llama(original)
-    with _Weights(folder) as weights:
+    with _readable(like):
+        original = gguf.GGUFReader(like)
+        _require_llama(original)
+    with _Weights(folder) as weights, _readable(like):
         _require_same_tensors(original, weights)
         out.parent.mkdir(parents=True, exist_ok=True)
         part = out.with_name(f".{out.name}.part")

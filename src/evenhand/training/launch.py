@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from evenhand.errors import UserError
 from evenhand.training.config import prepare
 from evenhand.training.events import Tell
+from evenhand.training.folders import claim, write
 from evenhand.training.recipes import (
     DpoRecipe,
     PpoRecipe,
@@ -63,6 +64,7 @@ class Job:
     force: bool = False
 
     def save(self) -> Path:
+        claim(self.out, self.model, self.pairs, self.reward)
         self.out.mkdir(parents=True, exist_ok=True)
         said = {
             "stage": self.stage,
@@ -75,7 +77,7 @@ class Job:
             "force": self.force,
         }
         file = self.out / FILE
-        file.write_text(json.dumps(said, indent=1) + "\n")
+        write(file, json.dumps(said, indent=1) + "\n")
         return file
 
     @classmethod

@@ -138,11 +138,16 @@ class _Loaded:
         from transformers.utils import logging  # noqa: PLC0415
 
         logging.disable_progress_bar()  # the command has one of its own
-        own = {"local_files_only": True, "trust_remote_code": False}
         self.torch: Any = torch
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, **own)
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
         self._model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, use_safetensors=True, dtype=torch.float32, **own
+            folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            dtype=torch.float32,
         )
         self._model.eval()
         self.longest: int = getattr(self._model.config, "max_position_embeddings", None) or 2**31

@@ -9,9 +9,9 @@ from typing import Any
 
 from evenhand.errors import UserError
 from evenhand.training.data import sha256_of_rows
+from evenhand.training.folders import RECORD, write
 from evenhand.training.recipes import Recipe
 
-FILE = "train.json"
 _LIBRARIES = ("torch", "trl", "transformers", "accelerate", "peft", "datasets")
 # What must be the same for a resumed training to be the same training.
 _SAME = ("stage", "recipe", "base", "pairs", "world_size", "reward_model")
@@ -54,16 +54,16 @@ def begun(
 
 def load(out: Path) -> dict[str, Any] | None:
     try:
-        return dict(json.loads((out / FILE).read_text()))
+        found = dict(json.loads((out / RECORD).read_text()))
     except FileNotFoundError:
         return None
+    except (ValueError, TypeError):
+        raise UserError(f"{out / RECORD} cannot be read; name another --out") from None
+    return found
 
 
 def save(out: Path, record: dict[str, Any]) -> None:
-    """Renamed into place: a kill never leaves half a record."""
-    part = out / f".{FILE}.part"
-    part.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    part.replace(out / FILE)
+    write(out / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
 
 def require_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ def _identity(value: Any) -> Any:
 
 
 def sha256_of_weights(folder: Path) -> str:
-    files = sorted(folder.glob("*.safetensors"))
+    files = sorted(path for path in folder.glob("*.safetensors") if path.is_file())
     if not files:
         raise UserError(
             f"{folder} holds no .safetensors; .bin files are pickles, which can run code when they "

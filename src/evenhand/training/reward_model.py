@@ -11,6 +11,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from evenhand.errors import UserError
+from evenhand.training.folders import require_model
 from evenhand.training.render import Messages, render
 
 SCALE = "reward_scale.json"
@@ -62,9 +63,16 @@ class RewardModel:
     def load(cls, folder: Path, *, max_length: int = 2048, device: str = "cpu") -> Self:
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder} holds no reward model; give the `model` folder of one")
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        require_model(folder)
+        tokenizer = AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
         model = AutoModelForSequenceClassification.from_pretrained(
-            folder, local_files_only=True, use_safetensors=True, dtype=torch.float32
+            folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            dtype=torch.float32,
         )
         if model.config.num_labels != 1:
             raise UserError(

@@ -16,12 +16,13 @@ from transformers.utils import logging as transformers_logging
 from evenhand.errors import UserError
 from evenhand.training import data
 from evenhand.training import record as records
-from evenhand.training.callbacks import Told
+from evenhand.training.callbacks import Sealed, Told
 from evenhand.training.checkpoints import newest_whole
 from evenhand.training.config import world_size
 from evenhand.training.events import Note, Step, Tell
+from evenhand.training.folders import claim, require_model
 from evenhand.training.recipes import Recipe
-from evenhand.training.weights import on_gpu, require_model, save
+from evenhand.training.weights import on_gpu, save
 
 
 @dataclass(slots=True)
@@ -67,15 +68,16 @@ class Stage:
             "dataloader_pin_memory": gpu,
             "save_strategy": "steps",
             "save_steps": recipe.save_every,
-            "save_total_limit": recipe.keep,
+            "save_total_limit": None,  # `Sealed` keeps the newest
             "logging_steps": 1,
+            "trust_remote_code": False,  # TRL loads a reference, and vLLM the model, by its folder
             "report_to": "none",  # TensorBoard is added with a folder of our choice
             "disable_tqdm": True,
             "ddp_find_unused_parameters": False,
         }
 
     def callbacks(self) -> list[Any]:
-        told: list[Any] = [Told(self.record["stage"], self.tell)]
+        told: list[Any] = [Told(self.record["stage"], self.tell), Sealed(self.recipe.keep)]
         if PartialState().is_main_process:
             told.append(TensorBoardCallback(SummaryWriter(str(self.out / "logs"))))
         return told
@@ -83,12 +85,12 @@ class Stage:
     def run(self, trainer: Any) -> None:
         """Train to the end, from the newest whole checkpoint if there is one."""
         _without_printing(trainer)
-        found = newest_whole(self.checkpoints, self.say, world_size())
+        found = newest_whole(self.checkpoints, self.say)
         if found is not None:
             step = int(found.name.rpartition("-")[2])
             self.say(Note(f"goes on from step {step}"))
             self.record["resumed_from"].append(step)
-        self._write()
+        self.write()
         trainer.train(resume_from_checkpoint=None if found is None else str(found))
         self.record["steps"] = trainer.state.global_step
         self.record["metrics"] |= _last(trainer.state.log_history)
@@ -126,7 +128,7 @@ class Stage:
                 pairs=self.pairs,
                 record=self.record,
             )
-            self._write()
+            self.write()
             shutil.rmtree(self.checkpoints, ignore_errors=True)
         PartialState().wait_for_everyone()
 
@@ -135,7 +137,7 @@ class Stage:
         if PartialState().is_main_process:
             self.tell(event)
 
-    def _write(self) -> None:
+    def write(self) -> None:
         if PartialState().is_main_process:
             records.save(self.out, self.record)
 
@@ -156,6 +158,7 @@ def open_stage(
     for folder in (model, reward):
         if folder is not None:
             require_model(folder)
+    claim(out, model, pairs, reward)
     if recipe.threads is not None:
         torch.set_num_threads(recipe.threads)
     started = PartialState(cpu=not on_gpu())
@@ -173,8 +176,10 @@ def open_stage(
     before = records.load(out)
     if before is not None:
         records.require_same(out, before, now)
-        now = before
+        now |= before
     stage = Stage(now, recipe, model, pairs, out, tell)
+    if before is None:
+        stage.write()  # first of all: what has no record is not ours
     if stage.done:
         stage.say(Note(f"{out} is trained already; give another --out to train again"))
     return stage

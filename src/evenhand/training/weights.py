@@ -14,7 +14,6 @@ from transformers import (
     AutoTokenizer,
 )
 
-from evenhand.errors import UserError
 from evenhand.training.checkpoints import to_disk
 from evenhand.training.recipes import Recipe
 from evenhand.training.render import require_template
@@ -23,18 +22,12 @@ _PAD = "<|pad|>"
 _LEFT_OUT = ("training_args.bin", "README.md")  # a pickle, and a card that is not ours
 
 
-def require_model(folder: Path) -> None:
-    if not (folder / "config.json").is_file():
-        raise UserError(
-            f"{folder} is no folder of a Hugging Face model; `evenhand train from-gguf` makes one "
-            "from a GGUF file"
-        )
-
-
 def load_tokenizer(folder: Path) -> Any:
     """With a padding token of its own. The reward is read at the last token that is no padding: if
     the end of a turn were padding too, it would be read before the end."""
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
     require_template(tokenizer)
     if tokenizer.pad_token is None or tokenizer.pad_token == tokenizer.eos_token:
         tokenizer.add_special_tokens({"pad_token": _PAD})
@@ -43,7 +36,8 @@ def load_tokenizer(folder: Path) -> Any:
 
 def longest(folder: Path, recipe: Recipe) -> int:
     """Tokens of a row: the recipe's, or what the model has places for."""
-    places = getattr(AutoConfig.from_pretrained(folder), "max_position_embeddings", None)
+    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    places = getattr(config, "max_position_embeddings", None)
     return min(recipe.max_length, places or recipe.max_length)
 
 
@@ -65,6 +59,7 @@ def _load(kind: Any, folder: Path, tokenizer: Any, recipe: Recipe, **more: Any) 
     model = kind.from_pretrained(
         folder,
         local_files_only=True,
+        trust_remote_code=False,
         use_safetensors=True,
         dtype=torch.bfloat16 if half else torch.float32,
         **more,
