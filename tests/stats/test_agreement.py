@@ -1,6 +1,8 @@
 """Agreement, against statsmodels and against the definitions written out pair by pair."""
 
+import functools
 import itertools
+from collections.abc import Callable
 from typing import get_args
 
 import numpy as np
@@ -12,12 +14,18 @@ from statsmodels.stats import inter_rater
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.agreement import (
     Level,
+    alpha_sums,
     fleiss_kappa,
+    fleiss_of_totals,
+    fleiss_sums,
     krippendorff_alpha,
     quadratic_weighted_kappa,
     randolph_kappa,
     rater_agreement,
+    weighted_of_totals,
+    weighted_sums,
 )
+from evenhand.statistics.bootstrap import Statistic
 
 LEVELS: tuple[Level, ...] = get_args(Level)
 scores = st.integers(0, 10)
@@ -158,3 +166,52 @@ def test_weighted_kappa_refuses_what_lies_off_the_scale_and_has_no_value_without
     with pytest.raises(Undefined, match="no ratings"):
         quadratic_weighted_kappa([], [])
     assert quadratic_weighted_kappa([4, 4], [5, 5]) == 0  # constant, but not the same constant
+
+
+MARKS = st.one_of(st.none(), st.integers(0, 4))
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=st.lists(st.tuples(MARKS, MARKS, MARKS), min_size=2, max_size=8), data=st.data())
+def test_a_resample_of_sums_is_the_agreement_of_the_resampled_subjects(
+    rows: list[tuple[int | None, ...]], data: st.DataObject
+) -> None:
+    """The interval's route (totals over subjects) against the plain one, on subjects drawn twice,
+    once or never; no value on the one is no value on the other."""
+    times = data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
+    drawn = [row for row, n in zip(rows, times, strict=True) for _ in range(n)]
+    ratings = np.array(rows, dtype=np.float64).T
+    again = np.array(drawn, dtype=np.float64).reshape(-1, 3).T
+    for level in LEVELS:
+        try:
+            sums, alpha = alpha_sums(ratings, level)
+        except Undefined:
+            continue
+        plain = _plain(functools.partial(krippendorff_alpha, again, level))
+        assert _of(np.array(times) @ sums, alpha) == plain
+    both = ~np.isnan(again[:2]).any(axis=0)
+    pair = weighted_sums(ratings[0], ratings[1])
+    assert _of(np.array(times) @ pair, weighted_of_totals) == _plain(
+        lambda: quadratic_weighted_kappa(again[0][both], again[1][both])
+    )
+    whole = [row for row in rows if None not in row]
+    if whole:
+        table = [[row.count(mark) for mark in range(5)] for row in whole]
+        kept = [n for row, n in zip(rows, times, strict=True) if None not in row]
+        twice = [line for line, n in zip(table, kept, strict=True) for _ in range(n)]
+        assert _of(np.array(kept) @ fleiss_sums(table), fleiss_of_totals) == _plain(
+            lambda: fleiss_kappa(np.array(twice).reshape(-1, 5))
+        )
+
+
+def _of(totals: np.ndarray, statistic: Statistic) -> object:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        (value,) = statistic(totals[None, :]).tolist()
+    return pytest.approx(value, abs=1e-9) if np.isfinite(value) else "no value"
+
+
+def _plain(agreement: Callable[[], float]) -> object:
+    try:
+        return agreement()
+    except Undefined:
+        return "no value"

@@ -2,6 +2,9 @@
 
 For scores on a scale use `krippendorff_alpha` (ordinal or interval) or `quadratic_weighted_kappa`:
 Fleiss' kappa takes 3 against 4 for as large a disagreement as 0 against 10.
+
+Each of them is a function of sums over subjects: `…_sums` gives one row of them per subject and
+`…_of_totals` the value, so that `bootstrap.cluster_bootstrap` can put an interval around it.
 """
 
 from collections.abc import Sequence
@@ -12,9 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.errors import Undefined, UserError
-from evenhand.statistics._shared import FloatArray, IntArray, counts, finite, same_length
+from evenhand.statistics._shared import ROUNDING, FloatArray, IntArray, counts, finite, same_length
+from evenhand.statistics.bootstrap import Statistic, of_all
 
 Level = Literal["nominal", "ordinal", "interval"]
+Ratings = Sequence[Sequence[float | None]] | ArrayLike
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +64,26 @@ def fleiss_kappa(table: Sequence[Sequence[int]] | ArrayLike) -> float:
     Range: −1/(r − 1) to 1. Undefined: as there, and when all ratings fall in one category (0/0),
     which is neither perfect nor no agreement.
     """
-    parts = rater_agreement(table)
+    sums = fleiss_sums(table)
     if np.count_nonzero(counts(table).sum(axis=0)) == 1:
         raise Undefined("all ratings fall in one category: 0/0")
-    return (parts.observed - parts.by_use) / (1 - parts.by_use)
+    return of_all(sums, fleiss_of_totals)
+
+
+def fleiss_sums(table: Sequence[Sequence[int]] | ArrayLike) -> FloatArray:
+    """A row per subject: 1, its share of agreeing pairs, and the share of each category."""
+    raters = rater_agreement(table).raters
+    cells = counts(table)
+    agreeing = (cells * (cells - 1)).sum(axis=1) / (raters * (raters - 1))
+    return np.column_stack([np.ones(len(cells)), agreeing, cells / raters])
+
+
+def fleiss_of_totals(totals: FloatArray) -> FloatArray:
+    """Fleiss' kappa from totals of `fleiss_sums`; NaN where one category alone is in use."""
+    observed, shares = totals[:, 1] / totals[:, 0], totals[:, 2:] / totals[:, :1]
+    by_use = (shares**2).sum(axis=1)
+    several = np.count_nonzero(totals[:, 2:], axis=1) > 1
+    return np.where(several, (observed - by_use) / np.where(several, 1 - by_use, 1), np.nan)
 
 
 def randolph_kappa(table: Sequence[Sequence[int]] | ArrayLike) -> float:
@@ -76,9 +97,7 @@ def randolph_kappa(table: Sequence[Sequence[int]] | ArrayLike) -> float:
     return (parts.observed - parts.by_category) / (1 - parts.by_category)
 
 
-def krippendorff_alpha(
-    raters_by_units: Sequence[Sequence[float | None]] | ArrayLike, level: Level
-) -> float:
+def krippendorff_alpha(raters_by_units: Ratings, level: Level) -> float:
     """1 − D_o/D_e: disagreement within units over disagreement between any two ratings.
 
     From coincidences o_ck = Σ_units (n_uc·n_uk − [c = k]·n_uc)/(m_u − 1) and a squared distance:
@@ -87,19 +106,21 @@ def krippendorff_alpha(
     units with fewer than two ratings pair with nothing and drop out. Range: at most 1.
     Undefined: no unit with two ratings; all paired ratings equal (0/0).
     """
-    ratings = np.asarray(raters_by_units, dtype=np.float64)
-    if ratings.ndim != 2:
-        raise UserError("ratings must have one row per rater and one column per unit")
-    if np.isinf(ratings).any():
-        raise Undefined("an infinite rating has no distance to another")
-    values, uses = _uses(ratings)
-    per_unit = uses.sum(axis=1)
-    together = uses.T @ (uses / (per_unit - 1)[:, None])
-    together -= np.diag((uses / (per_unit - 1)[:, None]).sum(axis=0))
-    totals = together.sum(axis=0)
-    distance = _squared_distance(values, totals, level)
-    by_chance = float(totals @ distance @ totals) / (float(totals.sum()) - 1)
-    return 1 - float((together * distance).sum()) / by_chance
+    values, uses = _uses(raters_by_units)
+    each = uses / _others(uses)
+    together = uses.T @ each - np.diag(each.sum(axis=0))
+    return of_all(together.reshape(1, -1), _alpha(values, level))
+
+
+def alpha_sums(raters_by_units: Ratings, level: Level) -> tuple[FloatArray, Statistic]:
+    """A row of coincidences per unit, 0 where it has no two ratings, and alpha of their totals.
+
+    It has a column for every two values, so it is for marks on a scale.
+    """
+    values, uses = _uses(raters_by_units)
+    each = (uses / _others(uses))[:, :, None]
+    together = each * uses[:, None, :] - each * np.eye(values.size)
+    return together.reshape(len(uses), -1), _alpha(values, level)
 
 
 def quadratic_weighted_kappa(
@@ -120,13 +141,39 @@ def quadratic_weighted_kappa(
         raise UserError(f"a rating lies outside the scale {scale[0]} to {scale[1]}")
     if np.ptp(both) == 0:
         raise Undefined("all ratings are equal: 0/0")
-    by_chance = float(one.var() + two.var() + (one.mean() - two.mean()) ** 2)
-    return 1 - float(((one - two) ** 2).mean()) / by_chance
+    return of_all(weighted_sums(one, two), weighted_of_totals)
 
 
-def _uses(ratings: FloatArray) -> tuple[FloatArray, IntArray]:
-    """The distinct values, and how often each unit that has a pair of ratings got each."""
-    paired = ratings[:, (~np.isnan(ratings)).sum(axis=0) >= 2]
+def weighted_sums(first: ArrayLike, second: ArrayLike) -> FloatArray:
+    """A row per subject for the weighted kappa of two raters, 0 where one of them is NaN.
+
+    1, x, y, x² + y², (x − y)²; ratings count from their common mean, which changes no distance.
+    """
+    one, two = (np.asarray(ratings, dtype=np.float64) for ratings in (first, second))
+    both = ~(np.isnan(one) | np.isnan(two))
+    if not both.any():
+        return np.zeros((one.size, 5))
+    middle = np.concatenate([one[both], two[both]]).mean()
+    x, y = np.where(both, one - middle, 0.0), np.where(both, two - middle, 0.0)
+    return np.column_stack([both, x, y, x**2 + y**2, (x - y) ** 2])
+
+
+def weighted_of_totals(totals: FloatArray) -> FloatArray:
+    """The quadratic weighted kappa from totals of `weighted_sums`; NaN where all are equal."""
+    x, y, squares, apart = (totals[:, 1:] / totals[:, :1]).T
+    by_chance = squares - 2 * x * y
+    some = by_chance > ROUNDING * squares
+    return np.where(some, 1 - apart / np.where(some, by_chance, 1), np.nan)
+
+
+def _uses(raters_by_units: Ratings) -> tuple[FloatArray, IntArray]:
+    """The distinct values, and how often each unit got each; 0 where it has no two ratings."""
+    ratings = np.asarray(raters_by_units, dtype=np.float64)
+    if ratings.ndim != 2:
+        raise UserError("ratings must have one row per rater and one column per unit")
+    if np.isinf(ratings).any():
+        raise Undefined("an infinite rating has no distance to another")
+    paired = np.where((~np.isnan(ratings)).sum(axis=0) >= 2, ratings, np.nan)
     values = np.unique(paired[~np.isnan(paired)])
     if not values.size:
         raise Undefined("no unit has two ratings")
@@ -135,11 +182,31 @@ def _uses(ratings: FloatArray) -> tuple[FloatArray, IntArray]:
     return values, (paired[:, :, None] == values).sum(axis=0)
 
 
-def _squared_distance(values: FloatArray, totals: FloatArray, level: Level) -> FloatArray:
+def _others(uses: IntArray) -> IntArray:
+    """How many ratings of its unit each rating is paired with."""
+    return np.asarray(np.maximum(uses.sum(axis=1, keepdims=True) - 1, 1), dtype=np.int64)
+
+
+def _alpha(values: FloatArray, level: Level) -> Statistic:
+    """1 − D_o/D_e from coincidences of these values, one table of them per row."""
+
+    def alpha(totals: FloatArray) -> FloatArray:
+        together = totals.reshape(-1, values.size, values.size)
+        used = together.sum(axis=2)
+        distance = _squared_distance(values, used, level)
+        by_chance = np.einsum("rc,rck,rk->r", used, distance, used) / (used.sum(axis=1) - 1)
+        return np.asarray(1 - (together * distance).sum(axis=(1, 2)) / by_chance)
+
+    return alpha
+
+
+def _squared_distance(values: FloatArray, used: FloatArray, level: Level) -> FloatArray:
+    """A table of distances for each row of `used`, how often each value is."""
     if level == "interval":
-        places = values
+        places = np.broadcast_to(values, used.shape)
     elif level == "ordinal":
-        places = np.cumsum(totals) - totals / 2  # the middle of each value's ratings, in order
+        # the middle of each value's ratings, in order
+        places = np.cumsum(used, axis=1) - used / 2
     else:
-        return 1 - np.eye(values.size)
-    return np.asarray((places[:, None] - places) ** 2, dtype=np.float64)
+        return np.broadcast_to(1 - np.eye(values.size), (*used.shape, values.size))
+    return np.asarray((places[:, :, None] - places[:, None, :]) ** 2, dtype=np.float64)
