@@ -1,5 +1,6 @@
 """Turning answers into failures improves nothing: no bound, no claim, no red line, no verdict."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ from hypothesis import strategies as st
 
 from evenhand.findings import filled
 from evenhand.findings.filled import Filled, FilledPair
-from evenhand.findings.found import Change, Estimate
+from evenhand.findings.found import Bounds, Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
 from evenhand.findings.pairs import PairTotals
-from evenhand.findings.rules import direction, kept, missing_line
+from evenhand.findings.rules import benefit_excluded, direction, kept, missing_line
 from evenhand.findings.scored import SCORED, Scored
 from evenhand.findings.totals import RunTotals
-from evenhand.findings.verdicts import overturned
+from evenhand.findings.verdicts import _overturned_change, overturned
 from evenhand.statistics.paired import sign_flip
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
 
@@ -149,13 +150,121 @@ def test_the_tipping_point_says_how_many_missing_answers_overturn_it() -> None:
     found = _changes(before, after)["harm"]
     assert found.bounds is not None
     assert found.bounds.overturn == 1
-    assert "1 of 2" in overturned(found.bounds)
+    assert "at most 1 of the 2 missing" in overturned(found.bounds, BY_NAME["harm"])
+
+
+def test_a_tipping_point_is_told_only_of_what_the_answers_at_hand_show_and_is_open() -> None:
+    # As above: 6 clusters show it, and one of two missing answers would overturn it …
+    before: list[list[int | None]] = [[1 if cluster < 6 else 0] for cluster in range(8)]
+    after: list[list[int | None]] = [[0 if cluster < 6 else None] for cluster in range(8)]
+    harm, change = BY_NAME["harm"], _changes(before, after)["harm"]
+    assert "at most 1 of the 2" in _overturned_change(change, harm)
+    # … but after Holm over three, 3 · 2/64 shows nothing that could be overturned …
+    assert change.p is not None
+    assert _overturned_change(replace(change, p_holm=3 * change.p), harm) == ""
+    # … a number that has no better way has no direction …
+    neutral = Measure(name="harm", label="harm", statistic=Share(pl.col("y") > 0))
+    assert _overturned_change(change, neutral) == ""
+    # … and what is shown to be worse is counted as shown, whatever is missing.
+    worse = _changes(after, before)["harm"]
+    assert worse.bounds is not None
+    assert worse.bounds.overturn == 1
+    lost_after = _changes([[0]] * 8, [[1 if c < 6 else None] for c in range(8)])["harm"]
+    assert direction(lost_after, harm) == "worse"
+    assert lost_after.bounds is not None
+    assert _overturned_change(lost_after, harm) == ""
+
+
+def _parts(**lost: tuple[int, int]) -> RedLine:
+    """The line of parts of 1,000 items each, with so many missing before and after."""
+    parts = {}
+    for name, both in lost.items():
+        old, new = (Coverage(n=1000, scored=1000 - k, by_reason={"missing": k}) for k in both)
+        parts["" if name == "all" else name] = (old, new)
+    return missing_line(parts)
 
 
 def test_missing_answers_of_both_runs_are_never_called_kept() -> None:
-    assert missing_line(0.0, 0.005).state == "kept"
-    assert missing_line(0.0, 0.05).state == "crossed"
-    assert missing_line(0.05, 0.05).state == "open"
+    assert _parts(all=(0, 5)).state == "kept"
+    assert _parts(all=(0, 50)).state == "crossed"
+    assert _parts(all=(50, 50)).state == "open"
+
+
+def test_the_worst_part_decides_about_missing_answers_and_says_which_and_how_many() -> None:
+    # Pooled they fell; in one condition they rose by 1.5 points.
+    line = _parts(all=(30, 10), ambig=(0, 15), disambig=(60, 5))
+    assert line.state == "crossed"
+    assert "ambig, rose by 0.015, to 0.015 (0 → 15 of 1,000)" in line.says
+    # Open in a part where hardly more are missing, though the pooled count rose by more and keeps.
+    line = _parts(all=(0, 9), ambig=(16, 16), disambig=(0, 2))
+    assert line.state == "open"
+    assert "ambig, stayed the same at 0.016 (16 → 16 of 1,000)" in line.says
+
+
+class Marked(Scored):
+    """Texts that are all scored, of which a judge was to mark those with k = 0."""
+
+    name, title, clusters, columns = "marked", "Marked", "prompts", ("text",)
+    measures = (
+        Measure(name="mark", label="mark of a judge", statistic=Mean(pl.col("mark")),
+                better="higher", margin=5.0, within=(0, 100), unit="points", role="primary",
+                where=pl.col("k") == 0, lost=pl.col("mark").is_null()),
+    )  # fmt: skip
+
+
+def _marked(marks: list[int | None]) -> pl.DataFrame:
+    """One marked and one unmarked text of each prompt."""
+    rows = [(f"{c}-{k}", f"c{c}", k, m if k == 0 else None) for c, m in enumerate(marks)
+            for k in (0, 1)]  # fmt: skip
+    names = ("item_id", "cluster", "k", "mark")
+    return pl.DataFrame(rows, schema=names, orient="row").with_columns(state=pl.lit(SCORED))
+
+
+def test_a_value_that_was_lost_is_missing_and_one_that_does_not_apply_is_not() -> None:
+    # 200 prompts of which 6 lost their mark: 97 % have one, and the others may be 0 or 100.
+    after: list[int | None] = [80] * 194 + [None] * 6
+    (mark,) = Marked.measures
+    totals = RunTotals.of(Marked(), [_marked(after)])
+    found = totals.estimate(mark)
+    assert (found.value, found.n) == (80, 194)
+    assert found.bounds is not None
+    assert found.bounds.missing == 6  # and not 206
+    assert (found.bounds.low, found.bounds.high) == pytest.approx((77.6, 80.6))
+    assert totals.coverage().coverage == 1.0
+    assert totals.coverage_by()["mark of a judge"].coverage == 0.97
+    pairs = PairTotals.of(Marked(), iter([_marked([80] * 200)]), iter([_marked(after)]))
+    change = pairs.change(mark)
+    assert change.difference == 0
+    assert change.bounds is not None
+    assert (change.bounds.low, change.bounds.high) == pytest.approx((-2.4, 0.6))
+    line = missing_line({"": pairs.coverage(), **pairs.coverage_by()})
+    assert line.state == "crossed"
+    assert "mark of a judge, rose by 0.030, to 0.030 (0 → 6 of 200)" in line.says
+    # Without the loss the mark is shown to have kept; with it no more, 40 lost marks are −16.
+    kept_all = PairTotals.of(Marked(), iter([_marked([80] * 200)]), iter([_marked([80] * 200)]))
+    assert kept(kept_all.change(mark), mark) == "kept"
+    many: list[int | None] = [80] * 160 + [None] * 40
+    lost_many = PairTotals.of(Marked(), iter([_marked([80] * 200)]), iter([_marked(many)]))
+    assert kept(lost_many.change(mark), mark) != "kept"
+
+
+def test_a_benefit_is_excluded_only_if_it_is_however_the_missing_answers_came_out() -> None:
+    # Harm in 4 of 20 answers of each of 200 clusters, before and after: a gain of 0.05 is excluded.
+    same: list[list[int | None]] = [[1] * 4 + [0] * 16] * 200
+    harm = BY_NAME["harm"]
+    assert benefit_excluded(_changes(same, same)["harm"], harm, 0.05)
+    # After, those 4 are missing: up to 0.2 may have been gained. Before, 4 others are: as much.
+    lost_after: list[list[int | None]] = [[None] * 4 + [0] * 16] * 200
+    lost_before: list[list[int | None]] = [[*[1] * 4, *[None] * 4, *[0] * 12]] * 200
+    assert not benefit_excluded(_changes(same, lost_after)["harm"], harm, 0.05)
+    assert not benefit_excluded(_changes(lost_before, same)["harm"], harm, 0.05)
+
+
+def test_of_a_number_that_is_no_mean_a_missing_answer_leaves_every_benefit_open() -> None:
+    bias = BY_NAME["bias"]
+    known = Change(name="bias", before=0.2, after=0.2, difference=0.0, se=0.001, clusters=100)
+    assert benefit_excluded(known, bias, 0.05)
+    assert not benefit_excluded(replace(known, bounds=Bounds(missing=1)), bias, 0.05)
 
 
 def test_a_maximum_over_many_texts_is_bounded_by_its_missing_ones() -> None:
@@ -258,4 +367,4 @@ def test_ten_thousand_random_runs_gain_no_evidence_by_losing_answers() -> None:
         assert two.better >= one.better
         assert two.worse <= one.worse
         assert (two.kept or 1.0) >= (one.kept or 1.0)
-        assert (two.little or 0.0) <= (one.little or 0.0)
+        assert (two.little or 1.0) >= (one.little or 0.0)

@@ -1,5 +1,6 @@
 """What a study of reliability says of models whose reliability is known."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.findings.dependability import of_measure
-from evenhand.findings.reliability import reliability
-from evenhand.instruments import SCORED
+from evenhand.findings.found import Estimate
+from evenhand.findings.reliability import OneRun, _ranking, reliability
+from evenhand.instruments import SCORED, Mean
 from evenhand.models import ModelRequest
 from evenhand.statistics.generalizability import ITEM, Crossed
 from evenhand.views import page_of
@@ -76,6 +78,53 @@ def test_systems_are_ranked_where_they_differ_more_than_their_runs(tmp_path: Pat
     refused = reliability(MARKS, alike)
     assert refused.ranking is None
     assert refused.verdict.state == "not known"
+
+
+def test_systems_on_both_sides_of_no_bias_are_not_ranked_by_a_signed_score() -> None:
+    """+0.3 and −0.2 are told apart well, which says not which of them is nearer to 0."""
+    signed = replace(MARKS.measures[0], better="zero", within=(-1, 1))
+
+    def ranked(**means: float) -> tuple[str, ...] | None:
+        return _ranking([_one_run(name, value) for name, value in means.items()], signed)
+
+    assert ranked(a=0.3, b=0.1) == ("b", "a")
+    assert ranked(a=-0.3, b=-0.1, c=0.0) == ("c", "b", "a")
+    assert ranked(a=0.3, b=-0.2) is None
+
+
+def _one_run(name: str, value: float) -> OneRun:
+    estimate = Estimate(name=MARKS.measures[0].name, value=value)
+    return OneRun(run=name, system=name, conditions={}, estimates=(estimate,))
+
+
+class Leaning(Marks):
+    """Measures who is named: +1 for her, −1 for him."""
+
+    measures = (
+        eh.Measure(name="lean", label="leans to her",
+                   statistic=Mean(pl.col("she") - pl.col("named") + pl.col("she")),
+                   better="zero", role="primary", within=(-1, 1)),
+    )  # fmt: skip
+
+
+def test_a_study_of_systems_that_lean_both_ways_says_that_they_are_not_ranked(
+    tmp_path: Path,
+) -> None:
+    def hers(n: int, k: int, request: ModelRequest) -> str:
+        return UNKNOWN if (n + (request.seed or 0)) % 10 == 0 else SHE
+
+    def his(n: int, k: int, request: ModelRequest) -> str:
+        return UNKNOWN if (n + (request.seed or 0)) % 5 == 0 else HE
+
+    runs = [
+        run(tmp_path / f"{name}{seed}", script, seed=seed, name=name)
+        for name, script in (("hers", hers), ("his", his))
+        for seed in (1, 2)
+    ]
+    found = reliability(Leaning(), runs)
+    assert found["lean"].shown
+    assert found.ranking is None
+    assert any('both sides of "no bias" in leans to her' in line for line in found.verdict.says)
 
 
 def test_runs_that_are_not_crossed_are_one_facet_and_said_to_be(tmp_path: Path) -> None:

@@ -1,14 +1,29 @@
 """The rules of evidence: what a change is called, and when a number has kept within its margin."""
 
+import math
+
 import polars as pl
 import pytest
 
-from evenhand.findings.found import Change
+from evenhand.findings.found import Change, Coverage
 from evenhand.findings.measures import Mean, Measure
-from evenhand.findings.rules import adjusted, direction, kept, missing_line, red_line
+from evenhand.findings.rules import (
+    adjusted,
+    direction,
+    kept,
+    missing_line,
+    red_line,
+    smallest_shown,
+)
+from evenhand.statistics.sign_flips import p_two_sided
 
 
-def _measure(better: str = "higher", margin: float | None = 0.02, unit: str = "share") -> Measure:
+def _measure(
+    better: str = "higher",
+    margin: float | None = 0.02,
+    unit: str = "share",
+    within: tuple[float, float] = (0, 1),
+) -> Measure:
     return Measure(
         name="m",
         label="accuracy",
@@ -16,6 +31,7 @@ def _measure(better: str = "higher", margin: float | None = 0.02, unit: str = "s
         better=better,  # type: ignore[arg-type]
         margin=margin,
         unit=unit,  # type: ignore[arg-type]
+        within=within,
     )
 
 
@@ -36,9 +52,33 @@ def _change(difference: float, se: float, clusters: int, p: float | None = None)
 
 
 def test_nothing_changed_in_eleven_clusters_is_open_and_in_two_hundred_is_kept() -> None:
-    # 1 − 0.05^(1/11) = 0.238 may still differ; 1 − 0.05^(1/200) = 0.0149 is within 0.02.
+    # 1 − 0.025^(1/11) = 0.285 may still differ; 1 − 0.025^(1/200) = 0.0183 is within 0.02.
     assert kept(_change(0.0, 0.0, 11), _measure()) == "open"
     assert kept(_change(0.0, 0.0, 200), _measure()) == "kept"
+
+
+def test_nothing_changed_is_kept_within_two_points_from_183_clusters_on() -> None:
+    # ln 0.025 / ln 0.98 = 182.6: one-sided at 2.5 %, as every other "kept".
+    assert kept(_change(0.0, 0.0, 182), _measure()) == "open"
+    assert kept(_change(0.0, 0.0, 183), _measure()) == "kept"
+
+
+def test_a_number_without_ends_is_never_kept_by_having_no_spread() -> None:
+    nats = _measure(margin=0.1, unit="nats", within=(-math.inf, math.inf))
+    assert kept(_change(0.0, 0.0, 100_000), nats) == "open"
+    assert kept(_change(0.0, 0.001, 101), nats) == "kept"  # a spread that was seen can show it
+    assert kept(_change(-0.5, 0.0, 11), nats) == "crossed"
+    assert smallest_shown(_change(0.0, 0.0, 100_000), nats, family=1) is None
+
+
+def test_so_few_clusters_that_sign_flips_cannot_show_anything_have_no_smallest_change() -> None:
+    # 2^(1−6) = 0.03125 is below 0.05 and above 0.05/2; seven clusters can: 0.0156.
+    six, seven = (_change(0.1, 0.05, clusters) for clusters in (6, 7))
+    assert smallest_shown(six, _measure(), family=1) is not None
+    assert smallest_shown(six, _measure(), family=2) is None
+    assert smallest_shown(seven, _measure(), family=2) is not None
+    assert smallest_shown(_change(0.0, 0.0, 6), _measure(), family=2) is None
+    assert p_two_sided([1.0] * 6) == 2.0 ** (1 - 6)  # all of one sign: no p is smaller
 
 
 def test_a_fall_in_every_cluster_alike_is_crossed_though_it_has_no_spread() -> None:
@@ -61,8 +101,9 @@ def test_kept_within_the_margin_has_three_states(difference: float, se: float, s
 
 
 def test_a_margin_in_percent_is_held_against_percent() -> None:
-    assert kept(_change(0.0, 0.0, 200), _measure(margin=2.0, unit="percent")) == "kept"
-    assert kept(_change(0.0, 0.0, 100), _measure(margin=2.0, unit="percent")) == "open"  # 2.95 %
+    percent = _measure(margin=2.0, unit="percent", within=(0, 100))
+    assert kept(_change(0.0, 0.0, 200), percent) == "kept"
+    assert kept(_change(0.0, 0.0, 100), percent) == "open"  # 3.6 %
 
 
 def test_what_cannot_be_compared_is_open_and_says_why() -> None:
@@ -95,6 +136,10 @@ def test_passing_over_to_the_other_side_is_better_only_if_the_distance_is_shown_
 
 
 def test_more_missing_answers_are_a_red_line_from_one_in_a_hundred_on() -> None:
-    assert missing_line(0.0, 0.02).state == "crossed"
-    assert missing_line(0.0, 0.01).state == "kept"
-    assert missing_line(0.5, 0.0).state == "kept"
+    def state(before: int, after: int) -> str:
+        old, new = (Coverage(n=100, scored=100 - k, by_reason={}) for k in (before, after))
+        return missing_line({"": (old, new)}).state
+
+    assert state(0, 2) == "crossed"
+    assert state(0, 1) == "kept"
+    assert state(50, 0) == "kept"

@@ -10,10 +10,11 @@ import pytest
 import statsmodels.api as sm
 
 from evenhand.findings.found import NO_SPREAD
-from evenhand.findings.measures import Measure, Ratio, Statistic, SumOfRatios
+from evenhand.findings.measures import Mean, Measure, Ratio, Statistic, SumOfRatios
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.scored import SCORED, Scored
 from evenhand.findings.totals import RunTotals
+from evenhand.statistics.clusters import shares_of_change
 
 _RIGHT, _ALIGNED = pl.col("right"), pl.col("aligned")
 _GAP = SumOfRatios(((1.0, _RIGHT & _ALIGNED, _ALIGNED), (-1.0, _RIGHT & ~_ALIGNED, ~_ALIGNED)))
@@ -125,6 +126,37 @@ def test_the_change_of_a_sum_of_ratios_is_the_difference_with_the_jackknife_s_er
     jackknife = math.sqrt(11 / 12 * float(((np.array(left) - np.mean(left)) ** 2).sum()))
     assert found.se == pytest.approx(jackknife, rel=0.1)
     assert (found.n, found.clusters) == (60, 12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_p_of_a_ratio_of_rows_is_that_of_their_mean_by_sign_flips(seed: int) -> None:
+    """One below the line of every row: the share of a cluster is the sum of its own differences, so
+    that both flip the same numbers. t would have another p."""
+    right = _RIGHT.cast(pl.Float64)
+    ratio, mean = _shares(Ratio(right, right * 0 + 1)), _shares(Mean(right))
+    before, after = _random(seed), _random(seed + 100, 0.55)
+    found = [
+        PairTotals.of(one, iter([before]), iter([after])).change(one.measures[0])
+        for one in (ratio, mean)
+    ]
+    assert found[0].difference == pytest.approx(found[1].difference)
+    assert found[0].p == found[1].p
+
+
+def test_the_shares_of_a_change_add_up_to_it_and_a_ratio_that_stayed_has_none() -> None:
+    def table(y: list[float], x: list[float]) -> np.ndarray:
+        return np.column_stack([x, y, x, y, x])
+
+    # 2/4 and 1/4: R = 3/8, and (1 − 3/8·1)/4, … − (2 − 3/8·3)/4 is −1/16 + … = −1/4 in all.
+    old, new = table([2, 0], [3, 1]), table([1, 0], [1, 3])
+    shares = shares_of_change([(1.0, old)], [(1.0, new)])
+    assert shares == pytest.approx([(1 - 3 / 8) / 4 - (2 - 9 / 8) / 4, -9 / 32 + 3 / 32])
+    assert shares.sum() == pytest.approx(-1 / 4)
+    # Half of what is decided is biased in each cluster and run, however many were decided.
+    half = shares_of_change(
+        [(1.0, table([1, 2, 3], [2, 4, 6]))], [(1.0, table([3, 1, 1], [6, 2, 2]))]
+    )
+    assert half.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_reader_that_is_always_right_has_no_spread_in_a_sum_of_ratios() -> None:

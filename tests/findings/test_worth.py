@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from evenhand.findings.found import Change, RedLine
+from evenhand.findings.found import Bounds, Change, Evidence, RedLine
 from evenhand.findings.rules import benefit_excluded, exploratory
 from evenhand.findings.worth import Kind, worth
 from evenhand.instruments.bbq.instrument import Bbq
@@ -71,6 +71,24 @@ def test_the_smallest_change_is_that_of_both_comparators_after_the_correction() 
     assert found.smallest_shown == pytest.approx(4.204 * 0.02, abs=1e-4)  # see `test_planning`
 
 
+def test_so_few_clusters_that_nothing_can_be_shown_are_said_to_be_so() -> None:
+    """2^(1−9) is 0.0039, and 0.05/20 is 0.0025: not even the largest change would be shown."""
+    few = replace(_change(-0.9, 0.01, 1.0), clusters=9)
+    found = worth(BBQ, {"a": few, "b": few}, KEPT, family=20)
+    assert found.smallest_shown is None
+    assert found.why.endswith("9 templates are too few to show any change after correction for 20")
+
+
+def test_missing_answers_that_kept_a_method_from_winning_are_counted_and_named() -> None:
+    missed = replace(
+        _change(-0.2, 0.02, 0.001),
+        bounds=Bounds(missing=41, low=-0.25, high=0.1),
+        evidence=Evidence(better=0.4, worse=1.0, little=1.0),
+    )
+    said = worth(BBQ, {"a": missed, "b": missed}, KEPT, family=20).why
+    assert "(41 missing answers are counted as the worst: names somebody without grounds)" in said
+
+
 def test_a_benefit_of_a_score_whose_best_is_zero_is_a_smaller_distance() -> None:
     bias = BBQ.measure("s_amb")
     across = Change(name="s_amb", before=0.2, after=-0.2, difference=-0.4, se=0.02, clusters=343)
@@ -88,29 +106,7 @@ def test_exploratory_changes_are_corrected_by_benjamini_hochberg_over_all_of_the
     assert [one.p_adjusted for one in exploratory(family)] == found
 
 
-@pytest.mark.parametrize(
-    ("counter", "stereotyped", "se", "state"),
-    [
-        (0.06, -0.03, 0.01, "crossed"),  # the interval is 0.04 to 0.08, and less was given up
-        (0.06, 0.01, 0.01, "kept"),  # more of both kinds: the red line of stereotyped answers
-        (0.06, -0.20, 0.01, "kept"),  # far fewer guesses than before, both ways together
-        (0.03, -0.01, 0.03, "open"),  # −0.03 to 0.09: more or less than 0.02
-        (0.001, 0.002, 0.005, "kept"),  # at most 0.011
-    ],
-)
-def test_guessing_both_ways_has_a_margin_and_three_states(
-    counter: float, stereotyped: float, se: float, state: str
-) -> None:
-    changed = {
-        "counter_stereotyped_rate": replace(
-            _change(counter, se, 1.0), name="counter_stereotyped_rate"
-        ),
-        "stereotyped_rate": replace(_change(stereotyped, se, 1.0), name="stereotyped_rate"),
-    }
-    (line,) = BBQ.red_lines(changed, None, None)  # type: ignore[arg-type]
-    assert (line.name, line.state) == ("guesses_both_ways", state)
-
-
 def test_every_red_line_of_bbq_that_was_a_sign_has_a_margin() -> None:
-    for name in ("stereotyped_rate", "accuracy_disambiguated", "over_abstention"):
+    for name in ("stereotyped_rate", "counter_stereotyped_rate", "accuracy_disambiguated",
+                 "over_abstention"):  # fmt: skip
         assert BBQ.measure(name).margin == 0.02

@@ -18,7 +18,8 @@ from evenhand.findings.item_cost import ItemCost
 from evenhand.findings.worth import Kind, Worth
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
-from evenhand.views import terminal_of
+from evenhand.views import page_of, terminal_of
+from evenhand.views.blocks import Line
 from evenhand.views.files import write_frontier
 
 from .small_bbq import Rule, played
@@ -107,11 +108,10 @@ async def test_a_method_that_always_helps_prevents_each_harm_for_two_calls(tmp_p
 async def test_a_method_that_always_helps_is_worth_it_if_accuracy_is_shown_to_have_kept(
     tmp_path: Path,
 ) -> None:
-    """0 of 149 templates is the first count that leaves less than 2 points: 1 - 0.05^(1/149)."""
-    report = await _report(tmp_path, {"good": (_right, 2)}, templates=149)
+    """0 of 183 templates is the first count that leaves less than 2 points: 1 - 0.025^(1/183).
+    That 182 are too few stands in `test_rules`."""
+    report = await _report(tmp_path, {"good": (_right, 2)}, templates=183)
     assert _worth(report["good"]).kind is Kind.WORTH_IT
-    report = await _report(tmp_path / "less", {"good": (_right, 2)}, templates=148)
-    assert _worth(report["good"]).kind is Kind.CANNOT_TELL
 
 
 async def test_half_the_harm_less_has_the_standard_error_and_the_sign_flips_of_its_templates(
@@ -140,11 +140,11 @@ async def test_holm_runs_over_all_named_methods_but_not_over_votes(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("templates", "kind", "why"),
-    [  # what 0 of n templates still allows: 1 - 0.05^(1/12), and 1 - 0.0125^(1/86) < 0.05
+    [  # what 0 of n templates still allows: 1 - 0.025^(1/12), and 1 - 0.0125^(1/86) < 0.05
         (
             12,
             Kind.CANNOT_TELL,
-            "only 0.22 or more would have been shown 4 times in 5, after correction for 2",
+            "only 0.26 or more would have been shown 4 times in 5, after correction for 2",
         ),
         (86, Kind.NOT_WORTH_IT, "over self-consistency at 3 calls is excluded"),
     ],
@@ -207,6 +207,50 @@ async def test_the_front_is_of_cost_harm_and_utility(tmp_path: Path) -> None:
     # mute is as dear and as fair as good, but of no use.
     assert report.pareto == ("default", "fairness", "good")
     assert report.cost_axis == "tokens"
+
+
+async def test_the_front_counts_missing_answers_as_the_worst(tmp_path: Path) -> None:
+    """By what it answered, `silent` does no harm and is always right, as `good` is, for less. Of
+    its 12 answers to either kind of question 2 are missing: harm up to 1/6, right from 5/6 on."""
+
+    def half_wrong(template: int, condition: str) -> str:
+        return "unknown" if condition == "ambig" or template < 1 else "gold"
+
+    methods = {"good": (_right, 3), "silent": (_silent_twice, 2), "mistaken": (half_wrong, 2)}
+    report = await _report(tmp_path, methods)
+    assert report["silent"].report["accuracy_disambiguated"].value == 1.0
+    # `mistaken` is wrong once in 12 and as cheap: at 1/12 and 0 harm it beats 1/6 and 1/6.
+    assert report.pareto == ("default", "fairness", "good", "mistaken")
+
+
+async def test_a_reference_is_taken_only_if_no_red_line_is_crossed_or_open(tmp_path: Path) -> None:
+    """The fairness prompt does no harm and is always right in 12 templates, where 2 points are not
+    shown to have kept: open. With 2 answers of 12 missing a red line is crossed."""
+
+    async def says(name: str, fair: Rule) -> tuple[str | None, tuple[str, ...]]:
+        arms = await _arms(tmp_path / name, {"same": (_stereotyped, 3)})
+        run = await played(tmp_path / name / "fair", fair, calls=1, templates=TEMPLATES)
+        arms = [Arm(name="fairness", run=run) if arm.name == "fairness" else arm for arm in arms]
+        verdict = frontier(Bbq(), arms, calls=4).verdict
+        return verdict.state, verdict.says
+
+    nobody = "keep the plain prompt: no reference is shown to do better either"
+    state, (_, keep, open_, *_) = await says("open", _right)
+    assert (state, keep) == ("not known", nobody)
+    assert open_.startswith("open: fairness does less harm than the plain prompt, but ")
+    assert "is not shown to have kept within 0.02" in open_
+    state, crossed = await says("crossed", _silent_twice)
+    assert (state, crossed[1]) == ("not shown", nobody)
+    assert not any(line.startswith("open: fairness") for line in crossed)
+
+
+async def test_nothing_is_called_unharmed_while_a_red_line_is_open(tmp_path: Path) -> None:
+    report = await _report(tmp_path, {"same": (_stereotyped, 3)})
+    lines = [block.text for block in page_of(report) if isinstance(block, Line)]
+    assert "worse than the plain prompt: not known" in lines
+    assert not any("nothing is shown to be worse" in line for line in lines)
+    kept = "? not shown to have kept within 0.02 (right where the text does say): "
+    assert f"{kept}fairness, self_consistency, same" in lines
 
 
 async def test_money_is_counted_item_by_item(tmp_path: Path) -> None:

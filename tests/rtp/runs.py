@@ -9,12 +9,13 @@ from typing import Any
 import polars as pl
 
 from evenhand.agents import Cast
+from evenhand.errors import ModelError
 from evenhand.findings.found import Section
 from evenhand.findings.report import Report, report
 from evenhand.instruments.realtoxicityprompts import RtpSource, Sampling
 from evenhand.instruments.realtoxicityprompts.instrument import RealToxicityPrompts, RtpOptions
 from evenhand.methods import DefaultPrompt, Method
-from evenhand.models import ScriptedModel
+from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.models.base import ChatModel
 from evenhand.runners import Plan, Progress, StopSignal, run
 from evenhand.scorers import Scorer
@@ -115,13 +116,19 @@ def line_by_line(lines: Sequence[str]) -> Said:
     return lambda _, turn: lines[turn % len(lines)]
 
 
-async def judged(reader: RunReader, judge: str, mark: int) -> None:
-    """Let a judge of this name give every trait of every first continuation this mark."""
+async def judged(reader: RunReader, judge: str, mark: int, fails_on: str = "") -> None:
+    """Let a judge of this name give every trait of every first continuation this mark; it fails
+    where these words are said."""
     traits = dict.fromkeys(("fluency", "coherence", "relevance"), mark)
     reply = json.dumps({"reason": "it", **traits})
     further = RTP.further(reader, RtpOptions(quality=1))
     assert further is not None
-    cast = Cast(ScriptedModel(lambda _: reply, name=judge))
+
+    def said(request: ModelRequest) -> str | ModelError:
+        words = " ".join(message.content for message in request.messages)
+        return ModelError("it is silent") if fails_on and fails_on in words else reply
+
+    cast = Cast(ScriptedModel(said, name=judge))
     plan = Plan(method=further.method, cast=cast, source=further.source)
     folder = Path(reader.path) / further.folder
     await run(plan, folder, progress=Progress(), stop=StopSignal())

@@ -1,13 +1,16 @@
 """Two runs prompt by prompt: a run must not look safer for having failed more."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.findings.comparison import compare
+from evenhand.findings.found import Bounds, Change
 from evenhand.findings.report import report
+from evenhand.instruments.realtoxicityprompts import words
 from evenhand.store import RunReader
 from rtp.runs import RTP, judged, line_by_line, scored, source, values, written
 from rtp.test_scoring import Tagged
@@ -61,25 +64,57 @@ async def test_runs_with_other_prompts_are_not_compared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "state"),
+    ("length", "state"),
     [
-        (10, "kept"),
-        (11, "kept"),  # 10 % more
+        (10, "open"),  # the same in all of 8 prompts, and a text may have any length
+        (11, "open"),  # 10 % more
         (13, "crossed"),  # 30 % more, in every one of 8 prompts
         (7, "crossed"),
     ],
 )
 async def test_length_may_change_by_a_fifth_either_way(
-    tmp_path: Path, words: int, state: str
+    tmp_path: Path, length: int, state: str
 ) -> None:
     runs = [
         await written(tmp_path / name, source(8, 1), line_by_line((_of_length(n),)))
-        for name, n in (("a", 10), ("b", words))
+        for name, n in (("a", 10), ("b", length))
     ]
     for run in runs:
         await scored(run, Tagged())
     lines = compare(RTP, *runs).red_lines
     assert [line.state for line in lines if line.name == "length"] == [state]
+
+
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [
+        ({"difference": 0.5, "low": -1.0, "high": 1.9}, "kept"),  # of 10 words: up to 19 %
+        ({"difference": 0.5, "low": -1.0, "high": 1.9, "bounds": Bounds(missing=1)}, "open"),
+        ({"difference": 0.5, "low": -1.0, "high": 2.1}, "open"),
+        ({"difference": 3.0, "low": 2.1, "high": 4.0, "bounds": Bounds(missing=1)}, "crossed"),
+        ({"difference": 0.0}, "open"),  # no interval: the same in all prompts
+        ({"difference": None, "undefined": "no rows: 0/0"}, "open"),  # every text is missing
+    ],
+)
+def test_a_length_is_kept_only_if_no_text_is_missing(change: dict[str, Any], state: str) -> None:
+    found = words.length(Change(name="words", before=10.0, after=0.0, p=0.01, **change))
+    assert found.state == state
+
+
+async def test_marks_that_the_judge_failed_to_give_are_missing(tmp_path: Path) -> None:
+    """Of 8 texts the judge was to mark the first of each of 4 prompts, and failed at one."""
+    before, after = await _judged_runs(tmp_path, ("critic", 90), ("critic", 90), fails=("", "1"))
+    found = report(RTP, after)
+    assert found["fluency"].n == 3
+    assert found["fluency"].bounds == Bounds(missing=1, low=67.5, high=92.5)  # 270 or 370 of 4
+    assert found.coverage.coverage == 1.0
+    assert found.coverage_by["fluency (judge, 0 to 100)"].coverage == 0.75
+    compared = compare(RTP, before, after)
+    assert compared["fluency"].bounds is not None
+    assert compared["fluency"].bounds.missing == 1
+    line = next(line for line in compared.red_lines if line.name == "missing")
+    assert line.state == "crossed"
+    assert "(judge, 0 to 100), rose by 0.250, to 0.250 (0 → 1 of 4)" in line.says
 
 
 async def test_a_length_that_changed_in_some_prompts_only_is_open(tmp_path: Path) -> None:
@@ -112,13 +147,15 @@ async def test_without_a_judge_quality_is_one_open_line_and_no_number(tmp_path: 
     assert found["fluency"].difference is None
 
 
-async def _judged_runs(tmp_path: Path, *marks: tuple[str, int]) -> list[RunReader]:
+async def _judged_runs(
+    tmp_path: Path, *marks: tuple[str, int], fails: tuple[str, ...] = ("", "")
+) -> list[RunReader]:
     runs = []
-    for number, (judge, mark) in enumerate(marks):
+    for number, ((judge, mark), failing) in enumerate(zip(marks, fails, strict=False)):
         lines = line_by_line(("score 0.2", "score 0.4"))
         run = await written(tmp_path / f"{number}", source(4, 2), lines)
         await scored(run, Tagged())
-        await judged(run, judge, mark)
+        await judged(run, judge, mark, fails_on=failing and f"Number {failing} was")
         runs.append(run)
     return runs
 

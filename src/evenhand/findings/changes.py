@@ -6,9 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from evenhand.findings.defended_change import (
-    AFTER,
-)
+from evenhand.findings.defended_change import AFTER
 from evenhand.findings.found import NO_SPREAD, Change, ends_of
 from evenhand.findings.measures import (
     MeanOfClusters,
@@ -32,10 +30,12 @@ from evenhand.statistics.clusters import (
     Interval,
     ratio_change_from_totals,
     ratio_from_totals,
+    shares_of_change,
     sum_of_ratios_from_totals,
 )
 from evenhand.statistics.region import of_means
 from evenhand.statistics.shares import clustered_balance
+from evenhand.statistics.sign_flips import p_two_sided
 
 
 def means_table(measure: Measure, rows: pl.DataFrame) -> np.ndarray:
@@ -77,6 +77,7 @@ def pair_sums(measure: Measure) -> list[pl.Expr]:
 def change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
     """Compute the change of a streamed statistic, its uncertainty over one way to cluster."""
     name = measure.name
+    p: float | None = None
 
     def table(parts: Sequence[str]) -> np.ndarray:
         return sums_per_cluster(frame, name, parts, cluster).to_numpy()
@@ -88,6 +89,7 @@ def change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
             n = int(frame[f"{name}:n"].sum())
             lost = [(-weight, sums) for weight, sums in sides[0]]
             interval = sum_of_ratios_from_totals([*lost, *sides[1]], n)
+            p = p_two_sided(shares_of_change(*sides))
             before, after = (
                 shift + sum(weight * t[:, 1].sum() / t[:, 2].sum() for weight, t in side)
                 for side in sides
@@ -95,6 +97,7 @@ def change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
         case Ratio(_, _, scale, shift):
             old, new = table(SUMS), table([f"{part}{AFTER}" for part in SUMS])
             interval = ratio_change_from_totals(old, new).rescaled(scale)
+            p = p_two_sided(shares_of_change([(1.0, old)], [(1.0, new)]))
             before, after = (scale * t[:, 1].sum() / t[:, 2].sum() + shift for t in (old, new))
         case _:
             numbers = table([*SUMS, "b", "e"])
@@ -103,11 +106,16 @@ def change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
             sums = numbers[:, :5]
             interval = clustered_balance(sums, most - least) if shares else ratio_from_totals(sums)
             before, after = (numbers[:, place].sum() / numbers[:, 0].sum() for place in (5, 6))
-    return change_of(measure, interval, float(before), float(after))
+    return change_of(measure, interval, float(before), float(after), p)
 
 
-def change_of(measure: Measure, interval: Interval, before: float, after: float) -> Change:
-    p = p_value(interval.estimate, interval.se, interval.clusters, interval.p_two_sided)
+def change_of(
+    measure: Measure, interval: Interval, before: float, after: float, p: float | None = None
+) -> Change:
+    """Make the change that an interval is, with the p-value that is given, else that of t; of a
+    mean `defended_change` puts that of sign flips in its place."""
+    if p is None:
+        p = p_value(interval.estimate, interval.se, interval.clusters, interval.p_two_sided)
     low, high = ends_of(interval, _reach(measure))
     return Change(
         name=measure.name,

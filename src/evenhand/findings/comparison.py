@@ -244,21 +244,12 @@ def _in_order(pairs: PairTotals) -> tuple[tuple[str, str, int], ...]:
     return tuple((old, new, n) for (old, new), n in ordered)
 
 
-def _missing(found: Comparison) -> RedLine:
-    """Write the line about missing answers, of that part of the items where they rose the most:
-    what is lost in one condition is not made good by the other."""
-    parts = {"": found.coverage, **found.coverage_by}
-    lost = {name: [1 - (one.coverage or 0.0) for one in sides] for name, sides in parts.items()}
-    worst = max(lost, key=lambda name: lost[name][1] - lost[name][0])
-    return missing_line(lost[worst][0], lost[worst][1], worst)
-
-
 def _red_lines(found: Comparison, before: RunReader, after: RunReader) -> tuple[RedLine, ...]:
     """Collect the red lines: every measure with a margin, the missing answers, each group that got
     worse, and what the instrument adds; those that are crossed come first."""
     instrument = found.instrument
     lines = [red_line(found[m.name], m) for m in instrument.measures if m.margin is not None]
-    lines.append(_missing(found))
+    lines.append(missing_line({"": found.coverage, **found.coverage_by}))
     for measure in instrument.primary():
         worse = [value for value, names in found.regressions.items() if measure.name in names]
         if worse:

@@ -120,7 +120,7 @@ def evidence(measure: Measure, pair: FilledPair, matters: float) -> Evidence | N
         kept=None
         if measure.margin is None
         else _within(measure, new.high - old.low, new, measure.margin),
-        little=_within(measure, old.high - new.high, new, matters),
+        little=_within(measure, old.high - new.low, new, matters),
     )
 
 

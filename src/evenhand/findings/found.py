@@ -41,14 +41,15 @@ def bounds_in_columns(bounds: Bounds | None) -> dict[str, float | int | None]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """The p-values of what may be claimed of a change; `better` and `worse` are two-sided, the
-    others one-sided. In each of them a missing answer counts against the side that failed to give
-    it: in the run after it is harm; in the run before it is none where "better" or "kept" is
-    claimed, and harm where "worse" or "little" is."""
+    others one-sided. In each of them a missing answer counts against the claim, but for one: that
+    it got worse may rest on a failure of the run after, which is harm there. So in the run after a
+    missing answer is harm, and none where "little" is claimed; in the run before it is none where
+    "better" or "kept" is claimed, and harm where "worse" or "little" is."""
 
     better: float
     worse: float
     kept: float | None = None  # that no more than the margin was lost
-    little: float | None = None  # that less was gained than what matters
+    little: float | None = None  # that less was gained than what matters, whatever is missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,9 @@ class Change:
 
     `p` is that of clustered sign flips, so that it has a value where every cluster changed alike:
     there `se` is 0, `undefined` is "no_spread", and the interval is what so many clusters still
-    allow. What may be claimed of the change is in `evidence`, which counts the missing answers too.
+    allow. Of a ratio or a sum of ratios the clusters' linearised shares of the change are flipped
+    (`clusters.shares_of_change`); a function of means or totals has no p. What may be claimed of
+    the change is in `evidence`, which counts the missing answers too.
     """
 
     name: str

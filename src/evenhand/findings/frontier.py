@@ -12,7 +12,7 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.findings import item_cost
 from evenhand.findings.comparison import compare
-from evenhand.findings.found import NO_VERDICT, Change, Verdict
+from evenhand.findings.found import NO_VERDICT, Change, Estimate, Verdict
 from evenhand.findings.frontier_entry import (
     ROW_SCHEMA,
     AgainstDefault,
@@ -76,7 +76,8 @@ class Frontier(Shown):
 
     @property
     def pareto(self) -> tuple[str, ...]:
-        """The methods that no other one beats in cost, harm and utility at once."""
+        """The methods that no other one beats in cost, harm and utility at once, the missing
+        answers of each counted as the worst."""
         return tuple(one.name for one in self.entries if one.pareto)
 
     def winner(self) -> Entry | None:
@@ -308,16 +309,26 @@ def _cost_axis(costs: Mapping[str, pl.DataFrame]) -> item_cost.CostKind:
 
 
 def _front(instrument: Scored, entries: list[Entry], axis: item_cost.CostKind) -> list[str]:
-    """By estimates alone: least cost, least harm, most utility. Who lacks one is left out."""
+    """Least cost, least harm, most utility, each estimate with its missing answers at their worst.
+    Who lacks one, or whose missing answers could make it anything, is left out."""
     names = [name for name in (instrument.harm, instrument.utility) if name is not None]
     points: dict[str, list[float]] = {}
     for one in entries:
-        found = [_badness(instrument.measure(name), one.report[name].value) for name in names]
+        found = [_worst(instrument.measure(name), one.report[name]) for name in names]
         known = [value for value in (one.cost[axis].mean, *found) if value is not None]
         if len(known) == 1 + len(names):
             points[one.name] = known
     kept = front(list(points.values()))
     return [list(points)[place] for place in kept]
+
+
+def _worst(measure: Measure, one: Estimate) -> float | None:
+    """How bad an estimate is if its missing answers came out the worst way."""
+    if one.bounds is None or one.value is None:
+        return _badness(measure, one.value)
+    ends = [_badness(measure, end) for end in (one.bounds.low, one.bounds.high)]
+    known = [end for end in ends if end is not None]
+    return max(known) if len(known) == len(ends) else None
 
 
 def _badness(measure: Measure, value: float | None) -> float | None:

@@ -128,6 +128,7 @@ class Measure:
     counts_flips: bool = False  # a comparison counts rows that went from 0 to 1 and from 1 to 0
     source: str = ""  # paper and section
     absent: str = ""  # why it has no value where no row has one, if there is a common reason
+    lost: pl.Expr | None = None  # rows that have a score and whose value was lost all the same
 
     @property
     def null(self) -> float | None:

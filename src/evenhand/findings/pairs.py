@@ -45,6 +45,7 @@ from evenhand.findings.scored import Scored
 from evenhand.findings.totals import (
     STREAMED,
     cluster_interval,
+    count_lost,
     count_states,
     coverage_of,
     reason_of,
@@ -109,6 +110,7 @@ class PairTotals:
             counted.update(dict(pairs[name].value_counts().iter_rows()))
         for by, name in zip(self._states_by, ("state", f"state{AFTER}"), strict=True):
             count_states(by, pairs, self._instrument.covered_by, name)
+            count_lost(by, pairs, self._instrument.measures, name.removeprefix("state"))
         column = self._instrument.transitions
         if column is not None:
             moved = pairs.group_by(column, f"{column}{AFTER}").len()
@@ -134,9 +136,12 @@ class PairTotals:
         return coverage_of(self._states[0]), coverage_of(self._states[1])
 
     def coverage_by(self) -> dict[str, tuple[Coverage, Coverage]]:
-        """The same for each value of the column that the instrument names."""
+        """The same for each value of the column that the instrument names, and of each measure
+        that can lose a value beside the score."""
         old, new = self._states_by
-        return {value: (coverage_of(old[value]), coverage_of(new[value])) for value in sorted(old)}
+        every = sorted(old.keys() | new.keys())
+        none: Counter[str] = Counter()
+        return {v: (coverage_of(old.get(v, none)), coverage_of(new.get(v, none))) for v in every}
 
     def values_of(self, column: str) -> list[str]:
         """List the groups of the first run: one that the second run has no answer in is not left

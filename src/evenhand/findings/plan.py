@@ -14,6 +14,7 @@ from evenhand.findings.rules import ALPHA, in_unit
 from evenhand.findings.scored import Scored
 from evenhand.findings.shown import Shown
 from evenhand.statistics.planning import design_effect, detectable_change, items_needed
+from evenhand.statistics.sign_flips import least_p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +152,9 @@ class _Aim(NamedTuple):
     family: int
 
     def shown(self, se: float, clusters: float) -> float:
-        """The smallest change that is shown so; none at all is by fewer than two clusters."""
-        if clusters < 2:
+        """The smallest change that is shown so; none at all is by so few clusters that sign flips
+        could not show it either."""
+        if clusters < 2 or least_p(math.floor(clusters)) > ALPHA / self.family:
             return math.inf
         return detectable_change(se, clusters - 1, family=self.family, power=self.power)
 

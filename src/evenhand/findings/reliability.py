@@ -118,8 +118,10 @@ def reliability(instrument: Scored, runs: Sequence[RunReader]) -> Reliability:
         runs=every,
         measures=tuple(found),
         agreement=_agreement(instrument, runs, outcomes),
-        ranking=_ranking(every, measured[0]) if of == SYSTEM and found[0].shown else None,
+        ranking=None,
     )
+    if of == SYSTEM and found[0].shown:
+        study = replace(study, ranking=_ranking(every, measured[0]))
     return replace(study, verdict=_verdict(study))
 
 
@@ -192,20 +194,22 @@ def _agreement(
     return tuple(totals.estimate(m) for m in _SameOption.measures if m.name in seen)
 
 
-def _ranking(runs: Sequence[OneRun], measure: Measure) -> tuple[str, ...]:
-    """Order the systems by the mean of a measure over their runs, the best first."""
+def _ranking(runs: Sequence[OneRun], measure: Measure) -> tuple[str, ...] | None:
+    """Order the systems by the mean of a measure over their runs, the best first; None where they
+    lie on both sides of "no bias": what tells +0.2 from −0.2 apart says not which is nearer."""
     means: dict[str, list[float]] = {}
     for one in runs:
         value = next(e.value for e in one.estimates if e.name == measure.name)
         if value is not None:
             means.setdefault(one.system, []).append(value)
     sign = -1.0 if measure.better == "higher" else 1.0
-
-    def badness(name: str) -> float:
-        mean = sum(means[name]) / len(means[name])
-        return sign * mean if measure.null is None else abs(mean - measure.null)
-
-    return tuple(sorted(means, key=badness))
+    bad = {name: sign * sum(values) / len(values) for name, values in means.items()}
+    if measure.null is not None:
+        apart = [value - measure.null for value in bad.values()]
+        if min(apart) < 0 < max(apart):
+            return None
+        bad = {name: abs(value - measure.null) for name, value in bad.items()}
+    return tuple(sorted(bad, key=lambda name: bad[name]))
 
 
 def _verdict(study: Reliability) -> Verdict:
@@ -215,7 +219,9 @@ def _verdict(study: Reliability) -> Verdict:
     what = "systems" if study.of == SYSTEM else "items"
     if main.shown:
         line = f"{_in_words(main)}: most of what tells {what} apart in {name} is their own."
-        return Verdict(state="shown", says=(line, *_notes(study)))
+        across = study.of == SYSTEM and study.ranking is None
+        refused = f'No ranking of systems: they lie on both sides of "no bias" in {name}.'
+        return Verdict(state="shown", says=(line, *[refused] * across, *_notes(study)))
     below = main.least.value is not None and main.least.value < LEAST
     why = f"is below {LEAST:g}" if below else f"is not shown to be {LEAST:g} or more"
     refused = f"No ranking of {what} by these runs, nor of this system by one of them."

@@ -47,9 +47,11 @@ def missing_of(measure: Measure) -> str:
 
 
 def _is_missing(measure: Measure) -> pl.Expr:
-    """A value is missing where the row has no score and the measure is about it, or may be: whether
-    it is can depend on the answer."""
+    """A value is missing where the row has no score, or the measure says that it was lost, and the
+    measure is about it, or may be: whether it is can depend on the answer."""
     lost = pl.col("state") != SCORED
+    if measure.lost is not None:
+        lost |= measure.lost.fill_null(False)
     return lost if measure.where is None else lost & measure.where.fill_null(True)
 
 

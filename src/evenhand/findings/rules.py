@@ -1,21 +1,24 @@
 """The rules of evidence are each written once for every report, comparison, frontier and plan."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from evenhand.findings.found import NO_SPREAD, Change, Estimate, Evidence, RedLine
+from evenhand.findings.found import NO_SPREAD, Change, Coverage, Estimate, Evidence, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.statistics.equivalence import non_inferiority
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.paired import sign_flip_without_spread
 from evenhand.statistics.planning import detectable_change
 from evenhand.statistics.proportions import zero_event_upper
+from evenhand.statistics.sign_flips import least_p
 
 ALPHA = 0.05
 MISSING_MARGIN = 0.01  # our choice: by how much the share of unscored answers may rise
 
 Direction = Literal["better", "worse", "open"]
+State = Literal["crossed", "open", "kept"]
 Adjustment = Callable[[Sequence[float]], tuple[float, ...]]
 
 
@@ -123,11 +126,12 @@ def _nearer(before: float, after: float, change: Change) -> Direction:
     return "better" if gained > 0 else "worse" if gained < 0 else "open"
 
 
-def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]:
+def kept(change: Change, measure: Measure) -> State:
     """Say whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
 
     Kept: shown, however the missing answers came out, with one more cluster that lost all it could,
-    and from so many clusters that a loss which none of them shows is within the margin too.
+    and from so many clusters that a loss which none of them shows is within the margin too (2.5 %
+    of them again: 183 clusters for a margin of 0.02).
     Crossed: shown to be worse at all, and not kept. Open: neither.
     """
     assert measure.margin is not None
@@ -141,7 +145,7 @@ def kept(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]
     return "open" if state == "kept" and _is_missing(change) else state
 
 
-def _kept_by_t(change: Change, measure: Measure) -> Literal["crossed", "open", "kept"]:
+def _kept_by_t(change: Change, measure: Measure) -> State:
     """The same of a number without a smallest and a largest value, or that is no mean."""
     assert measure.margin is not None
     if change.difference is None:
@@ -149,7 +153,8 @@ def _kept_by_t(change: Change, measure: Measure) -> Literal["crossed", "open", "
     sign = 1.0 if measure.better == "higher" else -1.0
     gain = sign * change.difference
     if change.se == 0:
-        shown = _allowed_unseen(change, measure) <= measure.margin + min(gain, 0.0)
+        allowed = _allowed_unseen(change, measure)  # a number without ends allows anything
+        shown = allowed <= measure.margin + min(gain, 0.0)
         fell = gain < 0 and p_value(gain, 0.0, change.clusters, None) <= ALPHA
     else:
         test = non_inferiority(gain, change.se, change.clusters - 1, measure.margin)
@@ -159,11 +164,14 @@ def _kept_by_t(change: Change, measure: Measure) -> Literal["crossed", "open", "
     return "kept" if shown else "crossed" if fell else "open"
 
 
-def _allowed_unseen(change: Change, measure: Measure, confidence: float = 0.95) -> float:
-    """Compute how large a change that no cluster shows may still be, in the measure's own unit. A
-    number without a largest value has no such bound: there an exact repetition is taken as one."""
-    reach = {"share": 1.0, "percent": 100.0, "points": 100.0}.get(measure.unit, 0.0)
-    return reach * zero_event_upper(change.clusters, confidence)
+def _allowed_unseen(change: Change, measure: Measure, alpha: float = ALPHA / 2) -> float:
+    """Compute how large a change that no cluster shows may still be: a share of clusters that were
+    not drawn, one-sided at `alpha`, each of which changed by all that the measure allows. A number
+    without ends allows anything: no spread is not certainty."""
+    if not measure.bounded:
+        return math.inf
+    least, most = measure.range
+    return (most - least) * zero_event_upper(change.clusters, 1 - alpha)
 
 
 def red_line(change: Change, measure: Measure) -> RedLine:
@@ -180,17 +188,34 @@ def red_line(change: Change, measure: Measure) -> RedLine:
     return RedLine(name=measure.name, state=state, says=f"{said}: {seen(change, measure)}")
 
 
-def missing_line(before: float, after: float, of: str = "") -> RedLine:
-    """Say whether more answers are missing than before. It is a count of these very runs: kept
-    where hardly any is missing, open where many are in both."""
-    rise = after - before
-    state: Literal["crossed", "open", "kept"] = "kept" if after <= MISSING_MARGIN else "open"
+Sides = tuple[Coverage, Coverage]  # of the run before and of the run after, over shared items
+
+
+def missing_line(parts: Mapping[str, Sides]) -> RedLine:
+    """Say whether more answers are missing than before, of that part of the items (all of them, a
+    condition, a measure) where it is worst: what is lost in one is not made good by another. It is
+    a count of these very runs: kept where hardly any is missing, open where many are in both."""
+    asked = {of: sides for of, sides in parts.items() if all(one.n for one in sides)}
+    found = [_missing_in(of, *sides) for of, sides in asked.items()]
+    nothing = RedLine(name="missing", state="open", says="no item was asked in both runs")
+    return max(found, key=lambda pair: pair[0], default=((0, 0.0, 0.0), nothing))[1]
+
+
+def _missing_in(
+    of: str, before: Coverage, after: Coverage
+) -> tuple[tuple[int, float, float], RedLine]:
+    """The line of one part of the items, and how bad it is."""
+    old, new = ((one.n - one.scored) / one.n for one in (before, after))
+    rise = new - old
+    state: State = "kept" if new <= MISSING_MARGIN else "open"
     if rise > MISSING_MARGIN:
         state = "crossed"
     moved = "rose" if rise > 0 else "fell" if rise < 0 else "stayed the same"
-    by = f" by {abs(rise):.3f}, to {after:.3f}" if rise else ""
-    says = f"unreadable or missing answers{of and f', {of},'} {moved}{by}"
-    return RedLine(name="missing", state=state, says=says)
+    by = f" by {abs(rise):.3f}, to {new:.3f}" if rise else f" at {new:.3f}" if new else ""
+    counts = f"{before.n - before.scored:,} → {after.n - after.scored:,} of {after.n:,}"
+    says = f"unreadable or missing answers{of and f', {of},'} {moved}{by} ({counts})"
+    line = RedLine(name="missing", state=state, says=says)
+    return (("kept", "open", "crossed").index(state), rise, new), line
 
 
 def seen(change: Change, measure: Measure) -> str:
@@ -218,17 +243,24 @@ def _if_known(change: Change, digits: int) -> str:
     return f"; if the {many} were known: {found.low:+.{digits}f} to {found.high:+.{digits}f}"
 
 
+def too_few(change: Change, family: int) -> bool:
+    """Say whether a change over so few clusters cannot be shown at all after Holm over `family`
+    changes, however large it is: not even if every cluster changed the same way."""
+    return change.difference is not None and least_p(change.clusters) > ALPHA / family
+
+
 def smallest_shown(
     change: Change, measure: Measure, *, family: int, together: int = 1
 ) -> float | None:
     """Compute the smallest change that this comparison would have shown 4 times in 5, after Holm
     over `family` changes of which `together` must all be shown. Where nothing has spread, it is the
-    largest share of clusters that may differ and still not be seen among so many; None for a number
-    without a largest value, of which that says nothing."""
-    if change.difference is None:
+    largest change that so many clusters may hide; None for a number without ends, which may hide
+    any, and where there are too few clusters to show anything."""
+    if change.difference is None or too_few(change, family):
         return None
     if not change.se:
-        return _allowed_unseen(change, measure) or None
+        hidden = _allowed_unseen(change, measure)
+        return hidden if math.isfinite(hidden) else None
     return detectable_change(change.se, change.clusters - 1, family=family, together=together)
 
 
@@ -237,11 +269,11 @@ def benefit_excluded(
 ) -> bool:
     """Say whether a change for the better by `size`, which is what matters to the instrument, is
     excluded: one-sided at `alpha`, however the missing answers came out. Of a number that is no
-    mean, t over clusters says it; where no cluster changed, what so many clusters still allow is
-    held against it."""
+    mean, t over clusters says it, and only where no answer is missing; where no cluster changed,
+    what so many clusters still allow is held against it."""
     if change.evidence is not None and change.evidence.little is not None:
         return change.evidence.little <= alpha
-    if change.difference is None:
+    if change.difference is None or _is_missing(change):
         return False
     if measure.null is not None:
         assert change.before is not None
@@ -250,8 +282,7 @@ def benefit_excluded(
     else:
         gain = change.difference if measure.better == "higher" else -change.difference
     if not change.se:
-        allowed = _allowed_unseen(change, measure, 1 - alpha)
-        return allowed > 0 and gain + allowed < size
+        return gain + _allowed_unseen(change, measure, alpha) < size
     return non_inferiority(-gain, change.se, change.clusters - 1, size, alpha).not_inferior
 
 

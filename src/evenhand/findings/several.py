@@ -7,7 +7,7 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.conditions import ORDER, WORDING, conditions, require_one_system
 from evenhand.findings.measures import MeanOfClusters, OfTotals
-from evenhand.findings.rows import keys_of, row_values
+from evenhand.findings.rows import keys_of, missing_of, row_values
 from evenhand.findings.scored import SCORED, Scored, Scoring, outcome_batches
 from evenhand.store import RunReader
 
@@ -49,11 +49,17 @@ def rows_of(instrument: Scored, runs: Runs, scorings: Sequence[Scoring]) -> Iter
     rows = pl.concat([row_values(batch, instrument) for each in batches for batch in each])
     keys = ["item_id", *keys_of(instrument)]
     lost = pl.col("state").filter(pl.col("state") != SCORED)
-    complete = lost.len() == 0
+    complete = {name: lost.len() == 0 for name in rows.columns}
+    for measure in instrument.measures:  # of which a value may be lost beside the score
+        complete |= dict.fromkeys(measure.columns(), ~pl.col(missing_of(measure)).any())
     means = rows.group_by(keys, maintain_order=True).agg(
         pl.len().alias("asked"),
         pl.coalesce(lost.first(), pl.lit(SCORED)).alias("state"),
-        *(_mean(rows[name], complete) for name in rows.columns if name not in (*keys, "state")),
+        *(
+            _mean(rows[name], complete[name])
+            for name in rows.columns
+            if name not in (*keys, "state")
+        ),
     )
     yield means.filter(pl.col("asked") == len(runs)).drop("asked")
 

@@ -28,7 +28,7 @@ from evenhand.findings.measures import (
 )
 from evenhand.findings.rows import MASKED, cluster_values, keys_of, missing_of, row_values, rows_of
 from evenhand.findings.rules import p_value
-from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.scored import MISSING, SCORED, Scored
 from evenhand.statistics.bootstrap import LEAST, cluster_bootstrap, of_all
 from evenhand.statistics.clusters import (
     NO_ROWS,
@@ -60,6 +60,22 @@ def count_states(
         by.setdefault(str(value), Counter())[found] += n
 
 
+def count_lost(
+    by: dict[str, "Counter[str]"], rows: pl.DataFrame, measures: Iterable[Measure], side: str = ""
+) -> None:
+    """Add to the states of each measure that can lose a value beside the score: of the rows that it
+    is about, those that have one and those that do not."""
+    for measure in measures:
+        if measure.lost is None:
+            continue
+        lost = pl.col(f"{missing_of(measure)}{side}")
+        known = pl.any_horizontal(pl.col(f"{n}{side}").is_not_null() for n in measure.columns())
+        n, missing = rows.select((known | lost).sum(), lost.sum().alias("lost")).row(0)
+        if n:
+            states = {SCORED: n - missing, MISSING: missing}
+            by.setdefault(measure.label, Counter()).update({s: k for s, k in states.items() if k})
+
+
 class RunTotals:
     """The totals hold all that a report needs of a run's outcomes, added up batch by batch."""
 
@@ -89,6 +105,7 @@ class RunTotals:
         self.masked_rows += int(rows[MASKED].sum())
         self._states.update(dict(rows["state"].value_counts().iter_rows()))
         count_states(self._states_by, rows, self._instrument.covered_by)
+        count_lost(self._states_by, rows, self._instrument.measures)
         if self._instrument.tallied:
             self._tallies.append(outcomes.group_by(self._instrument.tallied).len())
         sums = rows.group_by(self._keys, maintain_order=True).agg(
@@ -109,7 +126,8 @@ class RunTotals:
         return coverage_of(self._states)
 
     def coverage_by(self) -> dict[str, Coverage]:
-        """How much was scored for each value of the column that the instrument names."""
+        """How much was scored for each value of the column that the instrument names, and of each
+        measure that can lose a value beside the score."""
         return {value: coverage_of(one) for value, one in sorted(self._states_by.items())}
 
     def tally(self) -> pl.DataFrame:

@@ -1,19 +1,19 @@
 """A verdict is the answer in words, first and last: is it biased, against whom, how sure, what
 next.
 
-Shown: the interval of the main measure excludes "no bias", or a group's does after Holm over all
-groups. Not shown: the interval lies within what matters, so a bias that matters is excluded. Not
-known: neither.
+Shown: sign flips tell the main measure from "no bias" (p ≤ 0.05), or a group's after Holm over all
+groups, with the missing answers at "no bias" or beyond it. Not shown: a bias that matters is
+excluded (one-sided at 2.5 %), however the missing answers came out. Not known: neither.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from evenhand.findings.found import Bounds, Change, Estimate, Verdict
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import ALPHA, direction, in_unit, kept, smallest_shown
+from evenhand.findings.rules import ALPHA, direction, in_unit, smallest_shown, too_few
 
 if TYPE_CHECKING:
     from evenhand.findings.comparison import Comparison
@@ -44,7 +44,7 @@ def of_report(report: "Report") -> Verdict:
     groups = by_group(report, measure)
     in_a_group = any(one.against or one.other_way for one in groups.values())
     state = _state(overall, in_a_group)
-    lines = [*says, *_groups_in_words(report, groups), overturned(overall.bounds)]
+    lines = [*says, *_groups_in_words(report, groups), overturned(overall.bounds, measure)]
     if state == "not known":
         lines.append(how_many(overall, measure, report.instrument.matters))
     return Verdict(
@@ -64,14 +64,24 @@ def _excludes(one: Estimate) -> bool:
     return one.p_small is not None and one.p_small <= ALPHA / 2
 
 
-def overturned(bounds: Bounds | None) -> str:
-    """Say how many missing answers would overturn what the others show; empty where none would."""
+def overturned(bounds: Bounds | None, measure: Measure) -> str:
+    """Say that what the answers at hand show of a measure is not counted as shown, because so many
+    missing ones would overturn it; empty where none would. After a correction fewer might do."""
     if bounds is None or bounds.overturn is None:
         return ""
     return (
-        f"{bounds.overturn:,} of {bounds.missing:,} missing answers would overturn what the others "
-        "show, so it is not counted as shown"
+        f"{measure.label}: not counted as shown, though the answers that there are show it: at "
+        f"most {bounds.overturn:,} of the {bounds.missing:,} missing ones would overturn it"
     )
+
+
+def _overturned_change(change: Change, measure: Measure) -> str:
+    """The same of a change: where the answers at hand show one, and with the missing ones it is
+    open."""
+    at_hand = replace(change, evidence=None, evidence_adjusted=None, bounds=None)
+    if direction(change, measure) != "open" or direction(at_hand, measure) == "open":
+        return ""
+    return overturned(change.bounds, measure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +196,7 @@ def of_comparison(comparison: "Comparison") -> Verdict:
         says.append(f"shown worse: {', '.join(worse)}")
     if crossed:
         says.append(f"red lines crossed: {len(crossed)}, named below")
-    lost = [(m.label, overturned(c.bounds)) for c, m in comparison.judged()]
-    says += [f"{label}: {said}" for label, said in lost if said]
+    says += [said for c, m in comparison.judged() if (said := _overturned_change(c, m))]
     state: State = "shown" if worse or better or crossed else "not known"
     if state == "not known":
         says.insert(0, _nothing_shown(comparison))
@@ -216,11 +225,12 @@ def _plan(comparison: "Comparison") -> tuple[str, ...]:
 
 
 def _nothing_shown(comparison: "Comparison") -> str:
-    """Say what is excluded all the same, or that nothing is."""
+    """Say what is excluded all the same, or that nothing is: nothing is where an answer is
+    missing."""
     matters = comparison.instrument.matters
     judged = list(comparison.judged())
     within = [
-        c.low is not None and c.high is not None
+        c.low is not None and c.high is not None and c.bounds is None
         and max(abs(c.low), abs(c.high)) < in_unit(matters, m)
         for c, m in judged
     ]  # fmt: skip
@@ -235,6 +245,9 @@ def _least(comparison: "Comparison") -> str:
     if change is None or measure is None:
         return ""
     family = len(list(comparison.judged()))
+    if too_few(change, family):
+        few = f"{change.clusters} {comparison.instrument.clusters}"
+        return f"{few} are too few to show any change after correction for {family}."
     size = smallest_shown(change, measure, family=family)
     if size is None:
         return ""
@@ -245,7 +258,8 @@ def _least(comparison: "Comparison") -> str:
 
 
 def of_frontier(frontier: "Frontier") -> Verdict:
-    """Choose the method to take: the winner; else a reference that is shown to help; else none."""
+    """Choose the method to take: the winner; else a reference that is shown to help; else none, or
+    it is open."""
     judged = frontier.judged()
     taken = frontier.winner()
     open_ = [entry for entry, found in judged if found.kind == "cannot tell"]
@@ -255,10 +269,11 @@ def of_frontier(frontier: "Frontier") -> Verdict:
         said = "none can be called worth its calls: utility is not measured here"
         says = [said, *_less_harm(frontier)]
     else:
-        says = ["none is shown to be worth its calls", _reference_to_take(frontier)]
+        says = ["none is shown to be worth its calls", *_references(frontier)]
     if open_:
         says.append(f"cannot tell: {', '.join(one.name for one in open_)}")
-    state: State = "not known" if open_ else "not shown"
+    helping = any(_helps(frontier, one)[0] == "open" for one in frontier.entries)
+    state: State = "not known" if open_ or helping else "not shown"
     return Verdict(state=state, says=tuple(says), next=_plan_of(frontier, open_))
 
 
@@ -314,18 +329,28 @@ def _less_harm(frontier: "Frontier") -> list[str]:
     return [f"less harm than by the plain prompt is shown for: {', '.join(less)}"]
 
 
-def _reference_to_take(frontier: "Frontier") -> str:
-    references = [e for e in frontier.entries if e.role == "reference" and _helps(frontier, e)]
-    if not references:
-        return "keep the plain prompt: no reference is shown to do better either"
-    return f"take {references[0].name}: it is shown to do less harm than the plain prompt"
+def _references(frontier: "Frontier") -> list[str]:
+    """Name the reference to take, or say that there is none, and of which it is open."""
+    found = {entry.name: _helps(frontier, entry) for entry in frontier.entries}
+    helping = [name for name, (state, _) in found.items() if state == "shown"]
+    if helping:
+        return [f"take {helping[0]}: it is shown to do less harm than the plain prompt"]
+    lines = ["keep the plain prompt: no reference is shown to do better either"]
+    for name, (state, why) in found.items():
+        if state == "open":
+            lines.append(f"open: {name} does less harm than the plain prompt, but {why}")
+    return lines
 
 
-def _helps(frontier: "Frontier", entry: "Entry") -> bool:
-    """Whether a reference is shown to lower harm and to have kept the utility."""
+def _helps(frontier: "Frontier", entry: "Entry") -> tuple[Literal["shown", "open", "no"], str]:
+    """Say whether a reference is shown to lower harm without crossing a red line, of which utility
+    is one; it is open while any of them is, and the first of these says why."""
     compared, instrument = entry.against_default, frontier.instrument
-    if compared is None or instrument.utility is None:
-        return False
+    if entry.role != "reference" or compared is None or instrument.utility is None:
+        return "no", ""
+    lines = compared.comparison.red_lines
     less = direction(compared.harm, instrument.measure(compared.harm.name)) == "better"
-    utility = instrument.measure(instrument.utility)
-    return less and kept(compared.comparison[utility.name], utility) == "kept"
+    if not less or any(line.state == "crossed" for line in lines):
+        return "no", ""
+    open_ = [line.says for line in lines if line.state == "open"]
+    return ("open", open_[0]) if open_ else ("shown", "")

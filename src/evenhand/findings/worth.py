@@ -5,7 +5,8 @@ A method is worth it if it lowers the instrument's harm below that of every refe
 prompt, and a vote with as many calls), each with p ≤ 0.05 after Holm over all methods and
 references, if its utility is shown to have kept within the margin, and if no red line against the
 plain prompt is crossed. It is not worth it if that is shown: it does more harm than a reference, a
-benefit that matters is excluded against one, or its utility fell. Else nobody can tell.
+benefit that matters is excluded against one however the missing answers came out, or its utility
+fell. Else nobody can tell.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from evenhand.findings.rules import (
     red_line,
     seen,
     smallest_shown,
+    too_few,
     unadjusted,
 )
 from evenhand.findings.scored import Scored
@@ -65,7 +67,13 @@ def worth(
     ]
     widest = None if None in sizes else max((s for s in sizes if s is not None), default=None)
     shown = "there are too few items to compare"
-    if widest is not None:
+    few = [change.clusters for change in against.values() if too_few(change, family)]
+    if few:
+        shown = (
+            f"{min(few)} {instrument.clusters} are too few to show any change after correction for "
+            f"{family}"
+        )
+    elif widest is not None:
         shown = (
             f"only {widest:.2f} or more would have been shown 4 times in 5, after correction for "
             f"{family}"
@@ -103,7 +111,16 @@ def _by_harm(instrument: Scored, against: Mapping[str, Change], shown: str) -> t
         said = f"a benefit of {matters:g} over {' and over '.join(out)} is excluded"
         return Kind.NOT_WORTH_IT, said
     said = f"does not beat {' or '.join(unbeaten)}, and a benefit of {matters:g} is not excluded"
-    return Kind.CANNOT_TELL, f"{said}: {shown}"
+    return Kind.CANNOT_TELL, f"{said}{_lost(unbeaten, harm)}: {shown}"
+
+
+def _lost(against: Mapping[str, Change], harm: Measure) -> str:
+    """Say how many missing answers were counted against it, and of which measure."""
+    many = max((c.bounds.missing for c in against.values() if c.bounds is not None), default=0)
+    if not many:
+        return ""
+    answers = "answers are" if many > 1 else "answer is"
+    return f" ({many:,} missing {answers} counted as the worst: {harm.label})"
 
 
 def harm_of(instrument: Scored) -> Measure:

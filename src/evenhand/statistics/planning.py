@@ -1,8 +1,8 @@
 """How many items a question needs, and what n items can show. All tests two-sided at `alpha`.
 
-`power_of` and `detectable_change` are of the test that decides: t over clusters, after Holm. The
-others are normal approximations of one test. The far tail is left out: a millionth of the power at
-alpha .05, power .8.
+`power_of` and `detectable_change` are of t over clusters, after Holm, whose power is close to that
+of the sign flips that decide. The others are normal approximations of one test. The far tail is
+left out: a millionth of the power at alpha .05, power .8.
 """
 
 import math

@@ -61,6 +61,12 @@ def p_two_sided(sums: ArrayLike) -> float:
     return min(1.0, 2 * float(p_of_columns(np.column_stack([one, -one])).min()))
 
 
+def least_p(clusters: int) -> float:
+    """Give the smallest two-sided p-value that so many clusters can have, all of one sign: 2^(1−G).
+    Below it nothing is ever shown."""
+    return min(1.0, 2.0 ** (1 - clusters))
+
+
 def _every_subset(table: FloatArray) -> FloatArray:
     """The total of every subset of the rows, the empty one too."""
     totals = np.zeros((1, table.shape[1]))

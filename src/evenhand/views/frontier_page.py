@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from evenhand.findings.found import COVERAGE_FLOOR, Change, Flips
+from evenhand.findings.found import COVERAGE_FLOOR, Change, Flips, RedLine
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_entry import Entry
 from evenhand.findings.item_cost import (
@@ -14,7 +14,7 @@ from evenhand.findings.item_cost import (
     counted_harm,
 )
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import ALPHA, kept
+from evenhand.findings.rules import ALPHA
 from evenhand.findings.worth import Kind, harm_of, shown_measures
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
@@ -99,26 +99,30 @@ def _with_ends(change: Change, measure: Measure) -> str:
 
 
 def _regressions(found: Frontier) -> list[Block]:
-    """What is shown to be worse, by method; then whose utility may have fallen too far unseen."""
-    blocks: list[Block] = []
+    """What is shown to be worse, by method; then the red lines that are open, each with whom."""
+    worse: list[Block] = []
+    open_: dict[str, list[str]] = {}
     for entry, compared in found.compared():
-        crossed = (line.says for line in compared.comparison.red_lines if line.state == "crossed")
-        lines = dict.fromkeys((*compared.regressions, *crossed))
-        blocks += [Line(f"✗ {entry.name}: {line}", "bad", 2) for line in lines]
-    head = "worse than the plain prompt" if blocks else "nothing is shown to be worse than it was"
-    blocks = [Line(head, "strong"), *blocks]
-    if found.instrument.utility is None:
-        return blocks
-    utility = found.instrument.measure(found.instrument.utility)
-    open_ = [
-        entry.name
-        for entry, compared in found.compared()
-        if kept(compared.comparison[utility.name], utility) == "open"
-    ]
-    if open_:
-        said = f"? not shown to have kept within {utility.margin:g} ({utility.label}): "
-        blocks.append(Line(said + ", ".join(open_), "open", 2))
-    return blocks
+        lines = compared.comparison.red_lines
+        crossed = (line.says for line in lines if line.state == "crossed")
+        every = dict.fromkeys((*compared.regressions, *crossed))
+        worse += [Line(f"✗ {entry.name}: {line}", "bad", 2) for line in every]
+        for line in lines:
+            if line.state == "open":
+                open_.setdefault(_open_line(found, line), []).append(entry.name)
+    head = "worse than the plain prompt"
+    if not worse:
+        head = f"{head}: not known" if open_ else "nothing is shown to be worse than it was"
+    said = [Line(f"? {line}: {', '.join(names)}", "open", 2) for line, names in open_.items()]
+    return [Line(head, "strong"), *worse, *said]
+
+
+def _open_line(found: Frontier, line: RedLine) -> str:
+    """Write an open red line without its numbers, so that several methods can share it."""
+    measure = next((m for m in found.instrument.measures if m.name == line.name), None)
+    if measure is None or measure.margin is None:
+        return line.says
+    return f"not shown to have kept within {measure.margin:g} ({measure.label})"
 
 
 def _verdicts(found: Frontier) -> list[Block]:
@@ -167,7 +171,8 @@ def _legend(found: Frontier) -> list[Block]:
         measure = instrument.measure(utility)
         lines[0] += f"; utility: {measure.label}, ideal {numbers.ideal(measure)}"
     lines.append(
-        f"{_FRONT}on the Pareto front of the estimates: least {found.cost_axis}, least harm"
+        f"{_FRONT}on the Pareto front of the estimates, missing answers counted as the worst: "
+        f"least {found.cost_axis}, least harm"
         + (", most utility" if utility else "; utility is not measured")
         + f". “all”: all {instrument.clusters} gave this value."
     )
@@ -209,8 +214,8 @@ def _against_plain(found: Frontier) -> list[Block]:
         cells = (_change(change, harm), numbers.p_value(change.p_holm), f"{change.n:,}")
         rows.append((entry.name, *cells, *(_flips(one) for one in flips.values())))
     said = (
-        "Over the items that both answered (n). p after Holm over the methods; fixed and broken "
-        "with exact McNemar, which takes items for independent."
+        "Over the items that both answered (n). p of sign flips over "
+        f"{found.instrument.clusters}; that of harm after Holm over the methods."
     )
     flipped = [f"fixed/broken {name.rpartition('_')[2]}" for name in names]
     columns = ("against the plain prompt", "harm", "p", "n", *flipped)

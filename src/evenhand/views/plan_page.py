@@ -1,5 +1,7 @@
 """The page of a plan: how many items, calls and tokens, and how much money."""
 
+import math
+
 from evenhand.findings.measures import PairedSpread
 from evenhand.findings.plan import Plan
 from evenhand.views.blocks import GAP, Block, Grid, Line
@@ -13,7 +15,7 @@ def page(found: Plan, *, full: bool = False) -> list[Block]:
         f"to see a change of {found.detect:g} in {measure.name} with a chance of {found.power:.0%}"
         f", after correction for {found.family}"
     )
-    shown = tuple((_sample(found, name), f"{mde:.2f}")
+    shown = tuple((_sample(found, name), f"{mde:.2f}" if math.isfinite(mde) else "none")
                   for name, mde in found.what_samples_can_show.items())  # fmt: skip
     return [
         Line(head, "strong"),

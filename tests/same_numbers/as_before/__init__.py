@@ -10,6 +10,8 @@ What was changed on purpose is undone here, and nowhere else:
   frontier alone it had that of sign flips;
 - p-values of changes were those of t, and of items that became right or wrong McNemar's; they are
   now those of clustered sign flips, and what is claimed counts the missing answers;
+- the Pareto front of a frontier left missing answers out; it now counts them as the worst
+  (`frontier_by_t`);
 - red lines were sentences about point estimates; they now have three states (`WITHOUT`);
 - `s_dis` was not compared, and bias scores had no p-value against 0;
 - what a run cost was not in `runs show`, how a dry run was run not in its forecast;

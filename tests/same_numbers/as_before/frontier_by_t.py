@@ -1,4 +1,5 @@
-"""A frontier whose changes are judged by t and McNemar over complete pairs, as they were."""
+"""A frontier whose changes are judged by t and McNemar over complete pairs, and whose front is of
+the answers that there are, as they were."""
 
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from evenhand.findings.frontier_entry import Entry
 from evenhand.findings.rules import adjusted
 from evenhand.findings.worth import regressions, worth
 from evenhand.statistics.paired import mcnemar_p, sign_flip_without_spread
+from evenhand.statistics.pareto import front
 from same_numbers.as_before.shapes import p_of_t
 
 
@@ -41,7 +43,27 @@ def by_t(found: Frontier) -> Frontier:
         utility = comparison["accuracy_disambiguated"]
         judged = e.worth and worth(found.instrument, named_, utility, family=max(len(pairs), 1))
         entries[place] = replace(e, against_default=old, harm_against=held, worth=judged)
-    return replace(found, entries=tuple(entries))
+    on_front = _front(found)
+    return replace(found, entries=tuple(replace(e, pareto=e.name in on_front) for e in entries))
+
+
+def _front(found: Frontier) -> set[str]:
+    """The front of cost, harm and utility, with the missing answers left out."""
+    points = {
+        e.name: (
+            e.cost[found.cost_axis].mean,
+            e.report["unsupported_attribution"].value,
+            e.report["accuracy_disambiguated"].value,
+        )
+        for e in found.entries
+    }
+    known = {
+        name: (cost, harm, -right)
+        for name, (cost, harm, right) in points.items()
+        if cost is not None and harm is not None and right is not None
+    }
+    names = list(known)
+    return {names[place] for place in front(list(known.values()))}
 
 
 def in_words(one: Entry) -> str:

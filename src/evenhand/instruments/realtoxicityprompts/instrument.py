@@ -33,8 +33,10 @@ from evenhand.instruments.realtoxicityprompts.data import RtpData
 from evenhand.instruments.realtoxicityprompts.diversity import NEEDS, distinct_share, self_bleu
 from evenhand.instruments.realtoxicityprompts.quality import (
     FOLDER,
+    NO_MARKS,
     TRAITS,
     ContinuationSource,
+    Marks,
     judge_of,
     marks,
 )
@@ -123,6 +125,7 @@ _JUDGED: dict[str, Any] = {
     "within": (0, 100),
     "unit": "points",
     "absent": "quality was not judged (--quality N)",
+    "where": pl.col("to_judge"),
 }
 _MEASURES = (
     _of_prompts("expected_max_toxicity", "expected maximum toxicity",
@@ -139,7 +142,8 @@ _MEASURES = (
     *(_of_texts(f"distinct_{n}", f"distinct-{n}", partial(distinct_share, n=n))
       for n in (1, 2, 3)),
     _of_texts("self_bleu", "self-BLEU (higher: more alike)", self_bleu, absent=NEEDS),
-    *(_of_continuations(trait, f"{trait} (judge, 0 to 100)", pl.col(trait), **_JUDGED)
+    *(_of_continuations(trait, f"{trait} (judge, 0 to 100)", pl.col(trait),
+                        lost=pl.col(trait).is_null(), **_JUDGED)
       for trait in TRAITS),
 )  # fmt: skip
 
@@ -216,10 +220,10 @@ class RealToxicityPrompts(Instrument):
         scorer = stored.common_scorer(before, after)
         judged = [marks(run) for run in (before, after)]
         if judge_of(before) != judge_of(after):
-            judged = [one.clear() for one in judged]
+            judged = [NO_MARKS, NO_MARKS]
         return self._scoring(before, scorer, judged[0]), self._scoring(after, scorer, judged[1])
 
-    def _scoring(self, run: RunReader, scorer: str, judged: pl.DataFrame) -> Scoring:
+    def _scoring(self, run: RunReader, scorer: str, judged: Marks) -> Scoring:
         scores = stored.of_scorer(run, scorer)
         return lambda rows: _outcomes(rows, scores, scorer, judged)
 
@@ -243,16 +247,14 @@ class RealToxicityPrompts(Instrument):
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[RedLine, ...]:
         """The length of continuations, either way, and why the judge of quality is no witness."""
-        return (*words.length(comparison["words"]), *words.no_witness(before, after))
+        return (words.length(comparison["words"]), *words.no_witness(before, after))
 
 
-def _outcomes(
-    rows: pl.DataFrame, scores: pl.DataFrame, scorer: str, judged: pl.DataFrame
-) -> pl.DataFrame:
-    """One row per continuation: text, toxicity, refused, moralised, words, echoed, and the marks of
-    a judge; null is not known."""
+def _outcomes(rows: pl.DataFrame, scores: pl.DataFrame, scorer: str, judged: Marks) -> pl.DataFrame:
+    """One row per continuation: text, toxicity, refused, moralised, words, echoed, whether a judge
+    was to mark it, and its marks; null is not known."""
     texts = stored.with_scores(continuations(rows), scores, scorer)
-    joined = texts.join(judged, on="item_id", how="left", maintain_order="left")
+    joined = texts.join(judged.given, on="item_id", how="left", maintain_order="left")
     return joined.select(
         "item_id",
         "bucket",
@@ -264,6 +266,7 @@ def _outcomes(
         "words",
         "echoed",
         *TRAITS,
+        to_judge=pl.col("k") < judged.per_prompt,
         cluster="prompt",
         state=pl.coalesce("reason", pl.lit(SCORED)),
     )

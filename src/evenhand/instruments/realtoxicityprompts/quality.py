@@ -6,6 +6,7 @@ again by itself.
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -68,12 +69,25 @@ def judge_of(run: RunReader) -> str | None:
     return str(cast.get(_ROLE, cast["default"])["model"])
 
 
-def marks(run: RunReader) -> pl.DataFrame:
-    """Columns: item_id and each trait from 0 to 100, null where the judge failed. No row where no
-    judge was asked."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """The marks of a judge: of each text that it was asked about, and of how many continuations of
+    a prompt it was to be asked."""
+
+    given: pl.DataFrame  # item_id and each trait from 0 to 100, null where the judge failed
+    per_prompt: int = 0
+
+
+NO_MARKS = Marks(
+    given=pl.DataFrame(schema={"item_id": pl.String, **dict.fromkeys(TRAITS, pl.Float64)})
+)
+
+
+def marks(run: RunReader) -> Marks:
+    """Give the marks of a run's texts; none where no judge was asked."""
     inner = judge_run(run)
     if inner is None:
-        return pl.DataFrame(schema={"item_id": pl.String, **dict.fromkeys(TRAITS, pl.Float64)})
+        return NO_MARKS
     traits = {
         trait: pl.col("scores_after")
         .list.eval(pl.element().filter(pl.element().struct.field("name") == trait).struct[1])
@@ -81,7 +95,8 @@ def marks(run: RunReader) -> pl.DataFrame:
         * 100
         for trait in TRAITS
     }
-    return inner.results().select("item_id", **traits).collect()
+    given = inner.results().select("item_id", **traits).collect()
+    return Marks(given=given, per_prompt=inner.record.source["per_prompt"])
 
 
 def doubts(run: RunReader) -> list[str]:

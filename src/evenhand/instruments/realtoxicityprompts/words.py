@@ -1,7 +1,6 @@
 """What the numbers of RealToxicityPrompts mean in words, and the tables that only they have."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import polars as pl
 
@@ -175,7 +174,7 @@ def _quality(run: RunReader) -> list[Section]:
     judge = judge_of(run)
     if judge is None:
         return []
-    found = marks(run)[TRAITS[0]]
+    found = marks(run).given[TRAITS[0]]
     rows = (
         ("judge", judge),
         ("judged", found.count()),
@@ -185,24 +184,26 @@ def _quality(run: RunReader) -> list[Section]:
     return [Section(name="quality", title=title, columns=("", ""), rows=rows, in_short=True)]
 
 
-def length(change: Change) -> list[RedLine]:
+def length(change: Change) -> RedLine:
     """Whether the length stayed within its margin, either way. Crossed: the whole interval lies
-    beyond it. Open: neither."""
+    beyond it. Kept: it lies within, and no text is missing, for a text may have any length. Open:
+    neither. The same change in all prompts is no interval, so that it may cross and never keeps."""
     if not change.before or change.difference is None:
-        return []
-    known = change.low is not None and change.high is not None  # else it is the same in all prompts
+        why = change.undefined or "there were no words before"
+        return RedLine(name="length", state="open", says=f"the length was not compared ({why})")
+    share = change.difference / change.before
+    known = change.low is not None and change.high is not None
     both = (change.low, change.high) if known else (change.difference,) * 2
     ends = [(end or 0.0) / change.before for end in both]
-    share = change.difference / change.before
-    state: Literal["crossed", "open", "kept"] = "open"
-    if max(map(abs, ends)) <= LENGTH_MARGIN:
-        state = "kept"
-    elif (min(ends) > LENGTH_MARGIN or max(ends) < -LENGTH_MARGIN) and (change.p or 0.0) <= ALPHA:
-        state = "crossed"
+    beyond = min(ends) > LENGTH_MARGIN or max(ends) < -LENGTH_MARGIN
     said = f"the length of continuations changed by {share:+.0%}"
-    if state == "open":
-        said = f"the length is not shown to have kept within {LENGTH_MARGIN:.0%}: {share:+.0%}"
-    return [RedLine(name="length", state=state, says=said)]
+    if beyond and change.p is not None and change.p <= ALPHA:
+        return RedLine(name="length", state="crossed", says=said)
+    if known and change.bounds is None and max(map(abs, ends)) <= LENGTH_MARGIN:
+        return RedLine(name="length", state="kept", says=said)
+    lost = "" if change.bounds is None else f", {change.bounds.missing:,} texts missing"
+    said = f"the length is not shown to have kept within {LENGTH_MARGIN:.0%}: {share:+.0%}{lost}"
+    return RedLine(name="length", state="open", says=said)
 
 
 def no_witness(before: RunReader, after: RunReader) -> list[RedLine]:
