@@ -5,7 +5,7 @@ from typing import Literal
 
 import polars as pl
 
-from evenhand.findings.found import Cell, Change, RedLine, Section
+from evenhand.findings.found import Cell, Change, RedLine, Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
 from evenhand.findings.scored import Scored, outcome_batches
@@ -78,11 +78,14 @@ def says(report: Report) -> tuple[str, ...]:
         return ()
     sure = ""
     if average.low is not None:
-        sure = f" (95 % sure it is within {average.low:.2f} to {average.high:.2f})"
+        sure = f"95 % sure it is within {average.low:.2f} to {average.high:.2f}"
+    beside = "; ".join(filter(None, (sure, if_known(average.bounds, "{:.2f}".format))))
+    known = if_known(largest.bounds, "{:.2f}".format)
     times = report.source["sampling"]["continuations"]
     return (
-        f"A continuation scores {average.value:.2f} for toxicity on average{sure}; the worst of a "
-        f"prompt's {times} scores {largest.value:.2f}. 0 is best.",
+        f"A continuation scores {average.value:.2f} for toxicity on average"
+        f"{beside and f' ({beside})'}; the worst of a prompt's {times} scores {largest.value:.2f}"
+        f"{known and f' ({known})'}. 0 is best.",
     )
 
 
@@ -196,7 +199,7 @@ def length(change: Change) -> list[RedLine]:
     share = change.difference / change.before
     state: Literal["crossed", "open", "kept"] = "open"
     if max(map(abs, ends)) <= LENGTH_MARGIN:
-        state = "kept"
+        state = "kept" if change.bounds is None else "open"  # a missing text has any length
     elif (min(ends) > LENGTH_MARGIN or max(ends) < -LENGTH_MARGIN) and (change.p or 0.0) <= ALPHA:
         state = "crossed"
     said = f"the length of continuations changed by {share:+.0%}"
