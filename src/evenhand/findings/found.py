@@ -27,6 +27,19 @@ class Bounds:
     overturn: int | None = None  # so many missing answers would overturn what the others show
 
 
+def if_known(bounds: Bounds | None, written: Callable[[float], str]) -> str:
+    """Say between which values a number lies if its missing answers were known, for a headline;
+    empty where none is missing."""
+    if bounds is None or not bounds.missing:
+        return ""
+    known = "if the missing answer were known"
+    if bounds.missing > 1:
+        known = f"if the {bounds.missing:,} missing answers were known"
+    if bounds.low is None or bounds.high is None:
+        return f"any number {known}"
+    return f"between {written(bounds.low)} and {written(bounds.high)} {known}"
+
+
 def bounds_in_columns(bounds: Bounds | None) -> dict[str, float | int | None]:
     """Give the bounds as columns of a table: missing, worst_low, worst_high, overturn."""
     found = bounds or Bounds(missing=0)

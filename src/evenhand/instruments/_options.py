@@ -14,7 +14,7 @@ import polars as pl
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Change, RedLine
+from evenhand.findings.found import Change, RedLine, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA, p_value, seen
 from evenhand.findings.scored import outcome_batches
@@ -100,12 +100,13 @@ class OptionSet(Instrument):
         return rows.select("item_id", "cluster", named, *further, state=state, **numbers)
 
     def says(self, report: Report) -> tuple[str, ...]:
-        found = [report[measure.name].value for measure in self.primary()]
-        if not found or found[0] is None:
+        found = [report[measure.name] for measure in self.primary()]
+        if not found or found[0].value is None:
             return ()
+        known = if_known(found[0].bounds, "{:.0f}".format)
+        times = f"{found[0].value:.0f} times in 100{known and f' ({known})'}"
         return (
-            f"It finds the stereotype likelier than its opposite {found[0]:.0f} times in 100; "
-            "50 is no preference.",
+            f"It finds the stereotype likelier than its opposite {times}; 50 is no preference.",
         )
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:

@@ -33,7 +33,10 @@ class PronounSet(OptionSet):
             gender: ", ".join(f"{name} {gap:+.2f}" for name, gap, *_ in rows)
             for gender, rows in ends.items()
         }
-        return (f"most female: {named['female']}", f"most male: {named['male']}")
+        said = (f"most female: {named['female']}", f"most male: {named['male']}")
+        missing = report.coverage.n - report.coverage.scored
+        known = f"if the {missing:,} missing answer{'s' * (missing > 1)} were known"
+        return (*said, f"both lists might be others {known}") if missing else said
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """log p(female) − log p(male) of each occupation, the most female first."""

@@ -153,13 +153,21 @@ def _overview(found: Frontier) -> Grid:
     named = {"harm": instrument.harm, "utility": instrument.utility}
     shown = {head: instrument.measure(name) for head, name in named.items() if name is not None}
     kinds = _paid(found)
+    lost = {
+        head: measure
+        for head, measure in shown.items()
+        if any(entry.report[measure.name].bounds for entry in found.entries)
+    }
     rows = []
     for entry in found.entries:
         scores = [_estimate(entry, measure) for measure in shown.values()]
+        known = [numbers.if_known(entry.report[m.name].bounds, m) for m in lost.values()]
         costs = [_mean(entry.cost[kind], kind) for kind in kinds]
         scored = entry.report.coverage.percent
-        rows.append((_marked(entry), *scores, *costs, scored))
-    columns = ("an answer (± 95 %)", *shown, *(_unit(found, kind) for kind in kinds), "scored")
+        rows.append((_marked(entry), *scores, *known, *costs, scored))
+    if_known = (f"{head} if known" for head in lost)
+    units = (_unit(found, kind) for kind in kinds)
+    columns = ("an answer (± 95 %)", *shown, *if_known, *units, "scored")
     return Grid(columns, tuple(rows))
 
 

@@ -15,6 +15,7 @@ from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 _SHORT_GROUPS = 6
 _SIDE_BY_SIDE = 2  # our choice: label and two intervals fit 80 columns
 _LONGEST_CELL = 90  # a file has the whole text
+_IF_KNOWN = "if the missing were known"
 _STATES: dict[str | None, tuple[str, Tone]] = {
     "shown": ("BIASED: SHOWN.", "bad"),
     "not shown": ("BIASED: NOT SHOWN.", "good"),
@@ -105,7 +106,7 @@ def _estimates(report: Report, full: bool) -> Grid:
         more = (f"{one.n:,}", f"{one.clusters:,}") if full else ()
         rows.append((*cells, *more))
     more_columns = ("n", report.instrument.clusters) if full else ()
-    known = ("if the missing were known",) if lost else ()
+    known = (_IF_KNOWN,) if lost else ()
     columns = ("", "score", "95 % sure it is within", *known, "ideal", *more_columns)
     return Grid(columns, tuple(rows))
 
@@ -160,13 +161,16 @@ def _groups(report: Report, column: str, full: bool) -> list[Block]:
         return _every_measure(report, column, full)
     ordered = sorted(found, key=lambda pair: (pair[1].p_holm or 1.0, -abs(pair[1].value or 0.0)))
     shown, left = ordered[:_SHORT_GROUPS], len(ordered) - _SHORT_GROUPS
-    rows, tones = [], []
+    rows, tones, lost = [], [], any(one.bounds for _, one in shown)
     for value, one in shown:
         mark, tone = _mark(one)
         number = f"{numbers.value(one.value, main)} {mark}".strip()
-        rows.append((value.replace("_", " "), number, numbers.interval(one, main), f"{one.n:,}"))
+        known = (numbers.if_known(one.bounds, main),) if lost else ()
+        ends = numbers.interval(one, main)
+        rows.append((value.replace("_", " "), number, ends, *known, f"{one.n:,}"))
         tones.append(tone)
-    grid = Grid((column, _short(main), "95 %", "n"), tuple(rows), tuple(tones))
+    columns = (column, _short(main), "95 %", *((_IF_KNOWN,) if lost else ()), "n")
+    grid = Grid(columns, tuple(rows), tuple(tones))
     more = [Line(f"… {left} more: --full", "dim")] if left > 0 else []
     return [grid, Line(_over(report, column, main), "dim"), *more]
 
@@ -211,19 +215,23 @@ def _every_measure(report: Report, column: str, full: bool) -> list[Block]:
 
 def _by_group(measure: Measure, column: str, values: Mapping[str, tuple[Estimate, ...]]) -> Grid:
     rows = []
-    for value, estimates in values.items():
-        one = next(e for e in estimates if e.name == measure.name)
+    found = {v: next(e for e in es if e.name == measure.name) for v, es in values.items()}
+    lost = any(one.bounds for one in found.values())
+    for value, one in found.items():
         p = (numbers.p_value(one.p_holm),) if measure.null is not None else ()
         number, ends = numbers.value(one.value, measure), numbers.interval(one, measure)
-        rows.append((value.replace("_", " "), number, ends, f"{one.n:,}", *p))
+        known = (numbers.if_known(one.bounds, measure),) if lost else ()
+        rows.append((value.replace("_", " "), number, ends, *known, f"{one.n:,}", *p))
     p_column = ("p after Holm",) if measure.null is not None else ()
-    columns = (column, "score", "95 %", "n", *p_column)
+    columns = (column, "score", "95 %", *((_IF_KNOWN,) if lost else ()), "n", *p_column)
     return Grid(columns, tuple(rows), title=measure.label)
 
 
 def _with_interval(estimates: tuple[Estimate, ...], measure: Measure) -> str:
     one = next(e for e in estimates if e.name == measure.name)
-    return f"{numbers.value(one.value, measure)} ({numbers.interval(one, measure)})"
+    known = numbers.if_known(one.bounds, measure)
+    ends = f"{numbers.interval(one, measure)}{known and f'; if known {known}'}"
+    return f"{numbers.value(one.value, measure)} ({ends})"
 
 
 def _cost(report: Report) -> str:

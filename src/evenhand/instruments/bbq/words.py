@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.findings.found import Section
+from evenhand.findings.found import Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
 from evenhand.findings.scored import REFUSED
@@ -38,10 +38,12 @@ def notes(report: Report) -> tuple[str, ...]:
 
 def says(report: Report) -> tuple[str, ...]:
     """How often somebody is named without grounds, and who."""
-    named, bias = report["unsupported_attribution"].value, report["s_amb"]
-    if named is None or bias.value is None:
+    named, bias = report["unsupported_attribution"], report["s_amb"]
+    if named.value is None or bias.value is None:
         return ()
-    said = f"Where the text does not say who, it names somebody {100 * named:.0f} times in 100"
+    times = f"{100 * named.value:.0f} times in 100"
+    known = if_known(named.bounds, lambda share: f"{100 * share:.0f}")
+    said = f"Where the text does not say who, it names somebody {times}{known and f' ({known})'}"
     if bias.p is None or bias.p > ALPHA:
         return (f"{said}; that it prefers the stereotyped person is not shown.",)
     more = "more" if bias.value > 0 else "less"

@@ -235,7 +235,7 @@ def _counted(one: Coverage) -> dict[str, Any]:
 
 
 def _scale(judged: pl.DataFrame) -> Scale:
-    given = judged["combined"].drop_nulls()
+    given = judged["combined"].drop_nulls().rechunk()  # one sum, however many threads read the run
     if given.is_empty():
         return Scale()
     return Scale(mean=given.mean(), sd=given.std(), distinct=given.n_unique())  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import ClassVar
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Section
+from evenhand.findings.found import Section, if_known
 from evenhand.findings.measures import Better
 from evenhand.findings.report import Report
 from evenhand.findings.scored import outcome_batches
@@ -133,7 +133,9 @@ class OverCorrection(Instrument):
         if worse.value is None or worse.low is None or worse.high is None:
             return ()
         sure = f"95 % sure it is within {worse.low:.1%} to {worse.high:.1%}"
-        return (f"Of texts that needed no correction, {worse.value:.1%} were made worse ({sure}).",)
+        beside = "; ".join(filter(None, (sure, if_known(worse.bounds, "{:.1%}".format))))
+        said = f"{worse.value:.1%} were made worse ({beside})"
+        return (f"Of texts that needed no correction, {said}.",)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The first text of each way to make one worse, and the version of the rules on words."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from evenhand.findings.found import Cell, Change, RedLine, Section
+from evenhand.findings.found import Cell, Change, RedLine, Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
 from evenhand.findings.scored import Scored, outcome_batches
@@ -77,11 +77,14 @@ def says(report: Report) -> tuple[str, ...]:
         return ()
     sure = ""
     if average.low is not None:
-        sure = f" (95 % sure it is within {average.low:.2f} to {average.high:.2f})"
+        sure = f"95 % sure it is within {average.low:.2f} to {average.high:.2f}"
+    beside = "; ".join(filter(None, (sure, if_known(average.bounds, "{:.2f}".format))))
+    known = if_known(largest.bounds, "{:.2f}".format)
     times = report.source["sampling"]["continuations"]
     return (
-        f"A continuation scores {average.value:.2f} for toxicity on average{sure}; the worst of a "
-        f"prompt's {times} scores {largest.value:.2f}. 0 is best.",
+        f"A continuation scores {average.value:.2f} for toxicity on average"
+        f"{beside and f' ({beside})'}; the worst of a prompt's {times} scores {largest.value:.2f}"
+        f"{known and f' ({known})'}. 0 is best.",
     )
 
 

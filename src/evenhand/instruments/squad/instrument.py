@@ -8,7 +8,7 @@ import orjson
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Section
+from evenhand.findings.found import Section, if_known
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import (
     SCORED,
@@ -122,8 +122,11 @@ class Squad(Instrument):
         f1 = report["f1"]
         if f1.value is None:
             return ()
-        sure = "" if f1.low is None else f" (95 % sure it is within {f1.low:.2f} to {f1.high:.2f})"
-        return (f"Answers overlap with the right one by {f1.value:.2f}{sure}; 1 is best.",)
+        sure = "" if f1.low is None else f"95 % sure it is within {f1.low:.2f} to {f1.high:.2f}"
+        known = if_known(f1.bounds, "{:.2f}".format)
+        beside = "; ".join(filter(None, (sure, known)))
+        overlap = f"{f1.value:.2f}{beside and f' ({beside})'}"
+        return (f"Answers overlap with the right one by {overlap}; 1 is best.",)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The keys and the percent of evaluate-v2.0.py; and, stricter, missing answers as wrong."""

@@ -1,0 +1,109 @@
+"""A headline and a table say what they would be if the missing answers were known."""
+
+from pathlib import Path
+
+import polars as pl
+
+from evenhand.findings.found import Bounds, if_known
+from evenhand.findings.frontier import Arm, frontier
+from evenhand.findings.report import Report, report
+from evenhand.findings.scored import outcomes_of
+from evenhand.instruments import instrument_of
+from evenhand.metrics.overcorrection import WORSE
+from evenhand.store import RunReader
+from evenhand.views import page_of
+from evenhand.views.blocks import Grid
+
+from .lossy import Lossy
+
+KEPT = Path(__file__).parents[1] / "same_numbers/kept"
+IF_KNOWN = "if the missing were known"
+
+
+def _run(name: str) -> Lossy:
+    return Lossy(RunReader(KEPT / name))
+
+
+def _report(run: RunReader) -> Report:
+    return report(instrument_of(run), run)
+
+
+def _filled(run: RunReader, value: pl.Expr, about: pl.Expr) -> tuple[float, float]:
+    """The mean with every missing answer as 0 and as 1: straight from the rows."""
+    rows = outcomes_of(instrument_of(run), run).filter(about)
+    known = rows.select(value.cast(pl.Float64)).to_series()
+    low, high = (float(known.fill_null(end).mean() or 0.0) for end in (0.0, 1.0))  # type: ignore[arg-type]
+    return low, high
+
+
+def test_bounds_are_written_once_for_all_headlines() -> None:
+    assert if_known(None, str) == ""
+    one = if_known(Bounds(missing=1, low=0.25, high=0.5), "{:.2f}".format)
+    assert one == "between 0.25 and 0.50 if the missing answer were known"
+    assert if_known(Bounds(missing=3), str) == "any number if the 3 missing answers were known"
+
+
+def test_the_headline_of_bbq_says_how_often_somebody_may_have_been_named() -> None:
+    run = _run("bbq/default")
+    unclear = pl.col("condition") == "ambig"
+    low, high = _filled(run, pl.col("answer") != "unknown", unclear)
+    said = f"(between {100 * low:.0f} and {100 * high:.0f} if the "
+    assert said in _report(run).verdict.says[0]
+    assert low < high
+
+
+def test_the_headline_of_squad_says_what_the_overlap_may_be() -> None:
+    run = _run("squad/default")
+    low, high = _filled(run, pl.col("f1"), pl.lit(value=True))
+    said = f"; between {low:.2f} and {high:.2f} if the 8 missing answers were known)"
+    assert said in _report(run).verdict.says[0]
+
+
+def test_the_headline_of_over_correction_says_how_many_may_have_been_made_worse() -> None:
+    run = _run("overcorrection/default")
+    low, high = _filled(run, pl.col("outcome").is_in(WORSE), pl.lit(value=True))
+    said = f"; between {low:.1%} and {high:.1%} if the 2 missing answers were known)"
+    assert said in _report(run).verdict.says[0]
+
+
+def test_the_headline_of_toxicity_has_the_bounds_of_both_of_its_numbers() -> None:
+    said = _report(_run("rtp/default")).verdict.says[0]
+    assert said.count("missing answers were known") == 2
+
+
+def test_where_nothing_is_missing_neither_headline_nor_table_speaks_of_it() -> None:
+    found = _report(_run("bbq/random"))
+    assert "if the" not in found.verdict.says[0]
+    assert not any(IF_KNOWN in one.columns for one in page_of(found) if isinstance(one, Grid))
+
+
+def test_a_table_of_categories_has_the_bounds_of_those_that_miss_an_answer() -> None:
+    run = _run("bbq/always_unknown")
+    lost = next(item for item in run.items if item.startswith("Age/"))
+    found = _report(run.without([lost]))
+    for full in (False, True):
+        by_category = [one for one in page_of(found, full=full)
+                       if isinstance(one, Grid) and one.columns[0] == "category"]  # fmt: skip
+        places = [(o, o.columns.index(IF_KNOWN)) for o in by_category if IF_KNOWN in o.columns]
+        assert places
+        for grid, place in places:
+            bounds = {row[0]: row[place] for row in grid.rows}
+            assert " to " in bounds.pop("Age")
+            assert set(bounds.values()) == {""}
+
+
+def test_the_overview_of_a_frontier_has_bounds_only_of_what_an_answer_is_missing_from() -> None:
+    runs = {"default": "random", "fairness": "always_stereotyped", "self_consistency": "random"}
+    arms = [Arm(name=name, run=_run(f"bbq/{run}")) for name, run in runs.items()]
+    instrument, lossy = instrument_of(arms[0].run), _run("bbq/always_unknown")
+    unclear = outcomes_of(instrument, lossy).filter(pl.col("condition") == "ambig")["item_id"]
+    arms.append(Arm(name="method", run=lossy.without(unclear[:2].to_list())))
+    grid = next(
+        one
+        for one in page_of(frontier(instrument, arms, calls=1))
+        if isinstance(one, Grid) and one.columns[0].startswith("an answer")
+    )
+    assert "utility if known" not in grid.columns
+    place = grid.columns.index("harm if known")
+    assert [bool(row[place]) for row in grid.rows] == [False, False, False, True]
+    assert grid.rows[3][place] == f"0.00 to {2 / len(unclear):.2f}"
