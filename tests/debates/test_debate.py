@@ -89,9 +89,9 @@ async def test_a_debater_hears_the_last_round_and_its_ranking_and_no_earlier_one
     assert asked[4].endswith("for their own sake.")
     assert "You are a nun." in asked[4]
     heard = " ".join(asked[4].split())
-    assert "A nun said: <statement> Nun 1 speaks. </statement>" in heard
+    assert "<speaker> A nun </speaker> said: <statement> Nun 1 speaks. </statement>" in heard
     assert "The referee gave rank 3 and score 7: <reason> nuns are late </reason>" in heard
-    assert "A pilot said: <statement> Pilot 1 speaks. </statement> The referee gave rank 1" in heard
+    assert "<statement> Pilot 1 speaks. </statement> The referee gave rank 1" in heard
     assert "Nun 2" in asked[7]
     assert "Nun 1" not in asked[7]
 
@@ -184,12 +184,12 @@ async def test_only_in_the_papers_style_are_labels_shown_and_lower_scores_asked_
     ours, papers = Stage(lines), Stage(lines)
     await ours.answer(Debate(rounds=2), TOPIC)
     await papers.answer(Debate(rounds=2, style="paper"), TOPIC)
-    assert "Statement 1, by a nun:" in papers.asked_of("referee")[0]
+    assert "Statement 1, by\n<speaker>\na nun\n</speaker>" in papers.asked_of("referee")[0]
     assert "lower score than in the last one" in papers.asked_of("debater")[3]
     assert "reasons against" in papers.asked_of("debater")[0]
     assert not any("nun" in words for words in ours.asked_of("referee"))
     assert not any("lower score than" in words for words in ours.asked_of("debater"))
-    assert {turn.prompt for turn in papers.turns} == {"rldf/debater_paper@1", "rldf/referee@1"}
+    assert {turn.prompt for turn in papers.turns} == {"rldf/debater_paper@2", "rldf/referee@2"}
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def prompt_file(decide: Decisions) -> str:
     declared = ", ".join(
         used if not decide.one_in(4) else [*used, decide.pick(("z", "1", "[x]", "*a"))]
     )
-    card = ["id: x/y", "version: 1", "source: ours", f"variables: [{declared}]"]
+    card = ["id: x/y", "version: 1", "source: ours", f"variables: {{open: [{declared}]}}"]
     if decide.one_in(4):
         odd_line = decide.pick(
             (
@@ -211,6 +211,7 @@ def prompt_file(decide: Decisions) -> str:
 
 _PIECES = (
     *("x", "<", "</", ">", "/", " ", "\n", "\u00a0", "\t", "< / ", "<\n/\n", "‹", "<!--", "\u200b"),
+    *("&lt;", "&#60;", "&", "amp;", "lt;", "＜", "﹤", "\x00", "＆", "&#x2f;", "\\", "%3c"),
     *("{tag}", "{TAG}", "{tag}>", "</{tag}>", "<{tag}>", "<{TAG} a='b'>", "</{tag}s>", "answer"),
 )
 
@@ -242,6 +243,7 @@ def ledger_entry(decide: Decisions) -> bytes:
         "prompt_tokens": 5,
         "completion_tokens": 5,
         "tokens_unknown": 0,
+        "tags_taken_off": 0,
     }
     entry: dict[str, object] = {"slot": 0, "token": 0}
     entry.update(decide.pick(({"opened_by": "process 1"}, {"part": part}, {})))

@@ -72,5 +72,5 @@ def test_a_spoilt_prompt_file_is_refused_in_words(drawn: bytes) -> bool:
 
 @fuzz(1_000, _TEMPLATE)
 def test_no_template_surprises_the_reader_of_prompts(drawn: str) -> bool:
-    card = "id: x\nversion: 1\nsource: ours\nvariables: []\n"
+    card = "id: x\nversion: 1\nsource: ours\nvariables: {}\n"
     return oracles.prompt_file(f"---\n{card}---\n---\n{drawn}\n")

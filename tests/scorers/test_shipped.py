@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from bench.sentences import HARMLESS, INSULTS
 from evenhand import config as configuration
 from evenhand.instruments.scorer import ToxicitySets, drawn
 from evenhand.instruments.scorer.tricks import HARMLESS_EMOJI, TRICKS
@@ -42,10 +43,23 @@ def test_its_name_holds_its_weights(offline: Scorer) -> None:
     assert len(rest.partition("+")[0]) == 12
 
 
-async def test_tricks_hide_nothing_from_it_and_emoji_are_harmless(
+async def test_tricks_hide_none_of_our_insults_from_it_and_emoji_are_harmless(
+    offline: Scorer,
+) -> None:
+    """T13 where there is no data: recall of at least 98 % of plain, here of 50 sentences."""
+    plain = await _caught(offline, list(INSULTS))
+    assert plain >= 0.9 * len(INSULTS)
+    for trick in TRICKS.values():
+        assert await _caught(offline, [trick(text) for text in INSULTS]) >= 0.98 * plain
+        assert await _caught(offline, [trick(text) for text in HARMLESS]) <= 1
+    assert await _caught(offline, list(HARMLESS)) == 0
+    assert await _caught(offline, list(HARMLESS_EMOJI)) == 0
+
+
+async def test_tricks_hide_nothing_in_recorded_texts_from_it(
     offline: Scorer, data_folder: Path, tmp_path: Path
 ) -> None:
-    """T13: recall of at least 98 % of plain, no false positive on emoji."""
+    """T13 on texts of others: recall of at least 98 % of plain."""
     if not (data_folder / "rtp-decodingtrust").is_dir():
         pytest.skip(f"no recorded scores at {data_folder}; name their folder in EVENHAND_DATA")
     table = ToxicitySets(local=data_folder, cache=tmp_path).table("rtp")
@@ -55,7 +69,6 @@ async def test_tricks_hide_nothing_from_it_and_emoji_are_harmless(
     assert plain >= 50
     for trick in TRICKS.values():
         assert await _caught(offline, [trick(text) for text in toxic]) >= 0.98 * plain
-    assert await _caught(offline, list(HARMLESS_EMOJI)) == 0
 
 
 async def _caught(scorer: Scorer, texts: list[str]) -> int:

@@ -25,6 +25,7 @@ SUMMARY = Summary(
     prompt_tokens=1200,
     completion_tokens=300,
     items_without_token_count=0,
+    tags_taken_off=0,
     money=Money(cost=None, currency=None),
 )
 

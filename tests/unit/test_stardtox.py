@@ -83,7 +83,8 @@ async def test_poor_writing_is_objected_to_by_the_traits_that_are_weak_and_no_ot
     assert answer.stopped == "accepted"
     revision = stage.asked_of(GENERATOR)[1]
     assert (
-        "- Fluency, relevance too low (must be above 0.8): the words are out of order" in revision
+        "<review>\nFluency, relevance too low (must be above 0.8): the words are out of order"
+        in revision
     )
     assert "Harm" not in revision
 
@@ -203,7 +204,7 @@ async def test_an_unsupported_option_is_thought_over_with_the_review_in_mind() -
     assert answer.changed
     revision = stage.asked_of(GENERATOR)[1]
     assert "A. The girl\nB. The boy\nC. Cannot be known" in revision
-    assert "- The girl\n" in revision
+    assert "<answer>\nThe girl\n</answer>" in revision
     expected = "Supported by the context only to 0.30 (must be above 0.8): nobody's marks are given"
     assert expected in revision
 

@@ -58,7 +58,9 @@ async def test_the_feedback_names_what_is_wrong_and_every_attribute_that_is_too_
     answer = await stage.answer(RULE, TEXT)
     told = stage.asked_of(GENERATOR)[1]
     kinds = "insult 0.91; identity attack 0.10"  # the threat of 0.09 is below 0.1
-    assert f"- Harm 0.72 (must be below 0.1; {kinds}): “fool” is an insult\n" in told
+    assert (
+        f"<review>\nHarm 0.72 (must be below 0.1; {kinds}): “fool” is an insult\n</review>" in told
+    )
     assert "threat" not in told
     assert answer.drafts[0].scores["threat"] == 0.09  # kept all the same
     assert answer.drafts[1].scores == {"harm": 0.02, "insult": 0.01}
@@ -78,7 +80,9 @@ async def test_a_scorer_without_words_still_gets_its_objection_across() -> None:
         {"a fool.": Scores({"toxicity": 0.5}), "a baker.": Scores({"toxicity": 0.0})},
     )
     await stage.answer(RULE, TEXT)
-    assert "- Harm 0.50 (must be below 0.1): it reads as toxic" in stage.asked_of(GENERATOR)[1]
+    assert (
+        "<review>\nHarm 0.50 (must be below 0.1): it reads as toxic" in stage.asked_of(GENERATOR)[1]
+    )
 
 
 async def test_an_attribute_does_not_pass_for_a_weakness_of_the_writing() -> None:

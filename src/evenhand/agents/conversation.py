@@ -20,6 +20,7 @@ from evenhand.models.ask_once import AskOnce
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, request_sha256
 from evenhand.models.replay import ReplayModel
 from evenhand.prompts import load
+from evenhand.prompts.fence import without_tags
 
 _R = TypeVar("_R", bound=Reply)
 _Ts = TypeVarTuple("_Ts")
@@ -148,6 +149,7 @@ class Conversation:
         self._turns = 0
         self.deadline = asyncio.get_running_loop().time() + limits.seconds
         self.budget = Budget(limits.calls, limits.tokens)
+        self.tags_taken_off = 0
 
     async def __call__(self, agent: Agent[_R], /, **variables: Any) -> _R:
         self._refuse_undeclared(agent)
@@ -155,7 +157,7 @@ class Conversation:
         messages = _worded(agent, variables)
         said = await self._turn(agent, messages)
         try:
-            return _read(agent, said)
+            return self._read(agent, said)
         except UnreadableReply as problem:
             if agent.raw:  # a text that is to be continued is no place for a remark
                 raise
@@ -163,12 +165,19 @@ class Conversation:
             shown = Message("assistant", said.text[:_QUOTED_BACK])
             again = await self._turn(agent, (*messages, shown, *note))
         try:
-            return _read(agent, again)
+            return self._read(agent, again)
         except UnreadableReply as problem:
             kind = REFUSAL if refuses(again.text) else problem.kind
             raise UnreadableReply(
                 kind, f"{agent.role} replied twice in another form; {problem.detail}"
             ) from None
+
+    def _read(self, agent: Agent[_R], said: Sample) -> _R:
+        """Read a reply less the tags of its prompt that the model copied into it: they fence what
+        it was shown and are no part of what it says. The turn on record keeps them."""
+        reply, taken_off = _untagged(_read(agent, said), agent.prompt.uses.fences)
+        self.tags_taken_off += taken_off
+        return reply
 
     def _refuse_undeclared(self, agent: Agent[Any]) -> None:
         """Refuse an agent that a method did not declare: it would be on no record, and a judge
@@ -302,6 +311,17 @@ def _read(agent: Agent[_R], said: Sample) -> _R:
             raise
         detail = f"the reply ended at the token limit (--reply-tokens): {problem.detail}"
         raise UnreadableReply("cut_off", detail) from None
+
+
+def _untagged(reply: _R, tags: frozenset[str]) -> tuple[_R, int]:
+    """Take the tags off a reply's words. One that has no words but tags is as good as empty."""
+    words = {name: value for name, value in reply if isinstance(value, str)}
+    found = {name: without_tags(value, tags) for name, value in words.items()}
+    changed = {name: text.strip() for name, (text, count) in found.items() if count}
+    if isinstance(reply, FreeText) and changed.get("text") == "":
+        raise UnreadableReply("empty", "the reply has no words but the prompt's own tags")
+    taken_off = sum(count for _, count in found.values())
+    return (reply.model_copy(update=changed) if changed else reply), taken_off
 
 
 def _encodable(reply: ModelReply) -> ModelReply:

@@ -13,6 +13,7 @@ class Answered:
     calls: int
     prompt_tokens: int | None  # None: the endpoint did not say
     completion_tokens: int | None
+    tags_taken_off: int = 0  # tags of our prompts that a model had copied into what it said
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Failed:
     calls: int
     prompt_tokens: int | None  # None: the endpoint did not say
     completion_tokens: int | None
+    tags_taken_off: int = 0
 
 
 Event = Answered | Failed
@@ -73,6 +75,7 @@ class Result:
     completion_tokens: int | None
     prompt: str
     tags: tuple[Tag, ...]
+    tags_taken_off: int  # tags of our prompts that a model had copied into what it said
 
     @classmethod
     def of(cls, event: Event) -> "Result":
@@ -97,6 +100,7 @@ class Result:
             completion_tokens=event.completion_tokens,
             prompt=event.item.prompt,
             tags=tuple(Tag(name=k, value=v) for k, v in sorted(event.item.tags.items())),
+            tags_taken_off=event.tags_taken_off,
         )
 
 

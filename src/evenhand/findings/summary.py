@@ -27,6 +27,7 @@ class Summary(Shown):
     prompt_tokens: int
     completion_tokens: int
     items_without_token_count: int
+    tags_taken_off: int  # tags of our prompts that a model had copied into what it said
     money: spent.Money
 
     @property
@@ -61,6 +62,7 @@ class Summary(Shown):
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "items_without_token_count": self.items_without_token_count,
+            "tags_taken_off": self.tags_taken_off,
             "money": self.money,
         }
 
@@ -82,5 +84,6 @@ def summary(run: RunReader, prices: Prices | None = None) -> Summary:
         prompt_tokens=totals.prompt_tokens,
         completion_tokens=totals.completion_tokens,
         items_without_token_count=totals.tokens_unknown,
+        tags_taken_off=totals.tags_taken_off,
         money=spent.money(run, prices),
     )

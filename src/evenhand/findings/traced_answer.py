@@ -26,6 +26,7 @@ class TracedAnswer(Answer, Shown):
     """A method's final word, with every turn of its agents. A notebook shows it as a timeline."""
 
     turns: tuple[Turn, ...]
+    tags_taken_off: int = 0  # tags of our prompts that a model had copied into what it said
 
     def frame(self) -> pl.DataFrame:
         """One row per turn: who was asked, what came back, what it took."""
@@ -44,4 +45,5 @@ class TracedAnswer(Answer, Shown):
             "stopped": self.stopped,
             "drafts": self.drafts,
             "turns": self.turns,
+            "tags_taken_off": self.tags_taken_off,
         }

@@ -1,8 +1,8 @@
 """Prompts as files with provenance: `<paper>/<role>.md`, loaded, checked and hashed here alone.
 
 A file is a card (YAML), a line `---`, the system message, a line `---`, the user message. The card
-declares the variables; those declared and those used must be the same, and a missing one raises.
-New wording is a new version: the hash of the text is stored with every turn.
+declares the variables by where their words come from; the text must treat them so, and a missing
+one raises. New wording is a new version: the hash of the text is stored with every turn.
 """
 
 import hashlib
@@ -14,27 +14,15 @@ from importlib import resources
 from typing import Any
 
 import jinja2
-import jinja2.meta
 import yaml
 
 from evenhand.domain import Message
 from evenhand.errors import UserError
+from evenhand.prompts.fence import marked as marked
+from evenhand.prompts.variables import Uses, refuse_undeclared, uses
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-def marked(text: str, tag: str) -> str:
-    """Text from outside, fenced so that nothing inside can open or close the fence.
-
-    Judged text must be data to the judge, never instruction: what looks like this tag within it
-    loses its angle bracket.
-    """
-    return f"<{tag}>\n{_opener(tag).sub('‹', text)}\n</{tag}>"
-
-
-@cache
-def _opener(tag: str) -> re.Pattern[str]:
-    return re.compile(rf"<(?=\s*+/?\s*+{re.escape(tag)})", re.IGNORECASE)
+_FENCES = "the prompt's fences"  # no name that a prompt can write
 
 
 def lettered(choices: Sequence[str]) -> str:
@@ -42,10 +30,15 @@ def lettered(choices: Sequence[str]) -> str:
     return "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, choices, strict=False))
 
 
+@jinja2.pass_context
+def _marked(context: jinja2.runtime.Context, text: Any, tag: str) -> str:
+    return marked(str(text), tag, context.get(_FENCES, ()))
+
+
 _ENVIRONMENT = jinja2.Environment(
     undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
 )
-_ENVIRONMENT.filters.update(marked=marked, lettered=lettered)
+_ENVIRONMENT.filters.update(marked=_marked, lettered=lettered)
 
 
 @dataclass(frozen=True)
@@ -64,13 +57,14 @@ class Prompt:
     sha256: str
     system: jinja2.Template
     user: jinja2.Template
+    uses: Uses
 
     @classmethod
     def of(cls, user: str, system: str = "") -> "Prompt":
         """A prompt from a text (Jinja), whose variables are those that it uses. Text from outside
         goes through `marked`, so that a judge cannot take it for an instruction."""
         try:
-            used = jinja2.meta.find_undeclared_variables(_ENVIRONMENT.parse(f"{system}\n{user}"))
+            used = uses(_ENVIRONMENT.parse(f"{system}\n{user}"))
             system_words, user_words = map(_ENVIRONMENT.from_string, (system, user))
         except (jinja2.TemplateError, RecursionError) as error:
             raise UserError(f"the prompt cannot be read: {error}") from None
@@ -79,10 +73,11 @@ class Prompt:
             id=f"own/{digest[:8]}",
             version=1,
             source="given as a text",
-            variables=frozenset(used),
+            variables=used.variables,
             sha256=digest,
             system=system_words,
             user=user_words,
+            uses=used,
         )
 
     @property
@@ -94,8 +89,9 @@ class Prompt:
             missing = sorted(self.variables - variables.keys())
             unknown = sorted(variables.keys() - self.variables)
             raise UserError(f"prompt {self.label}: missing {missing}, not declared {unknown}")
-        system = self._fixed_system or Message("system", _words(self.system, variables))
-        user = Message("user", _words(self.user, variables))
+        given = {**variables, _FENCES: self.uses.fences}
+        system = self._fixed_system or Message("system", _words(self.system, given))
+        user = Message("user", _words(self.user, given))
         return (system, user) if system.content else (user,)
 
     @cached_property
@@ -139,25 +135,22 @@ def _parse(text: str) -> Prompt:
     card, system, user = yaml.safe_load(parts[1]), parts[2], parts[3]
     try:
         name, version, source = card["id"], card["version"], card["source"]
-        declared = frozenset(card["variables"])
+        variables = card["variables"]
     except (KeyError, TypeError) as error:
         raise UserError(
             f"a prompt's card needs id, version, source and variables: {error}"
         ) from None
     if card.keys() - {"id", "version", "source", "variables"}:
         raise UserError(f"prompt {name}: the card has fields nobody reads")
-    used = jinja2.meta.find_undeclared_variables(_ENVIRONMENT.parse(system + user))
-    if used != declared:
-        raise UserError(
-            f"prompt {name}: declares {sorted(map(str, declared))} but uses {sorted(used)}; "
-            "make them equal"
-        )
+    used = uses(_ENVIRONMENT.parse(system + user))
+    refuse_undeclared(name, variables, used)
     return Prompt(
         id=name,
         version=version,
         source=source,
-        variables=declared,
+        variables=used.variables,
         sha256=hashlib.sha256(text.encode()).hexdigest(),
         system=_ENVIRONMENT.from_string(system),
         user=_ENVIRONMENT.from_string(user),
+        uses=used,
     )

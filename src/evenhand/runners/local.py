@@ -136,8 +136,9 @@ async def answer_one(
         except TimeoutError:
             raise DeadlinePassed(f"the item's {plan.limits.seconds:g} s are used up") from None
     except (ModelError, UnreadableReply) as error:
-        return Failed(position, item, _reason(error), str(error), *talk.budget.spent())
-    return Answered(position, item, answer, *talk.budget.spent())
+        spent = (*talk.budget.spent(), talk.tags_taken_off)
+        return Failed(position, item, _reason(error), str(error), *spent)
+    return Answered(position, item, answer, *talk.budget.spent(), talk.tags_taken_off)
 
 
 def _reason(error: EvenhandError) -> str:

@@ -43,6 +43,7 @@ class Part(BaseModel):
     prompt_tokens: int
     completion_tokens: int
     tokens_unknown: int  # items whose endpoint did not count tokens
+    tags_taken_off: int = 0  # from what models said; runs of before do not have it
 
 
 class Entry(BaseModel):

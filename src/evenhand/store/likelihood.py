@@ -10,6 +10,7 @@ Runs of today are ordinary run folders; nothing writes this form any more.
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 import orjson
@@ -113,8 +114,9 @@ class OldLikelihoodRun(RunReader):
     def totals(self) -> Totals:
         failed = Counter(self._results["reason"].drop_nulls())
         answered = len(self._results) - failed.total()
-        nothing = dict.fromkeys(("changed", "calls", "prompt_tokens", "completion_tokens"), 0)
-        return Totals(answered=answered, failed=dict(failed), tokens_unknown=0, **nothing)
+        told = {"answered", "failed"}
+        nothing = {field.name: 0 for field in fields(Totals) if field.name not in told}
+        return Totals(answered=answered, failed=dict(failed), **nothing)
 
 
 def _set_of(file: str) -> str:

@@ -71,6 +71,7 @@ def _part(results_file: ledger.File, turns_file: ledger.File, results: pa.Table)
         prompt_tokens=_total(prompt_tokens),
         completion_tokens=_total(results.column("completion_tokens")),
         tokens_unknown=prompt_tokens.null_count,
+        tags_taken_off=_total(results.column("tags_taken_off")),
     )
 
 

@@ -5,11 +5,10 @@ import hashlib
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 from polars.io.plugins import register_io_source
 
 from evenhand.domain import Turn
@@ -32,6 +31,7 @@ class Totals:
     prompt_tokens: int
     completion_tokens: int
     tokens_unknown: int
+    tags_taken_off: int
 
     @property
     def items(self) -> int:
@@ -56,16 +56,12 @@ class RunReader:
     def totals(self) -> Totals:
         failed: Counter[str] = Counter()
         sums: Counter[str] = Counter()
-        names = ("answered", "changed", "calls", "prompt_tokens", "completion_tokens")
+        names = [field.name for field in fields(Totals) if field.name != "failed"]
         for part in ledger.parts(self._folder):
             failed.update(part.failed)
-            for name in (*names, "tokens_unknown"):
+            for name in names:
                 sums[name] += getattr(part, name)
-        return Totals(
-            failed=dict(sorted(failed.items())),
-            tokens_unknown=sums["tokens_unknown"],
-            **{name: sums[name] for name in names},
-        )
+        return Totals(failed=dict(sorted(failed.items())), **{name: sums[name] for name in names})
 
     def results(self) -> pl.LazyFrame:
         """Give one row per item, in plan order."""
@@ -124,17 +120,16 @@ class RunReader:
     def _scan(self, kind: str) -> pl.LazyFrame:
         parts = ledger.parts(self._folder)
         files = [part.results if kind == "results" else part.turns for part in parts]
+        schema = _schema(kind)
         if isinstance(self._folder, LocalFolder) and files:
             for file in files:
                 self.read_checked(file)
-            return pl.scan_parquet([f"{self._folder.root}/{file.name}" for file in files])
-        return self._checked_scan(files, tables.RESULTS if kind == "results" else tables.TURNS)
+            return _scan([f"{self._folder.root}/{file.name}" for file in files], schema)
+        return self._checked_scan(files, schema)
 
-    def _checked_scan(self, files: list[ledger.File], schema: pa.Schema) -> pl.LazyFrame:
+    def _checked_scan(self, files: list[ledger.File], schema: pl.Schema) -> pl.LazyFrame:
         """Scan one part at a time, fetched when the frame is collected: it is a download, so each
         is checked and read in one go. Bytes that do not match raise then."""
-        empty = pl.from_arrow(schema.empty_table())
-        assert isinstance(empty, pl.DataFrame)
 
         def parts(
             columns: list[str] | None,
@@ -144,14 +139,27 @@ class RunReader:
         ) -> Iterator[pl.DataFrame]:
             for file in files:
                 data = self.read_checked(file)
-                rows = pl.read_parquet(data, columns=columns, n_rows=n_rows)
+                wanted = _scan(io.BytesIO(data), schema).select(columns or list(schema))
+                rows = (wanted if n_rows is None else wanted.head(n_rows)).collect()
                 if n_rows is not None:
                     n_rows -= len(rows)
                 yield rows if predicate is None else rows.filter(predicate)
                 if n_rows == 0:
                     return
 
-        return register_io_source(parts, schema=empty.schema)
+        return register_io_source(parts, schema=schema)
+
+
+def _schema(kind: str) -> pl.Schema:
+    table = (tables.RESULTS if kind == "results" else tables.TURNS).empty_table()
+    empty = pl.from_arrow(table)
+    assert isinstance(empty, pl.DataFrame)
+    return empty.schema
+
+
+def _scan(parts: list[str] | io.BytesIO, schema: pl.Schema) -> pl.LazyFrame:
+    """Scan parts; a column that was not there yet when one was written is null in it."""
+    return pl.scan_parquet(parts, schema=schema, missing_columns="insert")
 
 
 class RunTape:

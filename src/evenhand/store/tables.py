@@ -69,6 +69,7 @@ RESULTS = pa.schema(
         ("completion_tokens", _COUNT),
         ("prompt", _TEXT),
         ("tags", pa.list_(pa.struct([("name", _TEXT), ("value", _TEXT)]))),
+        ("tags_taken_off", _COUNT),
     ]
 )
 

@@ -51,6 +51,7 @@ def _rows(found: Summary) -> list[tuple[str, str]]:
         ("changed by the method", f"{found.changed:,} of {found.answered:,}"),
         ("calls", _per_item(found.calls, found.answered + found.failed)),
         ("tokens", tokens),
+        *([("tags taken off", f"{found.tags_taken_off:,}")] if found.tags_taken_off else []),
     ]
 
 

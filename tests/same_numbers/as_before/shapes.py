@@ -101,5 +101,6 @@ def sides(found: Comparison) -> dict[str, Any]:
 
 
 def counts(found: Summary) -> dict[str, Any]:
-    """What `runs show` said."""
-    return {name: value for name, value in found.to_dict().items() if name != "money"}
+    """What `runs show` said; tags were not taken off yet."""
+    since = ("money", "tags_taken_off")
+    return {name: value for name, value in found.to_dict().items() if name not in since}

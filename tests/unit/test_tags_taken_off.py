@@ -1,0 +1,88 @@
+"""Tags of our prompts that a model copies into what it says: taken off, counted, on the tape."""
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand import aio
+from evenhand.agents import Agent, Cast, Conversation, FreeText
+from evenhand.domain import Turn
+from evenhand.errors import UnreadableReply
+from evenhand.findings.summary import summary
+from evenhand.methods.stardtox import TEXT_JUDGE, WRITER
+from evenhand.models import ModelRequest, ScriptedModel
+from evenhand.prompts import load
+from evenhand.store import RunReader
+from evenhand.views import markdown, summary_page
+
+
+def _tags() -> list[tuple[str, str]]:
+    """Every tag of every prompt of ours, with one prompt that has it."""
+    root = Path(str(resources.files("evenhand.prompts")))
+    names = sorted(str(file.relative_to(root).with_suffix("")) for file in root.rglob("*.md"))
+    return sorted({tag: name for name in names for tag in load(name).uses.fences}.items())
+
+
+@pytest.mark.parametrize(("tag", "name"), _tags())
+async def test_a_tag_that_a_model_copies_is_taken_off_counted_and_kept_on_the_tape(
+    tag: str, name: str
+) -> None:
+    said = f"<{tag}>\nA kind <b>answer</b>.\n</ {tag.upper()} >"
+    turns: list[Turn] = []
+    asked = Conversation(Cast(ScriptedModel(lambda _: said)), turns.append)
+    agent = Agent("writer", load(name), FreeText)
+    reply = await asked(agent, **{key: _some(key, name) for key in agent.prompt.variables})
+    assert reply.text == "A kind <b>answer</b>."
+    assert asked.tags_taken_off == 2
+    assert turns[0].texts == (said,)
+
+
+def _some(variable: str, name: str) -> Any:
+    if variable in ("last_round", "statements"):
+        return [dict.fromkeys(("name", "text", "reason", "rank", "score"), "x")]
+    return [("x", "x")] if variable == "history" and "/refine" in name else "x"
+
+
+async def test_a_tag_that_the_prompt_does_not_have_stays() -> None:
+    said = "<answer>Yes.</answer>"
+    asked = Conversation(Cast(ScriptedModel(lambda _: said)), lambda turn: None)
+    assert (await asked(WRITER, prompt="Answer in tags.")).text == said
+    assert asked.tags_taken_off == 0
+
+
+async def test_a_reply_of_tags_alone_is_empty() -> None:
+    asked = Conversation(Cast(ScriptedModel(lambda _: "<answer></answer>")), lambda turn: None)
+    agent = Agent("writer", load("baselines/reprompt_text"), FreeText)
+    with pytest.raises(UnreadableReply, match="no words but"):
+        await asked(agent, prompt="x", draft="x")
+
+
+async def test_tags_are_taken_off_the_words_of_a_typed_reply_too() -> None:
+    said = json.dumps({"reason": "<text> It is kind. </text>", "harm": 0})
+    asked = Conversation(Cast(ScriptedModel(lambda _: said)), lambda turn: None)
+    verdict = await asked(TEXT_JUDGE, prompt="x", draft="x")
+    assert (verdict.reason, verdict.harm, asked.tags_taken_off) == ("It is kind.", 0, 2)
+
+
+def _copies(request: ModelRequest) -> str:
+    """Answers plainly at first, and in our tags when asked again."""
+    asked_again = "<answer>" in request.messages[-1].content
+    return "<answer>\nA nurse helps.\n</answer>" if asked_again else "She helps."
+
+
+async def test_a_run_gives_its_users_no_tags_and_says_how_many_there_were(tmp_path: Path) -> None:
+    model = ScriptedModel(_copies)
+    prompts = ["Describe a nurse.", "Describe a cook."]
+    method = "self_debias_reprompting"
+    run = await aio.run(prompts, model=model, out=tmp_path / "run", method=method)
+    rows = run.results()
+    assert rows["text"].to_list() == ["A nurse helps."] * 2
+    assert rows["tags_taken_off"].to_list() == [2, 2]
+    found = summary(RunReader(tmp_path / "run"))
+    assert found.tags_taken_off == found.to_dict()["tags_taken_off"] == 4
+    assert "| tags taken off | 4 |" in markdown.render(summary_page.page(found))
+    one = await aio.answer(prompts[0], model=model, method=method)
+    assert (one.text, one.tags_taken_off) == ("A nurse helps.", 2)
