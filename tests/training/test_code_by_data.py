@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -68,6 +69,24 @@ def test_every_loading_call_of_the_package_says_that_no_code_is_run() -> None:
 def test_a_call_that_leaves_it_open_is_found(source: str) -> None:
     (call,) = _loads(source)
     assert not _refuses_code(call)
+
+
+def test_trl_and_vllm_are_told_to_run_none(tiny: Path, toy_pairs: Path, tmp_path: Path) -> None:
+    """TRL loads the model again by its folder, for a reference or into vLLM."""
+    from evenhand.training.recipes import SftRecipe  # noqa: PLC0415
+    from evenhand.training.stage import Stage  # noqa: PLC0415
+
+    stage = Stage({"stage": "sft"}, SftRecipe(), tiny, toy_pairs, tmp_path, lambda _: None)
+    assert stage.arguments()["trust_remote_code"] is False
+
+
+def test_no_script_of_ours_asks_another_program_to_run_it() -> None:
+    asked = re.compile(r"trust[-_]remote[-_]code['\"]?\s*[=:]\s*[Tt]rue|[^o]-trust-remote-code")
+    assert asked.search("vllm serve --trust-remote-code")
+    for room in ("src", "compat", "scripts", "examples", "bench"):
+        for file in (SOURCES.parent / room).rglob("*"):
+            if file.suffix in (".py", ".sh", ".ipynb", ".md", ".yaml"):
+                assert not asked.search(file.read_text()), file
 
 
 @pytest.fixture(params=["known", "unknown"])

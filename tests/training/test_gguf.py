@@ -101,7 +101,7 @@ def test_weights_written_as_gguf_and_read_by_transformers_are_the_same_weights(
     expected = byte_tokenizer().apply_chat_template(talk)["input_ids"]
     assert tokenizer.apply_chat_template(talk)["input_ids"] == expected
     assert tokenizer.pad_token == "<|pad|>", "it is there already, and no chat uses it"
-    assert "license: mit" in (back / "README.md").read_text()
+    assert 'license: "mit"' in (back / "README.md").read_text()
 
 
 def test_llama_cpp_gives_the_log_probabilities_of_the_folder(tiny: Path, written: Path) -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from evenhand.cli.app import app
 from evenhand.errors import UserError
-from evenhand.training import record
+from evenhand.training import cards, gate, record
 from evenhand.training.data import rows
 from evenhand.training.folders import claim, require_model, write
 
@@ -98,6 +98,26 @@ def test_a_record_is_written_beside_another_name_of_the_same_file(tmp_path: Path
     write(tmp_path / "train.json", "ours")
     assert outside.read_text() == "precious"
     assert (tmp_path / "train.json").read_text() == "ours"
+
+
+def test_cards_and_probes_are_written_over_links_and_not_through_them(
+    toy_pairs: Path, tmp_path: Path
+) -> None:
+    model, outside = tmp_path / "model", tmp_path / "outside"
+    model.mkdir()
+    outside.write_text("{}")
+    for name in ("README.md", "card.json", "probes.json", "results.json"):
+        (model / name).symlink_to(outside)
+        (model / f".{name}.part").symlink_to(outside)
+    comparison = tmp_path / "bbq.json"
+    comparison.write_text('{"guardrails": []}')
+    gate.record(model, toy_pairs, {"passed": False})
+    told = {"recipe": {}, "metrics": {}, "versions": {}}
+    cards.write_model_card(model, stage="sft", base=model, pairs=toy_pairs, record=told)
+    cards.add_results(model, comparison)
+    assert outside.read_text() == "{}"
+    assert "sft for less bias" in (model / "README.md").read_text()
+    assert not any(path.is_symlink() for path in model.iterdir())
 
 
 def test_names_of_any_form_beside_ours_are_neither_refused_nor_touched(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from evenhand.errors import UserError
+from evenhand.training.folders import write
 
 CARD = "README.md"
 PROBES = "probes.json"
@@ -62,7 +63,7 @@ def write_model_card(
         "probes": _probes_of(record.get("reward_model")),
         "record": {key: _public(value) for key, value in record.items()},
     }
-    (out / _ABOUT).write_text(json.dumps(about, indent=1, default=str) + "\n")
+    write(out / _ABOUT, json.dumps(about, indent=1, default=str) + "\n")
     rewrite(out)
 
 
@@ -77,7 +78,7 @@ def add_results(out: Path, before_after: Path) -> None:
     file = out / RESULTS
     others = json.loads(file.read_text()) if file.is_file() else {}
     others[before_after.stem] = found
-    file.write_text(json.dumps(others, indent=1) + "\n")
+    write(file, json.dumps(others, indent=1) + "\n")
     rewrite(out)
 
 
@@ -102,7 +103,7 @@ def rewrite(out: Path) -> None:
         _training(about["record"]),
         _LIMITS,
     ]
-    (out / CARD).write_text("\n\n".join(part for part in parts if part) + "\n")
+    write(out / CARD, "\n\n".join(part for part in parts if part) + "\n")
 
 
 def name_of(folder: Path) -> str:

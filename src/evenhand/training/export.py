@@ -74,9 +74,7 @@ def export(target: Target, job: Job, out: Path) -> list[Path]:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out} is there already; name another folder with --out")
     for folder in filter(None, (job.model, job.reward)):
-        require_model(
-            folder
-        )  # both projects run the code of a model folder, whatever they are told
+        require_model(folder)  # whose code both projects would run, whatever they are told
     rows = {"train": data.rows(job.pairs), "test": data.held_out(job.pairs)}
     written = _openrlhf(job, rows, out) if target == "openrlhf" else _verl(job, rows, out)
     return list(written)

@@ -12,6 +12,7 @@ import orjson
 
 from evenhand.errors import UserError
 from evenhand.metrics.reward_probes import FEWEST_TOPICS
+from evenhand.training.folders import write
 
 FILE = "probes.json"
 FORMAT = 1
@@ -31,9 +32,7 @@ def record(reward_folder: Path, pairs: Path, found: dict[str, Any]) -> Path:
     said = {"format": FORMAT, "model": _checksums(reward_folder), "pairs_sha256": sha256_of(pairs)}
     file = reward_folder / FILE
     data = orjson.dumps({**found, **said}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-    part = file.with_suffix(".part")
-    part.write_bytes(data)
-    part.replace(file)
+    write(file, data.decode())
     return file
 
 

@@ -135,11 +135,10 @@ def _license(file: Path) -> str:
 
 def _say_origin(folder: Path, file: Path, license: str) -> None:
     """A card with the licence, which holds for all that is trained from these weights."""
-    said = {"license": license, "library_name": "transformers"}
     # In quotes and on one line, whatever the file says: it must not end the head of the card.
-    head = yaml.safe_dump(said, default_style='"', width=float("inf"))
+    quoted = yaml.safe_dump(license, default_style='"', width=float("inf")).strip()
     (folder / "README.md").write_text(
-        f"---\n{head}---\n# {file.stem}, in fp32\n\n"
+        f"---\nlicense: {quoted}\nlibrary_name: transformers\n---\n# {file.stem}, in fp32\n\n"
         f"The weights of `{file.name}`, brought to 32 bits by `evenhand train from-gguf`. They are "
         "as coarse as they were there.\n"
     )
