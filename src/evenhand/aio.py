@@ -252,9 +252,10 @@ async def frontier(
     >>> evenhand.frontier("bbq", methods=["cot", "stardtox"], model=model, out="runs/front")
 
     Every method has a run folder within `out`. It takes what `measure` takes beside `method`; caps
-    are for all methods together, and each is fitted to `calls` calls an item. Without `methods`:
-    all that need only a chat endpoint. With `confirm`, the method to take is measured on a fresh
-    sample too: the best of several is likely overstated where it was chosen.
+    are for all methods together, and each is fitted to `calls` calls an item. Without `methods`,
+    and for the word "usual" among them: all that need only a chat endpoint. With `confirm`, the
+    method to take is measured on a fresh sample too: the best of several is likely overstated where
+    it was chosen.
     """
     measured = _given.measuring(instrument)
     require_harm(measured)

@@ -43,6 +43,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "self_consistency": f"{_BASELINES}.self_consistency:SelfConsistency",
         "self_debias_explanation": f"{_BASELINES}.self_debiasing_explanation:SelfDebiasExplanation",
         "self_debias_reprompting": f"{_BASELINES}.self_debiasing_reprompting:SelfDebiasReprompting",
+        "rotated": f"{_BASELINES}.rotated:Rotated",
         "self_debias_gen": f"{_BASELINES}.self_debiasing_gen:SelfDebiasGen",
         "fair_thinking": f"{_BASELINES}.fair_thinking:FairThinking",
         "detect_first": f"{_BASELINES}.detect_first:DetectFirst",

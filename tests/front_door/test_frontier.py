@@ -6,16 +6,25 @@ from typing import Any
 import pytest
 
 import evenhand as eh
+from evenhand.models import ModelReply, ModelRequest, Sample, TokenLogprob
 from evenhand.testing import any_reply
+
+
+def with_letters(request: ModelRequest) -> str | ModelReply:
+    """Any reply, and log-probabilities where they are asked for: A is likeliest, then B."""
+    if request.logprobs is None:
+        return any_reply(request)
+    top = (("A", -0.5), ("B", -1.5), ("C", -2.5))
+    return ModelReply(samples=(Sample("A", "length", (TokenLogprob("A", -0.5, top),)),), usage=None)
 
 
 def test_methods_by_name_and_by_object_are_held_against_the_references(
     data_folder: Path, tmp_path: Path
 ) -> None:
-    model = eh.ScriptedModel(any_reply)
+    model = eh.ScriptedModel(with_letters)
     found = eh.frontier(
         "bbq",
-        methods=["cot", eh.methods.StarDTox(max_iterations=1)],
+        methods=["cot", "rotated", eh.methods.StarDTox(max_iterations=1)],
         calls=3,
         model=model,
         out=tmp_path / "front",
@@ -24,7 +33,10 @@ def test_methods_by_name_and_by_object_are_held_against_the_references(
         in_flight=8,
     )
     names = [entry.name for entry in found.entries]
-    assert {"default", "fairness", "self_consistency", "cot", "stardtox"} <= set(names)
+    assert {"default", "fairness", "self_consistency", "cot", "rotated", "stardtox"} <= set(names)
+    rotated = found.entries[names.index("rotated")]
+    assert rotated.cost["calls"].mean == 3.0  # as many as there are options
+    assert rotated.equal_calls == "self_consistency"  # the vote of 3, which is the full one here
     assert (tmp_path / "front/stardtox/run.json").exists()
     assert found.frame()["method"].n_unique() == len(names)
     assert "<table>" in found._repr_html_()

@@ -23,6 +23,12 @@ def test_without_a_list_every_usual_method_is_run_and_no_dummy() -> None:
     assert "stardtox:critique=empty" in {one.name for one in found}
 
 
+def test_the_word_usual_stands_for_all_usual_methods_beside_others() -> None:
+    usual = [one.name for one in listed(None, 8, Bbq())]
+    more = [one.name for one in listed("usual,rotated", 8, Bbq())]
+    assert more == [*usual, "rotated"]
+
+
 def test_settings_are_joined_by_a_plus_and_those_set_by_hand_stay() -> None:
     (one,) = listed("stardtox:max_iterations=1+support_above=0.5", 8, Bbq())[3:]
     assert one.method == StarDTox(max_iterations=1, support_above=0.5)

@@ -1,8 +1,9 @@
 """A conversation whose lines are written down beforehand, role by role."""
 
 import json
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,17 @@ import pytest
 
 from evenhand.agents import Cast, Conversation, Limits
 from evenhand.agents.conversation import declared_by
-from evenhand.domain import Answer, Event, Item, Turn
+from evenhand.domain import Answer, Event, Item, Turn, Usage
 from evenhand.errors import ModelError
 from evenhand.methods import Method
-from evenhand.models import ChatModel, ModelReply, ModelRequest, ScriptedModel
+from evenhand.models import (
+    ChatModel,
+    ModelReply,
+    ModelRequest,
+    Sample,
+    ScriptedModel,
+    TokenLogprob,
+)
 from evenhand.runners import ItemList, Plan
 from evenhand.runners.local import answer_one
 
@@ -43,6 +51,18 @@ def choice(letter: str) -> str:
 
 def support(percent: int, reason: str = "it is stated") -> str:
     return json.dumps({"reason": reason, "support": percent})
+
+
+def told(listed: Mapping[str, float], *, text: str = "?", finish: str = "length") -> ModelReply:
+    """A reply of one token with these probabilities."""
+    top = tuple((token, math.log(probability)) for token, probability in listed.items())
+    first = (TokenLogprob(top[0][0], top[0][1], top),)
+    return ModelReply(samples=(Sample(text, finish, first),), usage=Usage(10, 1))
+
+
+def untold(text: str) -> ModelReply:
+    """A reply of one token from an endpoint that gives no log-probabilities."""
+    return ModelReply(samples=(Sample(text, "length"),), usage=Usage(10, 1))
 
 
 def words_of(request: ModelRequest) -> str:

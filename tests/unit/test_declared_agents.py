@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pytest
 
 from evenhand import aio, registry
-from evenhand.agents import Agent, Ask, Cast, FreeText, Reply
+from evenhand.agents import Agent, Ask, Cast, FreeText, Reply, YesNo
 from evenhand.debates.debate import Debate
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
@@ -41,7 +41,7 @@ class Named(Reply):
     views: list[str]
 
 
-@pytest.mark.parametrize("reply", [Harm, Stop, Nested])
+@pytest.mark.parametrize("reply", [Harm, Stop, Nested, YesNo])
 def test_a_reply_that_can_be_a_verdict_must_say_what_it_is_used_for(reply: type[Reply]) -> None:
     with pytest.raises(UserError, match=r"'critic'.*can be a verdict.*kind=\"judge\""):
         Agent("critic", PROMPT, reply)

@@ -123,7 +123,8 @@ def test_a_shipped_prompt_without_one_of_its_variables_raises_and_names_it(name:
 
 def _agents() -> set[str]:
     """The prompts of every agent that a method asks, under each of its settings."""
-    found = {"shared/reask", "scorers/judge"}  # the conversation's own, and a scorer's
+    # The conversation's own, and a scorer's two.
+    found = {"shared/reask", "scorers/judge", "scorers/judge_digit"}
     found |= {agent.prompt.id for n in (2, 3) for agent in DefaultPrompt(wording=n).agents()}
     for method in (*map(named, registry.names("methods")), Debate, DebateTopics):
         hints = get_type_hints(method)

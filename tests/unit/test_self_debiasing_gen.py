@@ -22,17 +22,10 @@ from evenhand.store import RunReader
 from loopback.faulty import Fixed, LoopbackServer
 from loopback.http import Call, Line
 
-from .stage import QUESTION, TEXT, Stage, words_of
+from .stage import QUESTION, TEXT, Stage, told, words_of
 
 Listed = Mapping[str, float]
 METHOD = SelfDebiasGen(attributes="spite")
-
-
-def told(listed: Listed, *, text: str = "?", finish: str = "length") -> ModelReply:
-    """A reply of one token with these probabilities."""
-    top = tuple((token, math.log(probability)) for token, probability in listed.items())
-    first = (TokenLogprob(top[0][0], top[0][1], top),)
-    return ModelReply(samples=(Sample(text, finish, first),), usage=Usage(10, 1))
 
 
 async def chosen(plain: Listed, biased: Listed, method: SelfDebiasGen = METHOD) -> Answer:

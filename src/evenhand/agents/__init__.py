@@ -6,13 +6,13 @@ from evenhand.agents.agent import (
     Chosen,
     FreeText,
     Kind,
-    NextToken,
     ReasonedChoice,
     Reply,
     choice_of,
     words,
 )
 from evenhand.agents.conversation import Ask, Cast, Conversation, Limits, side_by_side
+from evenhand.agents.next_token import NextToken, OnScale, Read, YesNo, one_token
 
 __all__ = [
     "Agent",
@@ -25,9 +25,13 @@ __all__ = [
     "Kind",
     "Limits",
     "NextToken",
+    "OnScale",
+    "Read",
     "ReasonedChoice",
     "Reply",
+    "YesNo",
     "choice_of",
+    "one_token",
     "side_by_side",
     "words",
 ]

@@ -4,23 +4,18 @@ The reply type is the single source of both the JSON schema sent to the endpoint
 reader of what comes back.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from evenhand.agents import strict_json
-from evenhand.errors import ModelRefused, UnreadableReply, UserError
+from evenhand.errors import UnreadableReply, UserError
 from evenhand.models.base import ReplySchema, Sample
 from evenhand.prompts import LETTERS, Prompt
 
 MAX_TEXT = 20_000
-# How servers that name it write the end of a text; llama.cpp writes nothing at all.
-_END_TOKENS = frozenset({"</s>", "<eos>", "<|endoftext|>", "<|im_end|>", "<|eot_id|>"})
-_LONGEST_TOKEN = 1_000  # our choice, in characters: no vocabulary has a longer one
-_NEVER = 1e-30  # below it a probability is no more than a server's way to say: none
 
 
 class Reply(BaseModel):
@@ -29,6 +24,7 @@ class Reply(BaseModel):
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, allow_inf_nan=False, str_max_length=MAX_TEXT
     )
+    may_be_verdict: ClassVar[bool] = False  # True for one whose schema would not show it
 
     @classmethod
     def wire_schema(cls) -> ReplySchema | None:
@@ -74,47 +70,6 @@ class FreeText(Reply):
             return cls(text=stripped)
         except ValidationError:
             raise UnreadableReply("not_text", "a lone surrogate") from None
-
-
-class NextToken(Reply):
-    """The model's likeliest next tokens and the probability of each. The text it did write is not
-    looked at. The empty token is the end of the text; half a character, which no text can hold, is
-    left out."""
-
-    probabilities: dict[str, float]
-
-    @classmethod
-    def wire_schema(cls) -> ReplySchema | None:
-        return None
-
-    @classmethod
-    def read_sample(cls, sample: Sample) -> Self:
-        ended = sample.finish == "stop" and not sample.text  # its one token was the end
-        if ended and sample.logprobs == ():
-            return cls(probabilities={"": 1.0})
-        found: dict[str, float] = {}
-        for first in (sample.logprobs or ())[:1]:
-            ends = {*_END_TOKENS, str(first.token)} if ended else _END_TOKENS
-            for token, logprob in first.top:
-                probability = _probability(token, logprob)
-                name = "" if token in ends else token
-                if probability > _NEVER and "\N{REPLACEMENT CHARACTER}" not in name:
-                    found[name] = found.get(name, 0.0) + probability
-        if not found:
-            raise ModelRefused(
-                "the endpoint gave no log-probabilities: it must honour top_logprobs in a chat "
-                "and logprobs in a completion, as llama.cpp does and vLLM up to its --max-logprobs"
-            )
-        return cls(probabilities=found)
-
-
-def _probability(token: Any, logprob: Any) -> float:
-    """Read the probability of a token on a list that nobody has checked yet."""
-    if not isinstance(token, str) or len(token) > _LONGEST_TOKEN:
-        raise ModelRefused(f"the endpoint gave {str(token)[:40]!r} as a token")
-    if not isinstance(logprob, int | float) or not logprob <= 0.01:  # some round to above 0
-        raise ModelRefused(f"the endpoint gave {str(logprob)[:40]!r} as a log-probability")
-    return min(1.0, math.exp(max(logprob, -1000.0)))
 
 
 class Chosen(Reply):
@@ -215,6 +170,8 @@ class Agent(Generic[R_co]):
 def _may_be_verdict(reply: type[Reply]) -> bool:
     """Say whether a reply holds a number or a yes-or-no. Plain words and next tokens have no
     schema."""
+    if reply.may_be_verdict:
+        return True
     schema = reply.wire_schema()
     return schema is not None and _holds(schema.body, ("integer", "number", "boolean"))
 

@@ -307,7 +307,7 @@ def _read(agent: Agent[_R], said: Sample) -> _R:
     try:
         return agent.reply.read_sample(said)
     except UnreadableReply as problem:
-        if said.finish != "length":
+        if said.finish != "length" or agent.max_tokens == 1:  # one token is all that was wanted
             raise
         detail = f"the reply ended at the token limit (--reply-tokens): {problem.detail}"
         raise UnreadableReply("cut_off", detail) from None

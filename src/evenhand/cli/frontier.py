@@ -56,8 +56,8 @@ def frontier(
             "--methods",
             "--method",
             help="Names with commas; settings follow a colon, joined by a plus: "
-            "cot,mabrf:max_iterations=1+search=true. Without it: all that need only a chat "
-            "endpoint. default, fairness and self_consistency are always run.",
+            "cot,mabrf:max_iterations=1+search=true. Without it, and for the word usual: all that "
+            "need only a chat endpoint. default, fairness and self_consistency are always run.",
         ),
     ] = None,
     calls: Annotated[

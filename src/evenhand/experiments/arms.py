@@ -24,6 +24,7 @@ _USUAL = (
     "mabrf",
     "stardtox:critique=empty",
 )
+USUAL = "usual"  # the word for all of them in a list that has others too
 _ON_CHOICES_ALONE = {"cot", "self_debias_explanation", "detect_first", "mabrf"}
 
 
@@ -36,7 +37,7 @@ def listed(text: str | None, calls: int, instrument: Scored) -> list[Listed]:
 
 def chosen(methods: Sequence[Method | str], calls: int, instrument: Scored) -> list[Listed]:
     """The same from names and objects; those that are usual where there are none."""
-    asked = methods or _usual(instrument)
+    asked = [one for name in methods or (USUAL,) for one in _spelt_out(name, instrument)]
     objects = [Listed(name=one.name, method=one) for one in asked if not isinstance(one, str)]
     names = (*instrument.compared_with(), *(one for one in asked if isinstance(one, str)))
     fitted = {VOTE: odd(calls)}  # a tie decides nothing, so that a vote is of an odd number
@@ -53,6 +54,10 @@ def chosen(methods: Sequence[Method | str], calls: int, instrument: Scored) -> l
     if twice:
         raise UserError(f"two of the methods would be kept in the folder {twice!r}; leave one out")
     return sorted(found, key=lambda one: one.lender is not None)
+
+
+def _spelt_out(one: Method | str, instrument: Scored) -> Sequence[Method | str]:
+    return _usual(instrument) if one == USUAL else [one]
 
 
 def _usual(instrument: Scored) -> list[str]:

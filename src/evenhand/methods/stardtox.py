@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, Reply, side_by_side, words
+from evenhand.agents import Agent, Ask, Read, Reply, YesNo, one_token, side_by_side, words
 from evenhand.agents.repairs import Repairs
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
@@ -78,6 +78,34 @@ PERFORMANCE = Agent(
 SUPPORT_JUDGE = Agent(
     "bias_evaluator", load("stardtox/judge_choice"), Support, temperature=0.0, kind="judge"
 )
+IS_HARMFUL = one_token("bias_evaluator", load("stardtox/judge_text_yes_no"), YesNo, "judge")
+IS_SUPPORTED = one_token("bias_evaluator", load("stardtox/judge_choice_yes_no"), YesNo, "judge")
+
+
+def judges(read: Read) -> tuple[Agent[Any], Agent[Any]]:
+    """The language model's judge of a text, and that of a choice."""
+    return (TEXT_JUDGE, SUPPORT_JUDGE) if read == "json" else (IS_HARMFUL, IS_SUPPORTED)
+
+
+async def harm_of(item: Item, draft: Draft, ask: Ask, read: Read) -> tuple[float, str]:
+    """How harmful a text is, from 0 to 1, and what is wrong with it."""
+    if read == "json":
+        verdict = await ask(TEXT_JUDGE, prompt=item.prompt, draft=draft.text)
+        return verdict.harm / 100, verdict.reason
+    harmful = await ask(IS_HARMFUL, prompt=item.prompt, draft=draft.text)
+    return harmful.mark, "it reads as harmful, or as unfair to a group of people"
+
+
+async def support_of(item: Item, draft: Draft, ask: Ask, read: Read) -> tuple[float, str]:
+    """How well the context supports a choice, from 0 to 1, and what is missing."""
+    if read == "json":
+        verdict = await ask(SUPPORT_JUDGE, **question(item), chosen=draft.text)
+        return verdict.support / 100, verdict.reason
+    supported = await ask(IS_SUPPORTED, **question(item), chosen=draft.text)
+    return supported.mark, "the context does not seem to state it"
+
+
+_Harmful = tuple[float, str]  # what `harm_of` gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +140,14 @@ class StarDTox:
     bias_brain: Literal["llm", "rule"] = "llm"  # paper III-B; on choices always the LLM (IV-A)
     performance: bool = True  # paper IV-B: the ablation; never used on choices (IV-A)
     critique: Critique = "own"  # our choice: "empty" and "other" are controls
+    read: Read = "json"  # our choice; "logprob" is of the bias evaluator, LLM-based, alone
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        judge = SCORER if self.bias_brain == "rule" else TEXT_JUDGE
+        of_text, of_choice = judges(self.read)
+        judge = SCORER if self.bias_brain == "rule" else of_text
         quality = (PERFORMANCE,) if self.performance else ()
         on_text = (WRITER, text_agent(_REVISE_TEXT), judge, *quality)
-        on_choices = (choice_agent(PLAIN_CHOICE, 3), choice_agent(_REVISE_CHOICE, 3), SUPPORT_JUDGE)
+        on_choices = (choice_agent(PLAIN_CHOICE, 3), choice_agent(_REVISE_CHOICE, 3), of_choice)
         return *on_text, *on_choices, *critics(self.critique)
 
     def within(self, calls: int) -> Self:
@@ -155,12 +185,11 @@ class StarDTox:
 
     async def _evaluate(self, item: Item, draft: Draft, ask: Ask) -> _Review:
         if item.choices:
-            verdict = await ask(SUPPORT_JUDGE, **question(item), chosen=draft.text)
-            return self._coordinate_choice(verdict)
+            return self._coordinate_choice(*await support_of(item, draft, ask, self.read))
         bias = (
             ask(SCORER, draft=draft.text)
             if self.bias_brain == "rule"
-            else ask(TEXT_JUDGE, prompt=item.prompt, draft=draft.text)
+            else harm_of(item, draft, ask, self.read)
         )
         if not self.performance:
             return self._coordinate_text(await bias, None)
@@ -169,7 +198,7 @@ class StarDTox:
 
     # -- coordinator: rules; both bounds are strict ----------------------------------------------
 
-    def _coordinate_text(self, bias: Harm | Scored, quality: Quality | None) -> _Review:
+    def _coordinate_text(self, bias: _Harmful | Scored, quality: Quality | None) -> _Review:
         scores, objections = self._harm(bias)
         if quality is not None:
             traits = {t: getattr(quality, t) / 100 for t in ("fluency", "coherence", "relevance")}
@@ -182,15 +211,15 @@ class StarDTox:
                 )
         return _Review(scores, tuple(objections))
 
-    def _harm(self, bias: Harm | Scored) -> tuple[dict[str, float], list[str]]:
+    def _harm(self, bias: _Harmful | Scored) -> tuple[dict[str, float], list[str]]:
         """Scores and objections. Toxicity decides; the other attributes say of what kind it is."""
-        if isinstance(bias, Harm):
-            harm, kinds, found = bias.harm / 100, "", bias.reason
-            scores = {"harm": harm}
-        else:
+        if isinstance(bias, Scored):
             harm, found = bias.toxicity, "; ".join(bias.because) or "it reads as toxic"
             kinds = self._kinds(bias.attributes)
             scores = {"harm": harm, **bias.attributes}
+        else:
+            (harm, found), kinds = bias, ""
+            scores = {"harm": harm}
         if harm < self.harm_below:
             return scores, []
         return scores, [f"Harm {harm:.2f} (must be below {self.harm_below:g}{kinds}): {found}"]
@@ -201,12 +230,11 @@ class StarDTox:
         named = [f"{name.replace('_', ' ')} {value:.2f}" for value, name in sorted(high)[::-1]]
         return "".join(f"; {one}" for one in named)
 
-    def _coordinate_choice(self, verdict: Support) -> _Review:
-        support = verdict.support / 100
+    def _coordinate_choice(self, support: float, missing: str) -> _Review:
         if support > self.support_above:
             return _Review({"support": support}, ())
         objection = (
             f"Supported by the context only to {support:.2f} (must be above "
-            f"{self.support_above:g}): {verdict.reason}"
+            f"{self.support_above:g}): {missing}"
         )
         return _Review({"support": support}, (objection,))

@@ -1,4 +1,5 @@
-"""A language model as a judge of one text, with a prompt of ours and a typed reply."""
+"""A language model as a judge of one text, with a prompt of ours and a typed reply: marks that it
+writes as JSON, or one digit, weighted by the log-probability of each that it could have been."""
 
 import asyncio
 import json
@@ -8,13 +9,19 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.errors import ModelError
-from evenhand.models.base import ChatModel, ModelRequest, ReplySchema
-from evenhand.prompts import load
+from evenhand.errors import ModelError, ModelRefused, UnreadableReply
+from evenhand.models import next_token
+from evenhand.models.base import ChatModel, ModelRequest, ReplySchema, Sample
+from evenhand.models.next_token import Read
+from evenhand.prompts import Prompt, load
 from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_each
 from evenhand.scorers.guard import failed
 
-_PROMPT = load("scorers/judge")
+_PROMPTS: dict[Read, Prompt] = {
+    "json": load("scorers/judge"),
+    "logprob": load("scorers/judge_digit"),
+}
+_DIGITS = {str(mark): mark / 9 for mark in range(10)}  # each is one token in every vocabulary
 _LONGEST_REPLY = 300  # tokens
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
 _Percent = Annotated[int, Field(ge=0, le=100)]
@@ -34,20 +41,26 @@ _SCHEMA = ReplySchema("verdict", Verdict.model_json_schema())
 
 
 class Judge:
-    def __init__(self, model: ChatModel, *, seconds: float = 120.0) -> None:
+    """A judge that is read from its JSON, or from the log-probabilities of a digit: then it has one
+    attribute, and no reason."""
+
+    def __init__(self, model: ChatModel, *, read: Read = "json", seconds: float = 120.0) -> None:
         self._model = model
+        self._read = read
+        self._prompt = _PROMPTS[read]
         self._seconds = seconds
 
     @property
     def name(self) -> str:
-        return f"judge@{_PROMPT.version}:{self._model.name}+{_PROMPT.sha256[:12]}"
+        return f"judge@{self._prompt.version}:{self._model.name}+{self._prompt.sha256[:12]}"
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        return (TOXICITY, "insult", "identity_attack", "threat")
+        more = ("insult", "identity_attack", "threat") if self._read == "json" else ()
+        return (TOXICITY, *more)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "judge", "prompt": _PROMPT.label, "model": self._model.describe()}
+        return {"kind": "judge", "prompt": self._prompt.label, "model": self._model.describe()}
 
     async def close(self) -> None:
         await self._model.close()
@@ -56,21 +69,33 @@ class Judge:
         return await score_each(texts, self._score)
 
     async def _score(self, text: str) -> Scores | Unscored:
+        by_json = self._read == "json"
         request = ModelRequest(
-            messages=_PROMPT.render({"text": text}),
-            schema=_SCHEMA,
+            messages=self._prompt.render({"text": text}),
+            schema=_SCHEMA if by_json else None,
             temperature=0.0,
-            max_tokens=_LONGEST_REPLY,
+            max_tokens=_LONGEST_REPLY if by_json else 1,
+            logprobs=None if by_json else next_token.TOP,
             deadline=asyncio.get_running_loop().time() + self._seconds,
         )
         try:
-            reply = await self._model.complete(request)
+            [sample] = (await self._model.complete(request)).samples
+            return _written(sample.text) if by_json else _weighted(sample)
         except ModelError as error:
             return failed(error)
-        return _read(reply.samples[0].text)
 
 
-def _read(said: str) -> Scores | Unscored:
+def _weighted(sample: Sample) -> Scores | Unscored:
+    listed = next_token.likeliest(sample)
+    if not listed:
+        raise ModelRefused(next_token.NONE_CAME)
+    try:
+        return Scores({TOXICITY: next_token.weighted(listed, _DIGITS)})
+    except UnreadableReply as problem:
+        return Unscored("garbage", f"not the digit asked for: {problem.detail}")
+
+
+def _written(said: str) -> Scores | Unscored:
     fenced = _FENCE.fullmatch(said.strip())
     try:
         fields = json.loads(fenced[1] if fenced else said, object_pairs_hook=_once)

@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.models import Endpoint
+from evenhand.models.next_token import Read
 from evenhand.scorers import openai_moderation
 from evenhand.scorers.base import Scorer
 from evenhand.scorers.canonical import Canonicalised
@@ -106,11 +107,12 @@ class JudgeConfig(ScorerKind):
     kind: Literal["judge"]
     base_url: str
     model: str
+    read: Read = "json"
     seconds: _Seconds = 120.0
 
     def scorer(self, key: str | None) -> Scorer:
         endpoint = Endpoint(self.base_url, model=self.model, api_key=key)
-        return Judge(endpoint, seconds=self.seconds)
+        return Judge(endpoint, read=self.read, seconds=self.seconds)
 
 
 class HttpConfig(ScorerKind):

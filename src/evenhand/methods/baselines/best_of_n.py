@@ -5,12 +5,12 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, Choice, Chosen, FreeText, side_by_side
+from evenhand.agents import Agent, Ask, Choice, Chosen, FreeText, Read, side_by_side
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, stored_draft
 from evenhand.methods.baselines.single_prompt import choice_agent, question
-from evenhand.methods.stardtox import SUPPORT_JUDGE, TEXT_JUDGE
+from evenhand.methods.stardtox import harm_of, judges, support_of
 
 _TEMPERATURE = 0.7  # as for self-consistency: among equal answers there is nothing to choose
 WRITER = Agent("generator", PLAIN_TEXT, FreeText, temperature=_TEMPERATURE)
@@ -29,9 +29,10 @@ class BestOfN:
     calls_an_item: ClassVar[str] = "4 to 8"
 
     n: Annotated[int, Field(ge=1)] = 4  # our choice
+    read: Read = "json"  # as for StarDTox
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        return WRITER, solver(3), TEXT_JUDGE, SUPPORT_JUDGE
+        return WRITER, solver(3), *judges(self.read)
 
     def within(self, calls: int) -> Self:
         """An answer and a verdict each, if all answers differ; one answer needs no verdict."""
@@ -42,7 +43,7 @@ class BestOfN:
     async def answer(self, item: Item, ask: Ask) -> Answer:
         drafts = await self._different(item, ask)
         if len(drafts) > 1:
-            drafts = await side_by_side(*(_judged(item, draft, ask) for draft in drafts))
+            drafts = await side_by_side(*(_judged(item, draft, ask, self.read) for draft in drafts))
         best = max(drafts, key=_merit)  # the first of equals
         return Answer(
             drafts=(best,) if best is drafts[0] else (drafts[0], best), stopped="single_pass"
@@ -66,12 +67,12 @@ async def _draft(item: Item, ask: Ask) -> Draft:
     return Draft(text=item.choices[chosen.index], choice=chosen.index)
 
 
-async def _judged(item: Item, draft: Draft, ask: Ask) -> Draft:
+async def _judged(item: Item, draft: Draft, ask: Ask, read: Read) -> Draft:
     if item.choices:
-        supported = await ask(SUPPORT_JUDGE, **question(item), chosen=draft.text)
-        return replace(draft, scores={"support": supported.support / 100})
-    harmful = await ask(TEXT_JUDGE, prompt=item.prompt, draft=draft.text)
-    return replace(draft, scores={"harm": harmful.harm / 100})
+        support, _ = await support_of(item, draft, ask, read)
+        return replace(draft, scores={"support": support})
+    harm, _ = await harm_of(item, draft, ask, read)
+    return replace(draft, scores={"harm": harm})
 
 
 def _merit(draft: Draft) -> float:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from evenhand.agents import Agent, Ask, Reply, words
+from evenhand.agents import Agent, Ask, Read, Reply, YesNo, one_token, words
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.methods.baselines.drafts import PLAIN_CHOICE
@@ -21,6 +21,7 @@ class Detected(Reply):
 DETECTOR = Agent(
     "detector", load("baselines/detect_choice"), Detected, temperature=0.0, kind="judge"
 )
+IS_DECIDED = one_token("detector", load("baselines/detect_choice_yes_no"), YesNo, "judge")
 
 # An option that as a whole says "not known": the ten spellings of BBQ, and others like them.
 _UNKNOWN = re.compile(
@@ -48,20 +49,29 @@ class DetectFirst:
     name: ClassVar[str] = "detect_first"
     calls_an_item: ClassVar[str] = "1 to 2"
 
+    read: Read = "json"  # our choice: "logprob" asks for no words of the context
+
     def agents(self) -> tuple[Agent[Any], ...]:
-        return DETECTOR, choice_agent(PLAIN_CHOICE, 3)
+        return DETECTOR if self.read == "json" else IS_DECIDED, choice_agent(PLAIN_CHOICE, 3)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
             raise UserError(f"{self.name} answers questions with choices; {item.id!r} has none")
         unknown = unknown_option(item.choices)
         if unknown is not None and item.context:  # else there is nothing to detect, or to say
-            found = await ask(DETECTOR, **question(item))
-            if not (found.decided and stands_in(found.evidence, item.context)):
+            decided, reason = await self._decides(item, ask)
+            if not decided:
                 text = item.choices[unknown]
-                draft = Draft(text=text, choice=unknown, reasoning=found.reason)
+                draft = Draft(text=text, choice=unknown, reasoning=reason)
                 return Answer(drafts=(draft,), stopped="undecided")
         return await ask_for_choice(item, ask, choice_agent(PLAIN_CHOICE, len(item.choices)))
+
+    async def _decides(self, item: Item, ask: Ask) -> tuple[bool, str]:
+        """Whether the context decides the question, and why not."""
+        if self.read == "json":
+            found = await ask(DETECTOR, **question(item))
+            return found.decided and stands_in(found.evidence, item.context), found.reason
+        return (await ask(IS_DECIDED, **question(item))).mark > 0.5, ""
 
 
 def unknown_option(choices: tuple[str, ...]) -> int | None:

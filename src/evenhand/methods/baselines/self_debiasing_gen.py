@@ -7,8 +7,7 @@ With x the input and sdb(x) the same with a sentence that encourages what is not
     p'(w) ∝ α(Δ(w)) · p(w | x)                   α(Δ) = 1 where Δ ≥ 0, else e^(λ Δ)
 
 An endpoint tells the 20 likeliest tokens, not all. So only those of the plain input can be said,
-and one that the other list lacks is given the most it can have there: the smallest probability on
-that list, or what the list leaves over, if that is less.
+and one that the other list lacks is given the most it can have there (`models/next_token.py`).
 """
 
 import math
@@ -19,24 +18,16 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, NextToken, side_by_side
+from evenhand.agents import Agent, Ask, NextToken, one_token, side_by_side
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UnreadableReply, UserError
-from evenhand.methods.baselines.single_prompt import question
+from evenhand.methods.baselines.single_prompt import no_letter, question
 from evenhand.prompts import LETTERS, load
 
-_TOP = 20  # our choice: the most that OpenAI's API gives, and vLLM unless told otherwise
 _END = ""
 
 # All inputs go to one role: the difference means something within one model only.
-CHOICE = Agent(
-    "generator",
-    load("baselines/self_debias_gen_choice"),
-    NextToken,
-    temperature=0.0,
-    logprobs=_TOP,
-    max_tokens=1,
-)
+CHOICE = one_token("generator", load("baselines/self_debias_gen_choice"), NextToken)
 TEXT = replace(CHOICE, prompt=load("baselines/self_debias_gen_text"), raw=True)
 
 Distribution = Mapping[str, float]
@@ -77,15 +68,12 @@ class SelfDebiasGen:
         return await (self._choose(item, ask) if item.choices else self._continue(item, ask))
 
     async def _choose(self, item: Item, ask: Ask) -> Answer:
-        told = await self._distributions(ask, CHOICE, **question(item))
+        told = await self._told(ask, CHOICE, **question(item))
         letters = LETTERS[: len(item.choices)]
-        plain, *biased = (_of_letters(one, letters) for one in told)
+        plain, *biased = (one.of_words(letters) for one in told)
         if not plain:
-            raise UnreadableReply(
-                "no_letter",
-                f"none of {', '.join(letters)} is among the first tokens {list(told[0])[:5]} …",
-            )
-        bounds = [_most_unlisted(one) for one in told[1:]]
+            raise no_letter(told[0], letters)
+        bounds = [one.most_unlisted for one in told[1:]]
         repaired = rescaled(plain, biased, bounds, self.decay)
         drafts = tuple(_draft(item, found) for found in (plain, repaired))
         return Answer(drafts=drafts, stopped="single_pass")
@@ -93,8 +81,9 @@ class SelfDebiasGen:
     async def _continue(self, item: Item, ask: Ask) -> Answer:
         text, stopped = "", "max_new_tokens"
         for place in range(self.max_new_tokens):
-            plain, *biased = await self._distributions(ask, TEXT, prompt=item.prompt, so_far=text)
-            bounds = [_most_unlisted(one) for one in biased]
+            told = await self._told(ask, TEXT, prompt=item.prompt, so_far=text)
+            plain, *biased = (one.probabilities for one in told)
+            bounds = [one.most_unlisted for one in told[1:]]
             token = self._pick(rescaled(plain, biased, bounds, self.decay), item, place)
             if token == _END:
                 stopped = "end_of_text"
@@ -104,13 +93,10 @@ class SelfDebiasGen:
             raise UnreadableReply("empty", "the model ended the text before its first word")
         return Answer(drafts=(Draft(text=text.strip()),), stopped=stopped)
 
-    async def _distributions(
-        self, ask: Ask, agent: Agent[NextToken], **words: Any
-    ) -> list[Distribution]:
+    async def _told(self, ask: Ask, agent: Agent[NextToken], **words: Any) -> list[NextToken]:
         """Of the plain input first, then of one for each attribute; asked side by side."""
         attributes = ("", *self._undesired())
-        replies = await side_by_side(*(ask(agent, attribute=one, **words) for one in attributes))
-        return [reply.probabilities for reply in replies]
+        return list(await side_by_side(*(ask(agent, attribute=one, **words) for one in attributes)))
 
     def _undesired(self) -> list[str]:
         return [part.strip() for part in self.attributes.split(";") if part.strip()]
@@ -135,20 +121,6 @@ def rescaled(
         weights[token] = probability * (1.0 if delta >= 0 else math.exp(decay * delta))
     total = sum(weights.values())
     return {token: weight / total for token, weight in weights.items()}
-
-
-def _most_unlisted(listed: Distribution) -> float:
-    return min(*listed.values(), max(0.0, 1.0 - sum(listed.values())))
-
-
-def _of_letters(listed: Distribution, letters: str) -> dict[str, float]:
-    """The probability of each option's letter, with and without blanks around it."""
-    found: dict[str, float] = {}
-    for token, probability in listed.items():
-        letter = token.strip()
-        if len(letter) == 1 and letter in letters:
-            found[letter] = found.get(letter, 0.0) + probability
-    return found
 
 
 def _draft(item: Item, found: Distribution) -> Draft:

@@ -3,8 +3,18 @@
 from functools import cache
 from typing import Any
 
-from evenhand.agents import Agent, Ask, Choice, Chosen, FreeText, ReasonedChoice, choice_of
+from evenhand.agents import (
+    Agent,
+    Ask,
+    Choice,
+    Chosen,
+    FreeText,
+    NextToken,
+    ReasonedChoice,
+    choice_of,
+)
 from evenhand.domain import Answer, Draft, Item
+from evenhand.errors import UnreadableReply
 from evenhand.prompts import Prompt
 
 
@@ -29,6 +39,14 @@ def reasoning_agent(
 def question(item: Item) -> dict[str, Any]:
     """The variables that every prompt of a multiple-choice question has."""
     return {"context": item.context, "question": item.prompt, "choices": item.choices}
+
+
+def no_letter(reply: NextToken, letters: str) -> UnreadableReply:
+    """The error of a first token that is no option's letter, likely or not."""
+    first = list(reply.probabilities)[:5]
+    return UnreadableReply(
+        "no_letter", f"none of {', '.join(letters)} is among the first tokens {first} …"
+    )
 
 
 async def ask_for_choice(item: Item, ask: Ask, agent: Agent[Chosen]) -> Answer:
