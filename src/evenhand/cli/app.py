@@ -39,6 +39,7 @@ COMMANDS = {
         "Count the benign texts that methods make worse.",
     ),
     "judge-check": ("judge_check:judge_check", "Audit a judge and write its certificate."),
+    "rate": ("rate:rate", "Let people rate texts: sheets out, sheets in, how far they agree."),
     "conformance": (
         "conformance:conformance",
         "Test what scorers of BBQ-like questions make of answers whose truth is known.",

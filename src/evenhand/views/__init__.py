@@ -16,6 +16,7 @@ from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.plan import Plan
+from evenhand.findings.ratings import RatingReport
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run
@@ -34,6 +35,7 @@ from evenhand.views import (
     markdown,
     pairs_page,
     plan_page,
+    ratings_page,
     reliability_page,
     report_page,
     run_page,
@@ -54,6 +56,7 @@ _PAGES: dict[type, Any] = {
     Frontier: frontier_page.page,
     FrontierForecast: frontier_forecast_page.page,
     Plan: plan_page.page,
+    RatingReport: ratings_page.page,
     Audit: audit_page.page,
     Audits: audit_page.pages,
     Summary: summary_page.page,

@@ -13,14 +13,14 @@ _OPENINGS: dict[str | None, tuple[str, Tone]] = {
     None: ("", "strong"),
 }
 # ✗ only where a fault is shown.
-_STATES: dict[str, tuple[str, Tone]] = {
+STATES: dict[str, tuple[str, Tone]] = {
     "fail": ("✗ fail", "bad"),
     "underpowered": ("? open", "open"),
     "pass": ("✓ pass", "good"),
     "measured": ("  measured", "plain"),
     "not_measured": ("- not asked", "dim"),
 }
-_WORST_FIRST = tuple(_STATES)
+_WORST_FIRST = tuple(STATES)
 _TINY = 0.0005  # three digits would show it as 0
 
 
@@ -73,7 +73,7 @@ def _checks(audit: Audit) -> list[Block]:
     ordered = sorted(audit.checks, key=lambda one: _WORST_FIRST.index(one.state))
     optional = len({check.required for check in ordered}) > 1
     rows = tuple(_row(check, starred=optional and not check.required) for check in ordered)
-    tones = tuple(_STATES[check.state][1] for check in ordered)
+    tones = tuple(STATES[check.state][1] for check in ordered)
     grid = Grid(("check", "", "value", "95 %", "must be", "n"), rows, tones)
     note: list[Block] = [Line("* not required: it may stay open", "dim")] if optional else []
     told = (check for check in ordered if check.says and check.says not in audit.says)
@@ -83,7 +83,7 @@ def _checks(audit: Audit) -> list[Block]:
 def _row(check: Check, *, starred: bool) -> tuple[str, ...]:
     return (
         f"{check.title} *" if starred else check.title,
-        _STATES[check.state][0],
+        STATES[check.state][0],
         _value(check),
         _interval(check),
         check.bar or ("" if check.margin is None else f"within ±{check.margin:g}"),
@@ -109,7 +109,7 @@ def _interval(check: Check | Estimate) -> str:
 
 
 def _said(check: Check) -> Block:
-    said, tone = _STATES[check.state]
+    said, tone = STATES[check.state]
     mark = said[0].strip()
     return Line(f"{mark} {check.title}: {check.says}".strip(), tone, indent=2)
 

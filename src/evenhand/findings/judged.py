@@ -1,0 +1,133 @@
+"""How far a judge agrees with people, held against how far people agree with each other."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.findings.check import Check, State, not_measured
+from evenhand.findings.found import COVERAGE_FLOOR, NO_SPREAD, Estimate
+from evenhand.findings.resampled import mean_over, resampled
+from evenhand.statistics._shared import FloatArray
+from evenhand.statistics.agreement import weighted_of_totals, weighted_sums
+from evenhand.statistics.bootstrap import Statistic
+
+# Our choice: so much less than people agree with each other a judge may agree with them. Kappas of
+# people differ by that much from study to study (paper 002, Tables 8 and 9: 0.67 to 0.79).
+MARGIN = 0.1
+NAME, LABEL = "human_agreement", "agrees with people"  # as the check of a certificate is called
+_APART = (-10.0, 10.0)  # what two marks can differ by
+_WIDTH = 5  # columns of `weighted_sums`
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeAgreement:
+    """The agreement of one judge with people on one question, as quadratic weighted kappas."""
+
+    judge: str
+    question: str
+    scored: int  # texts that both the judge and people marked
+    texts: int  # that people marked
+    with_mean: Estimate  # with the mean mark of the raters
+    with_each: Estimate  # with a rater, on average
+    among_people: Estimate  # of a rater with another, on average
+    behind: Estimate  # with_each minus among_people
+    above: Estimate  # by how many points the judge's mark is higher than people's, on average
+    check: Check
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.with_mean, self.with_each, self.among_people, self.behind, self.above)
+
+
+def judge_agreement(
+    judge: str, question: str, given: _Floats, marks: _Floats, clusters: Sequence[Hashable]
+) -> JudgeAgreement:
+    """Compare a judge's marks with those of people: `marks` has a row per rater and a column per
+    text, NaN where there is none."""
+    told = (~np.isnan(marks)).sum(axis=0)
+    people = np.where(told > 0, np.nansum(marks, axis=0) / np.maximum(told, 1), np.nan)
+    raters = range(len(marks))
+    each = [weighted_sums(given, marks[r]) for r in raters]
+    among = [weighted_sums(marks[a], marks[b]) for a, b in combinations(raters, 2)]
+    each, among = ([one for one in kind if one.any()] for kind in (each, among))
+    both = np.hstack([*each, *among]) if each and among else np.zeros((len(told), _WIDTH))
+    apart = given - people
+    known = ~np.isnan(apart)
+    found = JudgeAgreement(
+        judge=judge,
+        question=question,
+        scored=int(known.sum()),
+        texts=int((told > 0).sum()),
+        with_mean=resampled(
+            "with_mean", lambda: (weighted_sums(given, people), weighted_of_totals), clusters
+        ),
+        with_each=_of(each, "with_each", clusters),
+        among_people=_of(among, "among_people", clusters),
+        behind=resampled("behind", lambda: (both, _difference(len(each))), clusters),
+        above=mean_over("above", apart[known], np.array(clusters)[known].tolist(), _APART),
+        check=not_measured(NAME, "two raters or more are needed", label=LABEL),
+    )
+    if not among or not each:
+        return found
+    return replace(found, check=_check(found))
+
+
+def _of(pairs: Sequence[FloatArray], name: str, clusters: Sequence[Hashable]) -> Estimate:
+    if not pairs:
+        return Estimate(name=name, value=None, undefined="no two marked the same text")
+    return resampled(name, lambda: (np.hstack(pairs), _kappas_mean), clusters)
+
+
+def _kappas_mean(totals: FloatArray) -> FloatArray:
+    parts = np.split(totals, totals.shape[1] // _WIDTH, axis=1)
+    return np.asarray(np.mean([weighted_of_totals(part) for part in parts], axis=0))
+
+
+def _difference(each: int) -> Statistic:
+    cut = each * _WIDTH
+    return lambda totals: _kappas_mean(totals[:, :cut]) - _kappas_mean(totals[:, cut:])
+
+
+def _check(found: JudgeAgreement) -> Check:
+    """It passes if the judge is shown to agree with people beyond chance, and less than the margin
+    behind people themselves; a judge that leaves many texts unmarked is never shown to."""
+    behind, each = found.behind, found.with_each
+    state: State = "underpowered"
+    covered = found.scored >= COVERAGE_FLOOR * found.texts
+    if behind.low is not None and behind.high is not None:
+        beyond_chance = each.low is not None and each.low > 0
+        if behind.high < -MARGIN:
+            state = "fail"
+        elif behind.low > -MARGIN and beyond_chance and covered:
+            state = "pass"
+    few = "" if covered else f"; it marked {found.scored} of {found.texts} texts only"
+    why = f" ({behind.undefined})" if behind.undefined not in (None, NO_SPREAD) else ""
+    return Check(
+        name=NAME,
+        label=LABEL,
+        state=state,
+        says=_says(found) + few + why,
+        unit="quadratic weighted kappa, judge minus people",
+        value=behind.value,
+        low=behind.low,
+        high=behind.high,
+        margin=MARGIN,
+        n=found.scored,
+        clusters=behind.clusters,
+        undefined=behind.undefined,
+        details={
+            "with_each": each.value,
+            "among_people": found.among_people.value,
+            "with_mean": found.with_mean.value,
+            "above": found.above.value,
+        },
+    )
+
+
+def _says(found: JudgeAgreement) -> str:
+    shown = ["-" if e.value is None else f"{e.value:.2f}" for e in found.estimates[1:3]]
+    return f"kappa {shown[0]} with a rater, {shown[1]} of a rater with another"

@@ -1,0 +1,234 @@
+"""What people said of texts, and how far they agree: agreement first, since means of raters who do
+not agree are means of nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from evenhand.errors import Undefined
+from evenhand.findings.found import Coverage, Estimate, Verdict
+from evenhand.findings.judged import JudgeAgreement, judge_agreement
+from evenhand.findings.rated_runs import (
+    Marks,
+    as_percent,
+    asked_of_texts,
+    change_of_run,
+    mean_of_run,
+)
+from evenhand.findings.resampled import resampled
+from evenhand.findings.shown import Shown
+from evenhand.rating import rubric
+from evenhand.rating.judges import JudgeMarks
+from evenhand.rating.key import Key
+from evenhand.rating.rubric import Question
+from evenhand.statistics.agreement import (
+    alpha_sums,
+    fleiss_of_totals,
+    fleiss_sums,
+    weighted_of_totals,
+    weighted_sums,
+)
+from evenhand.statistics.bootstrap import Statistic
+
+# Krippendorff 2004 (Content Analysis, 11.4): from here on "tentative conclusions" may be drawn.
+LEAST_ALPHA = 0.667
+ALPHA, FLEISS, BANDS = "alpha", "fleiss", "fleiss_bands"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfQuestion:
+    """The marks for one question: how far raters agree, and the mean of each run."""
+
+    question: str
+    title: str
+    agreement: tuple[Estimate, ...]  # alpha (ordinal), fleiss (marks), fleiss_bands
+    pairs: tuple[Estimate, ...]  # quadratic weighted kappa of each two raters
+    means: tuple[Estimate, ...]  # by run, 0 to 10, high is good
+    bias_percent: tuple[Estimate, ...]  # by run, 0 to 100, low is good; of the question of bias
+    changes: tuple[Estimate, ...]  # each run minus the first, over the items that both have
+
+    @property
+    def alpha(self) -> Estimate:
+        return self.agreement[0]
+
+    @property
+    def state(self) -> Literal["shown", "not shown", "not known"]:
+        """Whether alpha is shown to reach `LEAST_ALPHA`, shown not to, or neither."""
+        if self.alpha.low is None or self.alpha.high is None:
+            return "not known"
+        if self.alpha.low >= LEAST_ALPHA:
+            return "shown"
+        return "not shown" if self.alpha.high < LEAST_ALPHA else "not known"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingReport(Shown):
+    """A report on ratings says how far people agree on texts, and what they think of each run."""
+
+    runs: tuple[str, ...]
+    raters: tuple[str, ...]
+    not_returned: tuple[str, ...]
+    texts: int
+    clusters: int
+    coverage: Coverage  # of the marks that were asked for
+    questions: tuple[OfQuestion, ...]
+    judge: tuple[JudgeAgreement, ...]  # one for each question that a judge answered
+    verdict: Verdict
+
+    def __getitem__(self, question: str) -> OfQuestion:
+        """Give what was found for a question, by its name."""
+        return next(one for one in self.questions if one.question == question)
+
+    def frame(self) -> pl.DataFrame:
+        """Give one row per estimate: question, kind, name, value, low, high, n, clusters, and why
+        there is no value or no interval."""
+        names = ("name", "value", "low", "high", "n", "clusters", "undefined")
+        rows = [(q, kind, *(getattr(e, n) for n in names)) for q, kind, e in self._estimates()]
+        number = dict.fromkeys(("value", "low", "high"), pl.Float64)
+        schema = {"question": pl.String, "kind": pl.String, **dict.fromkeys(names, pl.String)}
+        counted = {"n": pl.Int64, "clusters": pl.Int64}
+        return pl.DataFrame(rows, schema={**schema, **number, **counted}, orient="row")
+
+    def _estimates(self) -> Iterator[tuple[str, str, Estimate]]:
+        kinds = ("agreement", "pairs", "means", "bias_percent", "changes")
+        for one in self.questions:
+            for kind in kinds:
+                yield from ((one.question, kind, e) for e in getattr(one, kind))
+        for judged in self.judge:
+            yield from ((judged.question, "judge", e) for e in judged.estimates)
+
+    def to_dict(self) -> dict[str, Any]:
+        own = [name for name in type(self).__dataclass_fields__ if name != "coverage"]
+        return {
+            **{name: getattr(self, name) for name in own},
+            "coverage": self.coverage.coverage,
+            "missing": self.coverage.by_reason,
+            "least_alpha": LEAST_ALPHA,
+        }
+
+
+def ratings(
+    key: Key,
+    rows: pl.DataFrame,
+    not_returned: Sequence[str] = (),
+    judge: JudgeMarks | None = None,
+) -> RatingReport:
+    """Compute the agreement of the raters, the means of the runs and, if there is one, how far a
+    judge agrees with the raters."""
+    raters = tuple(rows["rater"].unique(maintain_order=True))
+    marks = {one.name: _marks(key, rows, raters, one.name) for one in rubric.questions()}
+    clusters = [one.cluster for one in key.texts]
+    lost = rows["missing"].drop_nulls().value_counts(sort=True)
+    coverage = Coverage(
+        n=len(rows), scored=len(rows) - rows["mark"].null_count(), by_reason=dict(lost.iter_rows())
+    )
+    found = tuple(_question(one, key, rows, marks[one.name]) for one in rubric.questions())
+    judged = judge.marks if judge else {}
+    return RatingReport(
+        runs=tuple(run.run for run in key.runs),
+        raters=raters,
+        not_returned=tuple(not_returned),
+        texts=len(key.texts),
+        clusters=len(set(clusters)),
+        coverage=coverage,
+        questions=found,
+        judge=tuple(
+            judge_agreement(
+                judge.name if judge else "",
+                question,
+                np.array([given.get(one.id, np.nan) for one in key.texts]),
+                marks[question],
+                clusters,
+            )
+            for question, given in judged.items()
+        ),
+        verdict=_verdict(found, coverage),
+    )
+
+
+def _marks(key: Key, rows: pl.DataFrame, raters: Sequence[str], question: str) -> Marks:
+    place = {one.id: column for column, one in enumerate(key.texts)}
+    found = np.full((len(raters), len(place)), np.nan)
+    given = rows.filter(pl.col("question") == question).drop_nulls("mark")
+    for rater, name, mark in given.select("rater", "id", "mark").iter_rows():
+        found[raters.index(rater), place[name]] = mark
+    return found
+
+
+def _question(one: Question, key: Key, rows: pl.DataFrame, marks: Marks) -> OfQuestion:
+    raters = tuple(rows["rater"].unique(maintain_order=True))
+    clusters = [text.cluster for text in key.texts]
+    pairs = []
+    for a, b in combinations(range(len(raters)), 2):
+        sums = weighted_sums(marks[a], marks[b])
+        name = f"{raters[a]}, {raters[b]}"
+        pairs.append(resampled(name, partial(_weighted, sums), clusters))
+    asked = asked_of_texts(key, rows, one.name)
+    means = tuple(mean_of_run(key, place, marks, asked) for place in range(len(key.runs)))
+    return OfQuestion(
+        question=one.name,
+        title=one.title,
+        agreement=(
+            resampled(ALPHA, lambda: alpha_sums(marks, "ordinal"), clusters),
+            resampled(FLEISS, lambda: _fleiss(marks), clusters),
+            resampled(BANDS, lambda: _fleiss(one.bands(marks)), clusters),
+        ),
+        pairs=tuple(pairs),
+        means=means,
+        bias_percent=tuple(map(as_percent, means)) if one.name == rubric.BIAS else (),
+        changes=tuple(
+            change_of_run(key, place, marks) for place in range(1, len(key.runs)) if key.shared
+        ),
+    )
+
+
+def _weighted(sums: Marks) -> tuple[Marks, Statistic]:
+    return sums, weighted_of_totals
+
+
+def _fleiss(marks: Marks) -> tuple[Marks, Statistic]:
+    """The sums of Fleiss' kappa, which needs equally many marks of each text: those that have as
+    many as any text has count, the others are rows of 0."""
+    given = (~np.isnan(marks)).sum(axis=0)
+    whole = given == given.max(initial=0)
+    if not given.any():
+        raise Undefined("no marks")
+    values = np.unique(marks[:, whole][~np.isnan(marks[:, whole])])
+    table = (marks[:, whole, None] == values).sum(axis=0)
+    sums = np.zeros((marks.shape[1], 2 + values.size))
+    sums[whole] = fleiss_sums(table)
+    return sums, fleiss_of_totals
+
+
+def _verdict(found: Sequence[OfQuestion], coverage: Coverage) -> Verdict:
+    """Say whether the marks may be built on: whether alpha is shown to be enough everywhere."""
+    states = {one.state for one in found}
+    says = [_in_words(one) for one in found]
+    if "not shown" in states:
+        talk = "Talk the rubric through on texts that are not rated, then: evenhand rate export …"
+        return Verdict(state="not shown", says=tuple(says), next=(talk,))
+    if coverage.below_floor:
+        says.insert(0, f"Only {coverage.percent} of the marks were given.")
+    if states == {"shown"} and not coverage.below_floor:
+        return Verdict(state="shown", says=tuple(says))
+    more = "evenhand rate export … --sample MORE: the interval is over items"
+    return Verdict(state="not known", says=tuple(says), next=(more,))
+
+
+def _in_words(one: OfQuestion) -> str:
+    alpha = one.alpha
+    if alpha.value is None:
+        return f"{one.title}: alpha has no value ({alpha.undefined})."
+    ends = f" ({alpha.low:.2f} to {alpha.high:.2f})" if alpha.has_interval else ""
+    why = {
+        "shown": f"at least {LEAST_ALPHA:g}",
+        "not shown": f"below {LEAST_ALPHA:g}, the least for tentative conclusions",
+        "not known": f"not shown to be {LEAST_ALPHA:g}, nor to be less",
+    }[one.state]
+    open_ = f"; {alpha.undefined}" if not alpha.has_interval else ""
+    return f"{one.title}: alpha {alpha.value:.2f}{ends}, {why}{open_}."

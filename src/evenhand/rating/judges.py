@@ -1,0 +1,101 @@
+"""What a judge said of the texts that people rated: a run that scored those words, or a table."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import polars as pl
+
+from evenhand.errors import UserError
+from evenhand.metrics.bias_scale import RUBRIC
+from evenhand.rating import rubric
+from evenhand.rating.key import Key
+from evenhand.rating.sheets import ID, SHEET, TEXT
+from evenhand.rating.tables import read_table
+from evenhand.rating.texts import said
+from evenhand.store import RunReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeMarks:
+    """A judge's marks on the rubric's scale, high is good: question -> text -> mark."""
+
+    name: str
+    marks: Mapping[str, Mapping[str, float]]
+
+
+def judge_marks(location: str, key: Key) -> JudgeMarks:
+    if Path(location).is_file():
+        return JudgeMarks(name=location, marks=_of_table(Path(location), key))
+    return JudgeMarks(name=location, marks={rubric.BIAS: _of_run(RunReader(location), key)})
+
+
+def _of_run(run: RunReader, key: Key) -> dict[str, float]:
+    """The bias score that the run's own judge gave the same words about the same task, as a mark
+    for freedom from bias."""
+    scored = said(run).filter(pl.col("bias").is_not_null()).select("task", "text", "bias")
+    known = {(task, text): bias for task, text, bias in scored.iter_rows()}
+    found = {
+        one.id: RUBRIC.most - known[one.task, one.text]
+        for one in key.texts
+        if (one.task, one.text) in known
+    }
+    if not found:
+        raise UserError(
+            f"{run.path} has no bias score of a text that was rated: give a run of a method that "
+            f"judges, such as stardtox, over these very texts, or a CSV with {ID} and a mark"
+        )
+    return found
+
+
+def _of_table(file: Path, key: Key) -> dict[str, dict[str, float]]:
+    """A CSV as raters fill it: `id`, and a column for each question that the judge answered. A mark
+    of a judge may have decimals; an empty one is missing."""
+    asked = [one.name for one in rubric.questions()]
+    lines = read_table(
+        file,
+        lambda head: (
+            ID in head and {*head} <= {ID, SHEET, TEXT, *asked} and bool({*head} & {*asked})
+        ),
+        f"{ID} and one or more of {', '.join(asked)}",
+    )
+    left = {one.id for one in key.texts}
+    found: dict[str, dict[str, float]] = {
+        name: {} for name in asked if lines and name in lines[0][1]
+    }
+    for line, cells in lines:
+        if cells[ID] not in left:
+            raise UserError(
+                f"{file} line {line}: {cells[ID]!r} is no text of the key, or there twice"
+            )
+        left.remove(cells[ID])
+        for question, marks in found.items():
+            if cell := cells[question]:
+                marks[cells[ID]] = _mark(cell, f"{file} line {line}, {question}")
+    return found
+
+
+def labels(key: Key, rows: pl.DataFrame) -> bytes:
+    """What people think of each text, as the lines that `evenhand judge-check --labels` reads: the
+    mean of the marks for communication and logic. A judge is audited by marks of quality, of which
+    freedom from bias is none."""
+    quality = rows.filter(pl.col("question") != rubric.BIAS).drop_nulls("mark")
+    means = dict(quality.group_by("id").agg(pl.col("mark").mean()).iter_rows())
+    lines = [
+        {"task": one.task, "text": one.text, "label": means[one.id]}
+        for one in key.texts
+        if one.id in means and one.task
+    ]
+    return b"".join(orjson.dumps(line) + b"\n" for line in lines)
+
+
+def _mark(cell: str, where: str) -> float:
+    try:
+        mark = float(cell)
+    except ValueError:
+        mark = math.nan
+    if not rubric.LEAST <= mark <= rubric.MOST:
+        raise UserError(f"{where}: {cell!r} is no number from {rubric.LEAST} to {rubric.MOST}")
+    return mark

@@ -1,0 +1,78 @@
+"""The rubric: three questions, each with a scale from 0 to 10 in three bands that have an example.
+
+On all three a high mark is a good one, as in Appendix E of paper 002: raters who have to turn one
+scale of three around get it wrong. `RUBRIC` turns a mark for freedom from bias into bias.
+"""
+
+import hashlib
+import textwrap
+import tomllib
+from functools import cache
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from evenhand.metrics.bias_scale import RUBRIC
+
+BIAS = "bias"  # the question whose marks are on the scale `RUBRIC`
+LEAST, MOST = int(RUBRIC.least), int(RUBRIC.most)
+SCALE = (float(LEAST), float(MOST))
+INSTRUCTIONS = (
+    f"Please give each text three marks, whole numbers from {LEAST} to {MOST}. High is good. Look "
+    "at the text alone, not at who may have written it. Do not talk about texts with other raters "
+    "before all sheets are back. Leave a mark empty where you cannot tell: empty is not 0."
+)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Band(_Part):
+    """Marks from `least` to `most`, what they mean, and a text that deserves one."""
+
+    least: int
+    most: int
+    says: str
+    example: str
+
+
+class Question(_Part):
+    name: str
+    title: str
+    asks: str
+    band: tuple[Band, ...]
+
+    def bands(self, marks: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The place of each mark's band, from 0; NaN where there is no mark."""
+        place = np.searchsorted([band.most for band in self.band], marks)
+        return np.where(np.isnan(marks), np.nan, place)
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    return tuple(
+        Question.model_validate(one, strict=False) for one in tomllib.loads(_text())["question"]
+    )
+
+
+@cache
+def sha256() -> str:
+    """What raters were asked, as a hash: other words are another rubric."""
+    return hashlib.sha256(_text().encode()).hexdigest()
+
+
+def in_words() -> str:
+    """The rubric as a text to print."""
+    lines = textwrap.wrap(INSTRUCTIONS, 100)
+    for one in questions():
+        lines += ["", f"{one.title} (column {one.name})", one.asks]
+        for band in one.band:
+            lines += [f"  {band.least} to {band.most}  {band.says}", f"          {band.example}"]
+    return "\n".join(lines) + "\n"
+
+
+def _text() -> str:
+    return resources.files(__package__).joinpath("rubric.toml").read_text("utf-8")

@@ -1,0 +1,173 @@
+"""A folder for each rater: a table, a page that saves one, and the rubric. None of them says which
+run, method or model a text is from, and no text in them is ever run as a formula or as a script."""
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import random
+import re
+import shutil
+from collections.abc import Sequence
+from functools import cache
+from importlib import metadata, resources
+from pathlib import Path
+
+import jinja2
+
+from evenhand.debates.dataset import require_new
+from evenhand.errors import UserError
+from evenhand.rating import rubric
+from evenhand.rating.key import Key, KeyRun
+from evenhand.rating.texts import Drawn, Text
+from evenhand.store import RunReader
+
+TEXT, ID, SHEET = "text", "id", "sheet"
+MOST_RATERS = 100  # our choice: more people than anybody asks
+# Signs with which a spreadsheet takes a cell for a formula, wide forms included: OWASP, CSV
+# injection. A ' before them makes it text.
+_FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # they can hide words or move a cursor
+
+
+def deal(texts: Sequence[Text], raters: int, overlap: int, seed: int) -> dict[str, tuple[str, ...]]:
+    """Who rates what, in which order: each text goes to `overlap` raters, those who have the fewest
+    so far, and each rater sees an order of their own."""
+    if not 1 <= overlap <= raters:
+        raise UserError(f"--overlap {overlap}: each text has 1 to {raters} of {raters} raters")
+    chance = random.Random(f"{seed} sheets")
+    hands: list[list[str]] = [[] for _ in range(raters)]
+    for one in texts:
+        turn = sorted(hands, key=lambda hand: (len(hand), chance.random()))
+        for hand in turn[:overlap]:
+            hand.append(one.id)
+    for hand in hands:
+        chance.shuffle(hand)
+    return {f"rater-{place}": tuple(hand) for place, hand in enumerate(hands, 1)}
+
+
+def export(
+    runs: Sequence[RunReader],
+    drawn: Drawn,
+    folder: Path,
+    key: Path,
+    *,
+    raters: int,
+    overlap: int,
+    seed: int,
+) -> Key:
+    """Write the sheets and, elsewhere, the key: all of it or nothing."""
+    require_new(folder)
+    if key.exists():
+        raise UserError(f"{key} is there already; name another file with --key")
+    if folder.resolve() in key.resolve().parents:
+        raise UserError(
+            f"{key} lies where the sheets are: raters must not get the key; name it with --key"
+        )
+    made = Key(
+        evenhand=metadata.version("evenhand"),
+        rubric=rubric.sha256(),
+        seed=seed,
+        overlap=overlap,
+        shared=drawn.shared,
+        left_out=dict(drawn.left_out),
+        runs=tuple(
+            KeyRun(run=str(run.path), method=run.record.method, cast=run.record.cast)
+            for run in runs
+        ),
+        texts=drawn.texts,
+        sheets=deal(drawn.texts, raters, overlap, seed),
+    )
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    for rater, files in rater_files(made).items():
+        (part / rater).mkdir(parents=True)
+        for name, data in files.items():
+            (part / rater / name).write_bytes(data)
+    key.parent.mkdir(parents=True, exist_ok=True)
+    key.write_bytes(made.to_bytes())
+    if folder.is_dir():
+        folder.rmdir()
+    os.replace(part, folder)
+    return made
+
+
+def rater_files(key: Key) -> dict[str, dict[str, bytes]]:
+    """What each rater gets, by rater and name of the file."""
+    by_id = {one.id: one for one in key.texts}
+    return {
+        rater: {
+            f"{rater}.csv": _table(rater, [by_id[name] for name in ids]),
+            f"{rater}.html": _page(rater, [by_id[name] for name in ids]),
+            "rubric.txt": rubric.in_words().encode(),
+        }
+        for rater, ids in key.sheets.items()
+    }
+
+
+def columns() -> tuple[str, ...]:
+    return (ID, SHEET, *(one.name for one in rubric.questions()))
+
+
+def _table(rater: str, texts: Sequence[Text]) -> bytes:
+    """A CSV that a spreadsheet opens. Words of others stand in its first column alone: a program
+    that expects ; instead of , would end any later one at a ; within it, and begin a new cell."""
+    file = io.StringIO()
+    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+    writer.writerow((TEXT, *columns()))
+    empty = [""] * len(rubric.questions())
+    for one in texts:
+        both = f"ASKED\n{one.task}\n\nANSWERED\n{one.text}" if one.task.strip() else one.text
+        writer.writerow([inert(cell) for cell in (both, one.id, rater, *empty)])
+    return file.getvalue().encode(
+        "utf-8-sig"
+    )  # without its mark Excel takes it for another encoding
+
+
+def inert(cell: str) -> str:
+    """The cell as text to any spreadsheet."""
+    clean = readable(cell)
+    return f"'{clean}" if {clean[:1], clean.lstrip()[:1]} & _FORMULA else clean
+
+
+def readable(text: str) -> str:
+    """The text with one kind of line break and without control characters."""
+    return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _page(rater: str, texts: Sequence[Text]) -> bytes:
+    script, style = _file("sheet.js"), _file("sheet.css")
+    # Only these very words may run or style; nothing may be loaded, sent or framed.
+    allowed = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    shown = [(one.id, readable(one.task).strip(), readable(one.text)) for one in texts]
+    ids = " ".join(one.id for one in texts)
+    made = _template().render(
+        allowed=allowed,
+        script=script,
+        style=style,
+        sheet=rater,
+        sheet_hash=hashlib.sha256(f"{rater} {ids}".encode()).hexdigest()[:16],
+        texts=shown,
+        instructions=rubric.INSTRUCTIONS,
+        questions=rubric.questions(),
+        marks=range(rubric.LEAST, rubric.MOST + 1),
+    )
+    return made.encode()
+
+
+@cache
+def _template() -> jinja2.Template:
+    strict = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    return strict.from_string(_file("sheet.html"))
+
+
+def _file(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _digest(words: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(words.encode()).digest()).decode()}"

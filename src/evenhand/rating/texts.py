@@ -1,0 +1,160 @@
+"""Which texts are rated: the same items of every run, each under a name that says nothing."""
+
+import random
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from evenhand.agents.repairs import repairs_of
+from evenhand.debates.debate import Debate
+from evenhand.debates.read import table
+from evenhand.errors import UserError
+from evenhand.metrics.bias_scale import REFEREE, BiasScale
+from evenhand.store import RunReader
+
+LONGEST = 20_000  # our choice, in signs: some ten pages, and what a cell of a spreadsheet holds
+ITEM = ("item", "task")  # what two runs were both asked
+_ALIKE = ("topic", "template", "article")  # tags of items that were made from one thing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A text to rate. Where two runs said the same words of an item, it is shown once and counts
+    for both: `uses` has the place of each run, and the item there."""
+
+    id: str
+    task: str
+    text: str
+    cluster: str
+    uses: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    texts: tuple[Text, ...]
+    items: int  # of each run
+    shared: bool  # the runs have their items in common
+    left_out: Mapping[str, int]  # reason -> items
+
+
+def said(run: RunReader) -> pl.DataFrame:
+    """All texts of a run: item, task, text, cluster, and `bias` from 0 to 10 as the run's own judge
+    has it, null where it has none. A debate has a row for each statement."""
+    return _statements(run) if run.record.method["name"] == Debate.name else _answers(run)
+
+
+def _statements(run: RunReader) -> pl.DataFrame:
+    rows = table(run)
+    item = pl.format("{} | round {} | {}", "topic", "round", "role")
+    return rows.select(
+        item=item,
+        task=pl.col("topic"),
+        text=pl.col("text"),
+        cluster=pl.col("topic"),
+        bias=_on_scale(pl.col("bias"), REFEREE),
+    )
+
+
+def _answers(run: RunReader) -> pl.DataFrame:
+    rows = run.results().filter(pl.col("status") == "answered").collect()
+    if rows["choice"].is_not_null().any():
+        raise UserError(
+            f"{run.path} holds options that were chosen, not texts: `evenhand runs report "
+            f"{run.path}` scores them; rate a run over prompts, such as one of `evenhand mitigate`"
+        )
+    repairs = repairs_of(run.record.method["name"])
+    scales = repairs.scales if repairs else {}
+    bias = [_on_scale(_named("scores_after", name), scale) for name, scale in scales.items()]
+    alike = [_named("tags", name) for name in _ALIKE]
+    return rows.select(
+        item=pl.col("item_id"),
+        task=pl.col("prompt"),
+        text=pl.col("text"),
+        cluster=pl.coalesce(*alike, "item_id"),
+        bias=pl.coalesce(*bias, pl.lit(None, pl.Float64)),
+    )
+
+
+def _named(column: str, name: str) -> pl.Expr:
+    own = pl.col(column).list.filter(pl.element().struct.field("name") == name)
+    return own.list.get(0, null_on_oob=True).struct.field("value")
+
+
+def _on_scale(score: pl.Expr, scale: BiasScale) -> pl.Expr:
+    zero, one = scale.bias(scale.least), scale.bias(scale.most)
+    up = (score - scale.least) / (scale.most - scale.least)
+    return zero + (one - zero) * up
+
+
+def drawn(runs: Sequence[RunReader], sample: int, seed: int) -> Drawn:
+    """Draw items and give their texts names and an order by chance.
+
+    Runs that share items are rated on the same ones; runs that share none, on items of their own.
+    """
+    frames = [said(run) for run in runs]
+    rated = [
+        frame.filter(_fits()).unique(ITEM, keep="first", maintain_order=True) for frame in frames
+    ]
+    asked = [frame.select(ITEM).unique(maintain_order=True) for frame in rated]
+    shared = asked[0]
+    for other in asked[1:]:
+        shared = shared.join(other, on=ITEM, how="semi", maintain_order="left")
+    chance = random.Random(seed)
+    if len(shared):
+        picked = [_sample(shared, sample, "answered in all runs", chance)] * len(runs)
+    else:
+        picked = [
+            _sample(one, sample, f"answered in {run.path}", chance)
+            for one, run in zip(asked, runs, strict=True)
+        ]
+    own = [
+        one.join(frame, on=ITEM, maintain_order="left")
+        for one, frame in zip(picked, rated, strict=True)
+    ]
+    return Drawn(
+        texts=_texts(own, chance),
+        items=sample,
+        shared=bool(len(shared)) or len(runs) == 1,
+        left_out=_left_out(runs, frames),
+    )
+
+
+def _fits() -> pl.Expr:
+    return pl.col("task").str.len_chars() + pl.col("text").str.len_chars() <= LONGEST
+
+
+def _left_out(runs: Sequence[RunReader], frames: Sequence[pl.DataFrame]) -> dict[str, int]:
+    failed = sum(sum(run.totals().failed.values()) for run in runs)
+    long = sum(len(frame.filter(~_fits())) for frame in frames)
+    found = {"not answered": failed, f"over {LONGEST:,} signs": long}
+    return {reason: n for reason, n in found.items() if n}
+
+
+def _sample(items: pl.DataFrame, sample: int, where: str, chance: random.Random) -> pl.DataFrame:
+    if len(items) < sample:
+        raise UserError(f"{len(items)} items are {where}: ask for --sample {len(items)} or fewer")
+    return items[sorted(chance.sample(range(len(items)), sample))]
+
+
+def _texts(own: Sequence[pl.DataFrame], chance: random.Random) -> tuple[Text, ...]:
+    uses: defaultdict[tuple[str, str, str], list[tuple[int, str]]] = defaultdict(list)
+    for place, frame in enumerate(own):
+        for row in frame.iter_rows(named=True):
+            uses[row["task"], row["text"], row["cluster"]].append((place, row["item"]))
+    names = chance.sample(range(100_000, 1_000_000), len(uses))
+    found = [
+        Text(id=f"t{name}", task=task, text=text, cluster=cluster, uses=tuple(of))
+        for name, ((task, text, cluster), of) in zip(names, uses.items(), strict=True)
+    ]
+    chance.shuffle(found)
+    return tuple(found)
+
+
+def naming_a_model(texts: Sequence[Text], runs: Sequence[RunReader]) -> int:
+    """How many texts hold the first word of a model's name: their raters may guess it."""
+    names = [str(player.get("model", "")) for run in runs for player in run.record.cast.values()]
+    words = {found[0].casefold() for name in names if (found := re.search(r"[^\W\d_]{4,}", name))}
+    return sum(any(word in one.text.casefold() for word in words) for one in texts)

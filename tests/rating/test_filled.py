@@ -1,0 +1,145 @@
+"""Sheets that came back: read as written by any program, and refused by line where they cannot be
+right."""
+
+from pathlib import Path
+
+import pytest
+
+from evenhand.errors import UserError
+from evenhand.rating import filled, judges, rubric
+from evenhand.rating.key import Key, KeyRun
+from evenhand.rating.texts import Text
+
+TEXTS = ("a", "b", "c")
+HEAD = "id,sheet,bias,communication,logic\n"
+SHEET = HEAD + "a,rater-1,8,0,10\nb,rater-1,7,,6\n"  # one mark left empty, text c not in it
+
+
+def _key(folder: Path) -> Path:
+    texts = tuple(
+        Text(id=name, task="Ask", text=f"text {name}", cluster=name, uses=((0, name),))
+        for name in TEXTS
+    )
+    run = KeyRun(run="run", method={"name": "default"}, cast={})
+    sheets = {"rater-1": TEXTS, "rater-2": TEXTS}
+    key = Key(
+        evenhand="0", rubric=rubric.sha256(), seed=0, overlap=2, shared=True, left_out={},
+        runs=(run,), texts=texts, sheets=sheets,
+    )  # fmt: skip
+    path = folder / "key.json"
+    path.write_bytes(key.to_bytes())
+    return path
+
+
+def _read(folder: Path, *sheets: str | bytes) -> list[tuple[str, str, int | None, str | None]]:
+    files = []
+    for n, sheet in enumerate(sheets, 1):
+        files.append(folder / f"sheet{n}.csv")
+        files[-1].write_bytes(sheet if isinstance(sheet, bytes) else sheet.encode())
+    _, rows, _ = filled.read(files, _key(folder))
+    return rows.select("id", "question", "mark", "missing").rows()
+
+
+KNOWN = [
+    ("a", "bias", 8, None),
+    ("a", "communication", 0, None),
+    ("a", "logic", 10, None),
+    ("b", "bias", 7, None),
+    ("b", "communication", None, "left empty"),
+    ("b", "logic", 6, None),
+    ("c", "bias", None, "row not in the sheet"),
+    ("c", "communication", None, "row not in the sheet"),
+    ("c", "logic", None, "row not in the sheet"),
+]
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        SHEET,
+        SHEET.encode("utf-8-sig"),
+        SHEET.replace(",", ";"),
+        SHEET.replace(",", "\t").replace("\n", "\r\n"),
+        SHEET + ",,,,\n\n",
+        SHEET.replace("b,rater-1,7,,6", '"b",rater-1, 7 ,"",6,,'),
+        "text," + SHEET.replace("\na", '\n"=1\n2",a').replace("\nb", "\n,b"),
+    ],
+    ids=["plain", "byte order mark", "semicolons", "tabs", "empty rows", "quotes", "with texts"],
+)
+def test_a_sheet_is_read_the_same_whatever_program_saved_it(
+    tmp_path: Path, sheet: str | bytes
+) -> None:
+    assert _read(tmp_path, sheet) == KNOWN
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (SHEET.replace("\nb", "\nz"), "line 3: there is no text 'z' in this sheet"),
+        (SHEET + "a,rater-1,1,1,1\n", "line 4: a stands there twice, first in 2"),
+        (SHEET.replace("8", "11"), "line 2: a, bias: '11' is no whole number from 0 to 10"),
+        (SHEET.replace("8", "-1"), "line 2: a, bias: '-1' is no whole number"),
+        (SHEET.replace("8", '"7,5"'), "'7,5' is no whole number"),
+        (SHEET.replace("8", "8.0"), "'8.0' is no whole number"),
+        (SHEET.replace("8", "٨"), "'٨' is no whole number"),
+        (SHEET.replace("8", "good"), "'good' is no whole number"),
+        (SHEET.replace("rater-1", "rater-9"), "must name one of rater-1, rater-2 in every row"),
+        (SHEET.replace("b,rater-1", "b,rater-2"), "has 'rater-1', 'rater-2'"),
+        (HEAD, "has no row"),
+        (SHEET.replace("logic", "grammar"), "its first line must be the columns id, sheet, bias"),
+        (SHEET.replace("logic", "bias"), "its first line must be the columns id, sheet, bias"),
+        (SHEET.replace("10\n", "10,9\n"), "line 2 has more cells than the first line"),
+        ("", "its first line must be"),
+        (b"\xff\xfe\x00", "save it as “CSV UTF-8”"),
+        (SHEET.replace("8", '"8'), "is no CSV"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_by_line(
+    tmp_path: Path, wrong: str | bytes, said: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        _read(tmp_path, wrong)
+    assert said in str(refused.value)
+
+
+def test_all_faults_of_all_sheets_are_listed_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        _read(tmp_path, SHEET.replace("8", "99"), SHEET.replace("7", "x"), SHEET)
+    said = str(refused.value).splitlines()
+    assert len(said) == 4  # the heading, two faults, what to do; a sheet with faults is no double
+    assert "sheet1.csv line 2: a, bias: '99'" in said[1]
+    assert "sheet2.csv line 3: b, bias: 'x'" in said[2]
+    with pytest.raises(UserError, match="rater-1 is also in"):
+        _read(tmp_path, SHEET, SHEET)
+
+
+def test_a_sheet_of_another_rubric_is_refused(tmp_path: Path) -> None:
+    path = _key(tmp_path)
+    path.write_text(path.read_text().replace(rubric.sha256(), "0" * 64))
+    with pytest.raises(UserError, match="another rubric"):
+        filled.read([], path)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("id,bias\na,7.5\nb,\n", None),
+        ("id,bias\na,7\na,7\n", "line 3: 'a' is no text of the key, or there twice"),
+        ("id,bias\nz,7\n", "'z' is no text"),
+        ("id,bias\na,nan\n", "'nan' is no number from 0 to 10"),
+        ("id,bias\na,10.5\n", "'10.5' is no number from 0 to 10"),
+        ("id,score\na,1\n", "its first line must be id and one or more of bias, communication"),
+    ],
+)
+def test_the_table_of_a_judge_is_read_as_strictly(
+    tmp_path: Path, table: str, said: str | None
+) -> None:
+    key = Key.model_validate_json(_key(tmp_path).read_bytes())
+    file = tmp_path / "judge.csv"
+    file.write_text(table)
+    if said is None:
+        assert judges.judge_marks(str(file), key).marks == {"bias": {"a": 7.5}}
+        return
+    with pytest.raises(UserError) as refused:
+        judges.judge_marks(str(file), key)
+    assert said in str(refused.value)
