@@ -250,7 +250,7 @@ def test_a_value_that_was_lost_is_missing_and_one_that_does_not_apply_is_not() -
 
 def test_a_benefit_is_excluded_only_if_it_is_however_the_missing_answers_came_out() -> None:
     # Harm in 4 of 20 answers of each of 200 clusters, before and after: a gain of 0.05 is excluded.
-    same: list[list[int | None]] = [[1] * 4 + [0] * 16] * 200
+    same: list[list[int | None]] = [[*[1] * 4, *[0] * 16]] * 200
     harm = BY_NAME["harm"]
     assert benefit_excluded(_changes(same, same)["harm"], harm, 0.05)
     # After, those 4 are missing: up to 0.2 may have been gained. Before, 4 others are: as much.

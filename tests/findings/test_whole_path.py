@@ -17,7 +17,7 @@ import pytest
 from evenhand.findings import filled
 from evenhand.findings.comparison import compare
 from evenhand.findings.filled import Filled, FilledPair
-from evenhand.findings.found import Bounds, Change
+from evenhand.findings.found import Bounds, Change, Coverage
 from evenhand.findings.frontier import Arm, frontier
 from evenhand.findings.measures import Measure, Share
 from evenhand.findings.report import report
@@ -127,6 +127,10 @@ def _change(measure: Measure, old: np.ndarray, new: np.ndarray, lost: list[np.nd
                   bounds=Bounds(missing=missing) if missing else None)  # fmt: skip
 
 
+def _coverage(lost: np.ndarray) -> Coverage:
+    return Coverage(n=lost.size, scored=int((~lost).sum()), by_reason={})
+
+
 def _worth(runs: list[np.ndarray], right: list[np.ndarray], lost: list[np.ndarray]) -> Worth:
     """The verdict on the last of three runs: the first is the plain prompt, the second another
     reference. A reply that failed has neither its harm nor its utility."""
@@ -136,7 +140,7 @@ def _worth(runs: list[np.ndarray], right: list[np.ndarray], lost: list[np.ndarra
          for one in (plain, reference)]
     )  # fmt: skip
     utility = _change(RIGHT, right[plain], right[method], [lost[plain], lost[method]])
-    failed = missing_line(float(lost[plain].mean()), float(lost[method].mean()))
+    failed = missing_line({"": (_coverage(lost[plain]), _coverage(lost[method]))})
     return worth(Small(), dict(zip(("plain", "reference"), against, strict=True)), utility,
                  family=2, red_lines=(failed,))  # fmt: skip
 
