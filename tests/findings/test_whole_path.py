@@ -108,7 +108,8 @@ RIGHT = Measure(name="right", label="right", statistic=Share(pl.col("y")), bette
 class Small(Scored):
     """An instrument of a harm and a utility, of which only the verdicts are asked."""
 
-    name, harm, utility, matters, measures = "small", "harm", "right", 0.1, (HARM, RIGHT)
+    name, clusters, harm, utility, matters = "small", "clusters", "harm", "right", 0.1
+    measures = (HARM, RIGHT)
 
 
 def _change(measure: Measure, old: np.ndarray, new: np.ndarray, lost: list[np.ndarray]) -> Change:

@@ -78,6 +78,7 @@ OPEN = {
     "baselines/fairness_text",
     "baselines/looked_up_choice",
     "baselines/looked_up_text",
+    "baselines/rotated_choice",
     "baselines/self_debias_gen_choice",
     "baselines/self_debias_gen_text",
     "mabrf/solve",
