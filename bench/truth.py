@@ -22,7 +22,7 @@ def figures(short: bool) -> dict[str, float]:
         full = f"bench.simulated.{name}"
         if importlib.util.find_spec(full) is None:
             continue
-        own: dict[str, float] = importlib.import_module(full).figures(short)
+        own: dict[str, float] = importlib.import_module(full).figures(short=short)
         print(f"\n{name}")
         for key, value in own.items():
             print(f"  {key:40} {value:.3f}", flush=True)

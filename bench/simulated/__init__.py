@@ -1,1 +1,1 @@
-"""Simulations whose truth is known: each module has `figures(short)`, its numbers by name."""
+"""Simulations whose truth is known: each module has `figures(short=…)`, its numbers by name."""

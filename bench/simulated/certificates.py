@@ -25,7 +25,7 @@ SPREADS = (0.0, 0.3)  # of a base's mean; what else differs between two marks of
 NOISES = (0.1, 0.2, 0.3, 0.4, 0.5)
 
 
-def figures(short: bool) -> dict[str, float]:
+def figures(*, short: bool) -> dict[str, float]:
     """`at_margin`: the largest share of judges at the margin that pass. `pass_…`: the share of
     judges without an effect that pass for one label, on 60 bases, by their noise."""
     judges, rng = 400 if short else 4_000, np.random.default_rng(20261116)
@@ -62,7 +62,7 @@ def _passing(judges: Floats) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--short", action="store_true", help="fewer judges: seconds")
-    for name, value in figures(parser.parse_args().short).items():
+    for name, value in figures(short=parser.parse_args().short).items():
         print(f"{name:48} {value:.3f}")
 
 

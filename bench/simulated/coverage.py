@@ -23,7 +23,7 @@ RUNS = {
 Ends = tuple[float, float]
 
 
-def figures(short: bool) -> dict[str, float]:
+def figures(*, short: bool) -> dict[str, float]:
     """The least and the largest coverage and the worst tail, at each number of templates and over
     all of them; and the coverage of ICAT for a model without bias."""
     population = Population.of_bbq()
