@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -112,7 +113,7 @@ def test_cards_and_probes_are_written_over_links_and_not_through_them(
     comparison = tmp_path / "bbq.json"
     comparison.write_text('{"guardrails": []}')
     gate.record(model, toy_pairs, {"passed": False})
-    told: dict[str, object] = {"recipe": {}, "metrics": {}, "versions": {}}
+    told: dict[str, Any] = {"recipe": {}, "metrics": {}, "versions": {}}
     cards.write_model_card(model, stage="sft", base=model, pairs=toy_pairs, record=told)
     cards.add_results(model, comparison)
     assert outside.read_text() == "{}"
