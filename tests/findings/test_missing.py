@@ -166,13 +166,13 @@ def test_a_tipping_point_is_told_only_of_what_the_answers_at_hand_show_and_is_op
     neutral = Measure(name="harm", label="harm", statistic=Share(pl.col("y") > 0))
     assert _overturned_change(change, neutral) == ""
     # … and what is shown to be worse is counted as shown, whatever is missing.
-    worse = _changes(after, before)["harm"]
+    before = [[0 if cluster < 6 else 1] for cluster in range(8)]
+    after = [[1 if cluster < 6 else None] for cluster in range(8)]
+    worse = _changes(before, after)["harm"]
     assert worse.bounds is not None
     assert worse.bounds.overturn == 1
-    lost_after = _changes([[0]] * 8, [[1 if c < 6 else None] for c in range(8)])["harm"]
-    assert direction(lost_after, harm) == "worse"
-    assert lost_after.bounds is not None
-    assert _overturned_change(lost_after, harm) == ""
+    assert direction(worse, harm) == "worse"
+    assert _overturned_change(worse, harm) == ""
 
 
 def _parts(**lost: tuple[int, int]) -> RedLine:
@@ -250,7 +250,7 @@ def test_a_value_that_was_lost_is_missing_and_one_that_does_not_apply_is_not() -
 
 def test_a_benefit_is_excluded_only_if_it_is_however_the_missing_answers_came_out() -> None:
     # Harm in 4 of 20 answers of each of 200 clusters, before and after: a gain of 0.05 is excluded.
-    same: list[list[int | None]] = [[1] * 4 + [0] * 16] * 200
+    same: list[list[int | None]] = [[*[1] * 4, *[0] * 16]] * 200
     harm = BY_NAME["harm"]
     assert benefit_excluded(_changes(same, same)["harm"], harm, 0.05)
     # After, those 4 are missing: up to 0.2 may have been gained. Before, 4 others are: as much.
