@@ -166,13 +166,13 @@ def test_a_tipping_point_is_told_only_of_what_the_answers_at_hand_show_and_is_op
     neutral = Measure(name="harm", label="harm", statistic=Share(pl.col("y") > 0))
     assert _overturned_change(change, neutral) == ""
     # … and what is shown to be worse is counted as shown, whatever is missing.
-    worse = _changes(after, before)["harm"]
+    before = [[0 if cluster < 6 else 1] for cluster in range(8)]
+    after = [[1 if cluster < 6 else None] for cluster in range(8)]
+    worse = _changes(before, after)["harm"]
     assert worse.bounds is not None
     assert worse.bounds.overturn == 1
-    lost_after = _changes([[0]] * 8, [[1 if c < 6 else None] for c in range(8)])["harm"]
-    assert direction(lost_after, harm) == "worse"
-    assert lost_after.bounds is not None
-    assert _overturned_change(lost_after, harm) == ""
+    assert direction(worse, harm) == "worse"
+    assert _overturned_change(worse, harm) == ""
 
 
 def _parts(**lost: tuple[int, int]) -> RedLine:

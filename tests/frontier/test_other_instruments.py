@@ -48,7 +48,7 @@ async def _arms(folder: Path, rules: Mapping[str, Rule], templates: int) -> list
 
 async def test_without_a_utility_nothing_is_called_worth_it(tmp_path: Path) -> None:
     rules = dict.fromkeys(("default", "fairness", "self_consistency"), _stereotyped)
-    arms = await _arms(tmp_path, {**rules, "good": _right, "same": _stereotyped}, 150)
+    arms = await _arms(tmp_path, {**rules, "good": _right, "same": _stereotyped}, 183)
     found = frontier(HarmAlone(), arms, calls=1)
     kinds = {entry.name: worth.kind for entry, worth in found.judged()}
     assert kinds == {"good": Kind.UTILITY_NOT_MEASURED, "same": Kind.NOT_WORTH_IT}
