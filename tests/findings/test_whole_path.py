@@ -17,7 +17,7 @@ import pytest
 from evenhand.findings import filled
 from evenhand.findings.comparison import compare
 from evenhand.findings.filled import Filled, FilledPair
-from evenhand.findings.found import Bounds, Change, Coverage
+from evenhand.findings.found import Bounds, Change, Coverage, Evidence
 from evenhand.findings.frontier import Arm, frontier
 from evenhand.findings.measures import Measure, Share
 from evenhand.findings.report import report
@@ -25,7 +25,9 @@ from evenhand.findings.rules import adjusted, missing_line
 from evenhand.findings.scored import Scored
 from evenhand.findings.worth import WORST_FIRST, Kind, Worth, worth
 from evenhand.instruments import instrument_of
+from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.likelihood_sets import SETS, runs_at
+from evenhand.instruments.realtoxicityprompts.words import length
 from evenhand.store import RunReader
 
 from . import no_better
@@ -169,3 +171,32 @@ def test_thousands_of_small_frontiers_gain_no_verdict_by_losing_answers_of_any_r
         elif now.kind is Kind.WORTH_IT:
             assert was.kind is Kind.WORTH_IT, (was, now)
     assert min(seen[kind] for kind in Kind if kind is not Kind.UTILITY_NOT_MEASURED) > 10 * TIMES
+
+
+# -- red lines that an instrument adds -------------------------------------------------------------
+
+
+def _moved(difference: float, bounds: Bounds | None = None) -> Change:
+    """A change that is shown to be for the worse, and not to have kept within a margin."""
+    shown = Evidence(better=1.0, worse=0.001, kept=1.0)
+    return Change(name="counter_stereotyped_rate", before=20.0, after=20.0, difference=difference,
+                  low=difference - 0.1, high=difference + 0.1, n=400, clusters=100,
+                  evidence=shown, bounds=bounds)  # fmt: skip
+
+
+def test_guessing_both_ways_does_not_vanish_because_the_guesses_failed() -> None:
+    """Counter-stereotyped answers rose by 10 points, stereotyped ones fell by 5. Where some of the
+    former fail, they rose by 4 and may have risen by 20."""
+    whole = {"counter_stereotyped_rate": _moved(0.10), "stereotyped_rate": _moved(-0.05)}
+    lossy = {
+        "counter_stereotyped_rate": _moved(0.04, Bounds(missing=9, low=-0.02, high=0.20)),
+        "stereotyped_rate": _moved(-0.05, Bounds(missing=9, low=-0.20, high=0.10)),
+    }
+    for found in (whole, lossy):
+        (line,) = Bbq().red_lines(found, None, None)  # type: ignore[arg-type]
+        assert line.state == "crossed"
+
+
+def test_a_length_is_not_called_kept_where_texts_are_missing() -> None:
+    (whole,), (lossy,) = length(_moved(0.1)), length(_moved(0.1, Bounds(missing=3)))
+    assert (whole.state, lossy.state) == ("kept", "open")
