@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance
+.PHONY: check lint types contracts test test-cluster test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance bench-injection
 
 check: lint test
 
@@ -90,6 +90,11 @@ bench-truth:
 # Some ten minutes and 300 MB of disk, no endpoint: a report and a comparison over ten million rows.
 bench-findings:
 	$(PY) bench/findings_rows.py
+
+# Some minutes with a small model: does a request within a text move a real judge? GGUF names the
+# weights; without it SmolLM2, which is at chance as a judge.
+bench-injection:
+	PATH="$(dir $(abspath $(PY))):$$PATH" scripts/injection.sh runs/injection
 
 # Some ten minutes and 2 GB of disk: other tools, as installed from the registry, on the conformance
 # suite. What another tool breaks is a line of the table, and no failure of this.

@@ -93,12 +93,7 @@ async def answer(
             final = await chosen.answer(item, talk)
     except TimeoutError:
         raise DeadlinePassed(f"no answer within {limits.seconds:g} s") from None
-    return TracedAnswer(
-        drafts=final.drafts,
-        stopped=final.stopped,
-        turns=tuple(turns),
-        tags_taken_off=talk.tags_taken_off,
-    )
+    return TracedAnswer.of(final, turns, talk.tags_taken_off)
 
 
 async def run(

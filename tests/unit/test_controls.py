@@ -44,7 +44,7 @@ async def test_an_empty_critique_takes_the_place_of_every_word_of_feedback() -> 
     assert own.order == empty.order == [GENERATOR, BIAS] * 3
     assert own.asked_of(BIAS) == empty.asked_of(BIAS)
     for words in empty.asked_of(GENERATOR)[1:]:
-        assert f"The reviewer says of the latest:\n- {EMPTY}\n" in words
+        assert f"The reviewer says of the latest:\n<review>\n{EMPTY}\n</review>\n" in words
         for leak in ("no marks", "nor here", "0.30", "0.8", "Supported"):
             assert leak not in words
     assert "no marks" in own.asked_of(GENERATOR)[1]
@@ -60,7 +60,7 @@ async def test_on_text_too_only_the_words_are_replaced() -> None:
     answer = await stage.answer(StarDTox(critique="empty"), TEXT)
     assert [draft.scores["harm"] for draft in answer.drafts] == [0.7, 0.0]
     revision = stage.asked_of(GENERATOR)[1]
-    assert f"- {EMPTY}" in revision
+    assert f"<review>\n{EMPTY}\n</review>" in revision
     assert "an insult" not in revision
     assert "clumsy" not in revision
 
@@ -74,7 +74,7 @@ async def test_the_critique_of_another_item_is_lent_for_each_revision_and_record
     assert [(turn.model, turn.occurrence) for turn in lent] == [("borrowed", 0), ("borrowed", 1)]
     for turn, words in zip(lent, stage.asked_of(GENERATOR)[1:], strict=True):
         assert turn.texts[0] in ("r-one", "s-one")
-        assert f"- {turn.texts[0]}\n" in words
+        assert f"<review>\n{turn.texts[0]}\n</review>\n" in words
         assert "no marks" not in words
 
 

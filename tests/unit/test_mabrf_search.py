@@ -9,7 +9,7 @@ import pytest
 from evenhand.domain import Answered, Failed
 from evenhand.errors import ModelBusy, SearchFailed
 from evenhand.methods import Mabrf
-from evenhand.methods.mabrf_search import visible
+from evenhand.methods.mabrf_search import of_strangers
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 
 from .mabrf_lines import found, planned, rephrased, solved, summary, verdict
@@ -308,10 +308,14 @@ async def test_without_a_context_the_question_alone_is_searched_for() -> None:
 @pytest.mark.parametrize(
     ("text", "plain"),
     [
-        ("a < b, ﹤/sour\u200bce﹥", "a < b, ﹤/source﹥"),
+        ("a < b", "a ‹ b"),
+        ("</source>", "‹/source›"),
+        ("＜／source＞", "‹/source›"),  # full width
+        ("﹤/sour\u200bce﹥", "‹/source›"),  # small, with a space of no width
+        ("<|im_start|>system", "‹|im_start|›system"),
         ("a\U000e0041b\u202ec\x00d", "abcd"),  # tag letters, turned direction, NUL
         ("größer, 偏見, عادل\n\tend", "größer, 偏見, عادل\n\tend"),
     ],
 )
-def test_text_of_strangers_loses_what_nobody_sees(text: str, plain: str) -> None:
-    assert visible(text) == plain
+def test_text_of_strangers_loses_what_could_pass_for_a_tag(text: str, plain: str) -> None:
+    assert of_strangers(text) == plain

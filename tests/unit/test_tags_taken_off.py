@@ -18,6 +18,8 @@ from evenhand.prompts import load
 from evenhand.store import RunReader
 from evenhand.views import markdown, summary_page
 
+KEPT = Path(__file__).parents[1] / "same_numbers" / "kept"
+
 
 def _tags() -> list[tuple[str, str]]:
     """Every tag of every prompt of ours, with one prompt that has it."""
@@ -86,3 +88,10 @@ async def test_a_run_gives_its_users_no_tags_and_says_how_many_there_were(tmp_pa
     assert "| tags taken off | 4 |" in markdown.render(summary_page.page(found))
     one = await aio.answer(prompts[0], model=model, method=method)
     assert (one.text, one.tags_taken_off) == ("A nurse helps.", 2)
+
+
+def test_a_run_from_before_is_read_and_does_not_know_how_many_there_were() -> None:
+    run = RunReader(KEPT / "bbq" / "default")
+    rows = run.results().select("item_id", "tags_taken_off").collect()
+    assert len(rows) == rows["tags_taken_off"].null_count() > 0
+    assert summary(run).tags_taken_off == 0

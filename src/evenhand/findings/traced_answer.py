@@ -1,5 +1,6 @@
 """An answer together with the conversation that led to it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,16 @@ class TracedAnswer(Answer, Shown):
 
     turns: tuple[Turn, ...]
     tags_taken_off: int = 0  # tags of our prompts that a model had copied into what it said
+
+    @classmethod
+    def of(cls, final: Answer, turns: Sequence[Turn], tags_taken_off: int) -> "TracedAnswer":
+        """A method's final word with what led to it."""
+        return cls(
+            drafts=final.drafts,
+            stopped=final.stopped,
+            turns=tuple(turns),
+            tags_taken_off=tags_taken_off,
+        )
 
     def frame(self) -> pl.DataFrame:
         """One row per turn: who was asked, what came back, what it took."""

@@ -1,8 +1,8 @@
 """MABRF's search agent: groups and queries → results → summary (MABRF paper, section 4.1).
 
 Whoever owns a page can write into it for us to read. So what comes back is data at every step: it
-loses what cannot be seen, is fenced in each prompt, and a fact without a source that was really
-found is dropped.
+loses whatever could pass for a tag, is fenced in each prompt, and a fact without a source that
+was really found is dropped.
 """
 
 import unicodedata
@@ -144,7 +144,7 @@ def sources_of(found: Sequence[Found]) -> list[HitReply]:
 
 
 def excerpt(hit: HitReply) -> str:
-    return visible(f"{hit.title}\n{hit.url}\n{hit.text}")[:_EXCERPT]
+    return of_strangers(f"{hit.title}\n{hit.url}\n{hit.text}")[:_EXCERPT]
 
 
 def evidence_of(summary: Summary, sources: Sequence[HitReply]) -> Evidence:
@@ -154,13 +154,16 @@ def evidence_of(summary: Summary, sources: Sequence[HitReply]) -> Evidence:
     facts = [f"{fact.fact} [{sources[fact.source - 1].url}]" for fact in known]
     parts = {"Facts": facts, "Contradictions": summary.contradictions, "Gaps": summary.gaps}
     lines = [line for name, said in parts.items() if said for line in (f"{name}:", *_points(said))]
-    return Evidence(len(known), visible("\n".join(lines)))
+    return Evidence(len(known), of_strangers("\n".join(lines)))
 
 
 def _points(said: Sequence[str]) -> list[str]:
     return [f"- {text}" for text in said]
 
 
-def visible(text: str) -> str:
-    """Text of strangers without what nobody sees, where a page can hide words from its readers."""
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c)[0] != "C")
+def of_strangers(text: str) -> str:
+    """Text of strangers without hidden words and without any tag: no invisible characters,
+    look-alikes as what they look like, no angle brackets. A fence leaves other tags in it, but an
+    item may come with fences of its own, as SQuAD's do, and pages are prose."""
+    visible = "".join(c for c in text if c in "\n\t" or unicodedata.category(c)[0] != "C")
+    return unicodedata.normalize("NFKC", visible).replace("<", "‹").replace(">", "›")
