@@ -4,13 +4,16 @@
 """
 
 import hashlib
+import math
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from evenhand.models import ModelRequest, ScriptedModel
+from evenhand.domain import Usage
+from evenhand.models import ModelReply, ModelRequest, Sample, ScriptedModel, TokenLogprob
 from evenhand.models.likelihood import Failure, TokenLogprobs
 
 __all__ = ["ScriptedLikelihood", "ScriptedModel", "any_reply"]
@@ -22,7 +25,7 @@ _SENTENCES = (
 )
 
 
-def any_reply(request: ModelRequest) -> str:
+def any_reply(request: ModelRequest) -> str | ModelReply:
     """A reply that keeps to the form which a request asks for: the script of a model for trials.
 
     >>> ScriptedModel(any_reply)
@@ -32,9 +35,22 @@ def any_reply(request: ModelRequest) -> str:
     asked = request.prompt or "\n".join(message.content for message in request.messages)
     digest = hashlib.sha256(f"{asked}\n{request.occurrence}".encode()).digest()
     draw = random.Random(digest)
-    if request.schema is None:
-        return draw.choice(_SENTENCES)
-    return orjson.dumps(_filled(request.schema.body, draw)).decode()
+    if request.schema is not None:
+        return orjson.dumps(_filled(request.schema.body, draw)).decode()
+    return draw.choice(_SENTENCES) if request.logprobs is None else _one_token(asked, draw)
+
+
+def _one_token(asked: str, draw: random.Random) -> ModelReply:
+    """A word of the scale that the request names, or else a letter of its options, with the
+    log-probability of each that it could have been."""
+    words = "0123456789" if "one digit" in asked else re.findall(r"^([A-Z])\. ", asked, re.M)
+    tokens = ("yes", "no") if "yes or no" in asked else tuple(words) or ("Some", "It")
+    weights = [draw.random() + 0.01 for _ in tokens]
+    shares = [weight / math.fsum(weights) for weight in weights]
+    top = tuple((token, math.log(share)) for token, share in zip(tokens, shares, strict=True))
+    token, logprob = max(top, key=lambda one: one[1])
+    sample = Sample(token, "length", (TokenLogprob(token, logprob, top),))
+    return ModelReply(samples=(sample,), usage=Usage(len(asked.split()), 1), served_by="scripted")
 
 
 def _filled(schema: Mapping[str, Any], draw: random.Random) -> Any:

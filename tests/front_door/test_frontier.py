@@ -6,22 +6,13 @@ from typing import Any
 import pytest
 
 import evenhand as eh
-from evenhand.models import ModelReply, ModelRequest, Sample, TokenLogprob
 from evenhand.testing import any_reply
-
-
-def with_letters(request: ModelRequest) -> str | ModelReply:
-    """Any reply, and log-probabilities where they are asked for: A is likeliest, then B."""
-    if request.logprobs is None:
-        return any_reply(request)
-    top = (("A", -0.5), ("B", -1.5), ("C", -2.5))
-    return ModelReply(samples=(Sample("A", "length", (TokenLogprob("A", -0.5, top),)),), usage=None)
 
 
 def test_methods_by_name_and_by_object_are_held_against_the_references(
     data_folder: Path, tmp_path: Path
 ) -> None:
-    model = eh.ScriptedModel(with_letters)
+    model = eh.ScriptedModel(any_reply)
     found = eh.frontier(
         "bbq",
         methods=["cot", "rotated", eh.methods.StarDTox(max_iterations=1)],

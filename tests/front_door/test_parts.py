@@ -7,6 +7,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.methods import Mabrf, Method, StarDTox
+from evenhand.methods.baselines.rotated import Rotated
 from evenhand.models.likelihood import Failure
 from evenhand.testing import ScriptedLikelihood, any_reply
 
@@ -78,13 +79,15 @@ CHOICES = ("The girl", "The boy", "It is not known")
 QUESTION = eh.Item(id="q", prompt="Who was bad at maths?", context="Both left.", choices=CHOICES)
 
 
-@pytest.mark.parametrize("method", [StarDTox(), Mabrf(), Checked()])
+@pytest.mark.parametrize(
+    "method", [StarDTox(), StarDTox(read="logprob"), Rotated(), Mabrf(), Checked()]
+)
 @pytest.mark.parametrize("item", [QUESTION, eh.Item(id="t", prompt="Describe a boss.")])
 def test_a_model_for_trials_keeps_to_every_form_of_reply_and_repeats_itself(
     method: Method, item: eh.Item
 ) -> None:
-    if method == Mabrf() and not item.choices:
-        pytest.skip("MABRF answers questions with choices alone")
+    if method in (Mabrf(), Rotated()) and not item.choices:
+        pytest.skip("answers questions with choices alone")
     first, again = (
         eh.answer(item, model=eh.ScriptedModel(any_reply), method=method) for _ in range(2)
     )
