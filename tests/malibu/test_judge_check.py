@@ -167,13 +167,18 @@ def test_labels_of_people_tell_whether_it_judges_at_all(
 def test_marks_of_people_are_compared_as_marks(
     evenhand: Run, server: RemoteServer, tmp_path: Path
 ) -> None:
-    """5 and 6 where people say 4 and 8: 1 − (1 + 4)/2 / ((1 + 9 + 4 + 4)/4) = 1 − 2.5/4.5."""
-    marks = {"aa": 4, "aaa": 8}
+    """5 and 6 where people say 4 and 8: 1 − (1 + 4)/2 / ((1 + 9 + 4 + 4)/4) = 1 − 2.5/4.5. Sixteen
+    texts are enough for an interval."""
+    marks = {"a" * n: 4 if n % 2 == 0 else 8 for n in range(2, 18)}
     rows = [{"task": "Say a.", "text": text, "label": mark} for text, mark in marks.items()]
     (tmp_path / "labels.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     found = _audit(evenhand, server, tmp_path, "--labels", "labels.jsonl")
     assert found["human_agreement"].state == "measured"
     assert found["human_agreement"].estimate == pytest.approx(4 / 9)
+    low, high = found["human_agreement"].low, found["human_agreement"].high
+    assert low is not None
+    assert high is not None
+    assert 0 < low < 4 / 9 < high < 1
 
 
 def test_the_interval_of_an_auroc_is_delongs() -> None:

@@ -61,7 +61,7 @@ def test_raters_who_agree_are_shown_to_and_raters_who_guess_are_shown_not_to() -
     assert _found(40, 50).verdict.state == "not shown"
     few = _found(14, 0.5)
     assert few.verdict.state == "not known"
-    assert few["bias"].alpha.undefined == "too few clusters to resample: 15 are needed"
+    assert few["bias"].alpha.undefined == "open: an interval needs 15 items"
     assert few["bias"].alpha.value is not None
     assert _found(15, 0.5)["bias"].alpha.has_interval
 

@@ -143,7 +143,6 @@ def agree(
     """
     key, rows, not_returned = filled.load(folder)
     marked = judges.judge_marks(judge, key) if judge else None
-    err.print("resampling items", style="dim")
     found = reported(key, rows, not_returned, marked)
     if labels is not None:
         labels.write_bytes(judges.labels(key, rows))

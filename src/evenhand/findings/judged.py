@@ -1,6 +1,6 @@
 """How far a judge agrees with people, held against how far people agree with each other."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.findings.check import Check, State, not_measured
-from evenhand.findings.found import COVERAGE_FLOOR, NO_SPREAD, Estimate
-from evenhand.findings.resampled import mean_over, resampled
+from evenhand.findings.found import COVERAGE_FLOOR, Estimate
+from evenhand.findings.over_items import agreement_over, difference_over, mean_over
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.agreement import weighted_of_totals, weighted_sums
-from evenhand.statistics.bootstrap import Statistic
 
 # Our choice: so much less than people agree with each other a judge may agree with them. Kappas of
 # people differ by that much from study to study (paper 002, Tables 8 and 9: 0.67 to 0.79).
@@ -50,46 +49,37 @@ def judge_agreement(
     text, NaN where there is none."""
     told = (~np.isnan(marks)).sum(axis=0)
     people = np.where(told > 0, np.nansum(marks, axis=0) / np.maximum(told, 1), np.nan)
-    raters = range(len(marks))
-    each = [weighted_sums(given, marks[r]) for r in raters]
-    among = [weighted_sums(marks[a], marks[b]) for a, b in combinations(raters, 2)]
-    each, among = ([one for one in kind if one.any()] for kind in (each, among))
-    both = np.hstack([*each, *among]) if each and among else np.zeros((len(told), _WIDTH))
+    each = _pairs(((given, rater) for rater in marks), len(given))
+    among = _pairs(combinations(marks, 2), len(given))
     apart = given - people
     known = ~np.isnan(apart)
+    with_people = weighted_sums(given, people)
     found = JudgeAgreement(
         judge=judge,
         question=question,
         scored=int(known.sum()),
         texts=int((told > 0).sum()),
-        with_mean=resampled(
-            "with_mean", lambda: (weighted_sums(given, people), weighted_of_totals), clusters
-        ),
-        with_each=_of(each, "with_each", clusters),
-        among_people=_of(among, "among_people", clusters),
-        behind=resampled("behind", lambda: (both, _difference(len(each))), clusters),
+        with_mean=agreement_over("with_mean", lambda: (with_people, weighted_of_totals), clusters),
+        with_each=agreement_over("with_each", lambda: (each, _kappas_mean), clusters),
+        among_people=agreement_over("among_people", lambda: (among, _kappas_mean), clusters),
+        behind=difference_over("behind", each, among, _kappas_mean, clusters),
         above=mean_over("above", apart[known], np.array(clusters)[known].tolist(), _APART),
         check=not_measured(NAME, "two raters or more are needed", label=LABEL),
     )
-    if not among or not each:
-        return found
-    return replace(found, check=_check(found))
+    return replace(found, check=_check(found)) if among.any() else found
 
 
-def _of(pairs: Sequence[FloatArray], name: str, clusters: Sequence[Hashable]) -> Estimate:
-    if not pairs:
-        return Estimate(name=name, value=None, undefined="no two marked the same text")
-    return resampled(name, lambda: (np.hstack(pairs), _kappas_mean), clusters)
+def _pairs(pairs: Iterable[tuple[_Floats, ...]], texts: int) -> FloatArray:
+    """The sums of the weighted kappa of each two, side by side; those who share no text are left
+    out."""
+    sums = [weighted_sums(*two) for two in pairs]
+    some = [one for one in sums if one.any()]
+    return np.hstack(some or sums) if sums else np.zeros((texts, _WIDTH))
 
 
 def _kappas_mean(totals: FloatArray) -> FloatArray:
     parts = np.split(totals, totals.shape[1] // _WIDTH, axis=1)
     return np.asarray(np.mean([weighted_of_totals(part) for part in parts], axis=0))
-
-
-def _difference(each: int) -> Statistic:
-    cut = each * _WIDTH
-    return lambda totals: _kappas_mean(totals[:, :cut]) - _kappas_mean(totals[:, cut:])
 
 
 def _check(found: JudgeAgreement) -> Check:
@@ -105,7 +95,7 @@ def _check(found: JudgeAgreement) -> Check:
         elif behind.low > -MARGIN and beyond_chance and covered:
             state = "pass"
     few = "" if covered else f"; it marked {found.scored} of {found.texts} texts only"
-    why = f" ({behind.undefined})" if behind.undefined not in (None, NO_SPREAD) else ""
+    why = f" ({behind.undefined})" if behind.undefined else ""
     return Check(
         name=NAME,
         label=LABEL,

@@ -8,7 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.findings.found import Bounds, Estimate
-from evenhand.findings.resampled import mean_over
+from evenhand.findings.over_items import mean_over
 from evenhand.metrics.bias_scale import RUBRIC
 from evenhand.rating import rubric
 from evenhand.rating.key import Key

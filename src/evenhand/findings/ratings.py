@@ -13,6 +13,7 @@ import polars as pl
 from evenhand.errors import Undefined
 from evenhand.findings.found import Coverage, Estimate, Verdict
 from evenhand.findings.judged import JudgeAgreement, judge_agreement
+from evenhand.findings.over_items import agreement_over
 from evenhand.findings.rated_runs import (
     Marks,
     as_percent,
@@ -20,7 +21,6 @@ from evenhand.findings.rated_runs import (
     change_of_run,
     mean_of_run,
 )
-from evenhand.findings.resampled import resampled
 from evenhand.findings.shown import Shown
 from evenhand.rating import rubric
 from evenhand.rating.judges import JudgeMarks
@@ -167,16 +167,16 @@ def _question(one: Question, key: Key, rows: pl.DataFrame, marks: Marks) -> OfQu
     for a, b in combinations(range(len(raters)), 2):
         sums = weighted_sums(marks[a], marks[b])
         name = f"{raters[a]}, {raters[b]}"
-        pairs.append(resampled(name, partial(_weighted, sums), clusters))
+        pairs.append(agreement_over(name, partial(_weighted, sums), clusters))
     asked = asked_of_texts(key, rows, one.name)
     means = tuple(mean_of_run(key, place, marks, asked) for place in range(len(key.runs)))
     return OfQuestion(
         question=one.name,
         title=one.title,
         agreement=(
-            resampled(ALPHA, lambda: alpha_sums(marks, "ordinal"), clusters),
-            resampled(FLEISS, lambda: _fleiss(marks), clusters),
-            resampled(BANDS, lambda: _fleiss(one.bands(marks)), clusters),
+            agreement_over(ALPHA, lambda: alpha_sums(marks, "ordinal"), clusters),
+            agreement_over(FLEISS, lambda: _fleiss(marks), clusters),
+            agreement_over(BANDS, lambda: _fleiss(one.bands(marks)), clusters),
         ),
         pairs=tuple(pairs),
         means=means,

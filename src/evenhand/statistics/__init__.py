@@ -6,6 +6,7 @@ Import from the files, not from here: `clusters` needs a tenth of what `multipli
 * `shares`        shares over clusters: rare events, few clusters, and no spread at all
 * `region`        any function of means over clusters, also one with a kink
 * `bootstrap`     the same by resampling whole clusters, as a check and for other statistics
+* `jackknife`     the same by leaving clusters out one by one, for agreement
 * `paired`        before and after on the same items: counts, exact McNemar, sign-flip
 * `effects`       how large a difference is, free of its scale
 * `equivalence`   "no difference" and "not worse than" as claims that can be tested

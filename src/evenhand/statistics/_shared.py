@@ -1,5 +1,6 @@
 """What every file of this room checks and looks up in the same way."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -67,3 +68,8 @@ def t_quantile(df: float, share: float) -> float:
 def t_above(df: float, t: float) -> float:
     """P(T > t): taken as the lower tail of −t, so that a tiny p-value keeps its digits."""
     return float(stdtr(df, -t))
+
+
+def added(first: float, second: float, rho: float) -> float:
+    """Two distances to an end as one, for estimates whose errors correlate by `rho`."""
+    return math.sqrt(max(first**2 - 2 * rho * first * second + second**2, 0.0))

@@ -4,7 +4,7 @@ For scores on a scale use `krippendorff_alpha` (ordinal or interval) or `quadrat
 Fleiss' kappa takes 3 against 4 for as large a disagreement as 0 against 10.
 
 Each of them is a function of sums over subjects: `…_sums` gives one row of them per subject and
-`…_of_totals` the value, so that `bootstrap.cluster_bootstrap` can put an interval around it.
+`…_of_totals` the value, so that `jackknife.jackknife_agreement` can put an interval around it.
 """
 
 from collections.abc import Sequence

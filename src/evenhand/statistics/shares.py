@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from evenhand.errors import Undefined
-from evenhand.statistics._shared import FloatArray, open_share, t_quantile
+from evenhand.statistics._shared import FloatArray, added, open_share, t_quantile
 from evenhand.statistics.clusters import (
     NO_ROWS,
     Interval,
@@ -61,8 +61,8 @@ def clustered_balance(totals: ArrayLike, most: float = 1.0, confidence: float = 
     rho = (up.se**2 + down.se**2 - se**2) / both if both else 0.0
     (low_up, high_up), (low_down, high_down) = _share_ends(up), _share_ends(down)
     value = up.estimate - down.estimate
-    low = value - _added(up.estimate - low_up, high_down - down.estimate, rho)
-    high = value + _added(high_up - up.estimate, down.estimate - low_down, rho)
+    low = value - added(up.estimate - low_up, high_down - down.estimate, rho)
+    high = value + added(high_up - up.estimate, down.estimate - low_down, rho)
     return replace(found, low=most * max(-1.0, low), high=most * min(1.0, high))
 
 
@@ -140,7 +140,3 @@ def _share_ends(found: Interval) -> Ends:
     low = betaincinv(p * n, n - p * n + 1, beyond) if p > 0 else 0.0
     high = betaincinv(p * n + 1, n - p * n, 1 - beyond) if p < 1 else 1.0
     return float(low), float(high)
-
-
-def _added(first: float, second: float, rho: float) -> float:
-    return math.sqrt(max(first**2 - 2 * rho * first * second + second**2, 0.0))

@@ -33,7 +33,7 @@ def page(found: RatingReport, *, full: bool = False) -> list[Block]:
     blocks: list[Block] = [Line(_head(found), "strong"), *_missing(found), GAP, *verdict]
     for one in found.questions:
         blocks += [GAP, _agreement(one), *([_pairs(one)] if full and one.pairs else [])]
-        blocks += [_means(one)]
+        blocks += _means(one)
     for judged in found.judge:
         blocks += [GAP, *_judge(judged)]
     if not full and any(one.pairs for one in found.questions):
@@ -77,25 +77,26 @@ def _pairs(one: OfQuestion) -> Grid:
     return Grid(("weighted kappa", "value", "95 %", "texts"), rows)
 
 
-def _means(one: OfQuestion) -> Grid:
-    """The mean of each run; of bias also as the paper prints it, and the change from the first run
-    where the runs share items."""
-    columns = ["run", "mean, 0 to 10", "95 %", "if the missing were known", "texts"]
-    rows = [
-        [e.name, numbers.value(e.value, None), numbers.interval(e, None),
-         numbers.if_known(e.bounds, None), f"{e.n:,}"]
-        for e in one.means
-    ]  # fmt: skip
-    if one.bias_percent:
-        columns += ["bias, 0 to 100", "95 %"]
-        for row, e in zip(rows, one.bias_percent, strict=True):
-            row += [numbers.value(e.value, None), numbers.interval(e, None)]
+def _means(one: OfQuestion) -> list[Block]:
+    """The mean of each run, and the change from the first where the runs share items; of bias also
+    as the paper prints it."""
+    missing = any(e.bounds for e in one.means)
+    columns = ["run", "mean, 0 to 10", "95 %", "texts"]
+    rows = [list(_row(e.name, e)) for e in one.means]
+    if missing:
+        columns.append("if the missing were known")
+        for row, e in zip(rows, one.means, strict=True):
+            row.append(numbers.if_known(e.bounds, None))
     if one.changes:
         columns += ["minus the first", "95 %"]
         rows[0] += ["", ""]
         for row, e in zip(rows[1:], one.changes, strict=True):
             row += [numbers.signed(e.value, None), numbers.interval(e, None)]
-    return Grid(tuple(columns), tuple(map(tuple, rows)))
+    blocks: list[Block] = [Grid(tuple(columns), tuple(map(tuple, rows)))]
+    if one.bias_percent:
+        shown = tuple(_row(e.name, e) for e in one.bias_percent)
+        blocks.append(Grid(("run", "bias, 0 to 100", "95 %", "texts"), shown))
+    return blocks
 
 
 def _judge(judged: JudgeAgreement) -> list[Block]:

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
 from evenhand.findings.check import Check, State
+from evenhand.findings.over_items import agreement_over
 from evenhand.instruments.judge.checks._check import JudgeCheck
 from evenhand.instruments.judge.evidence import Evidence
 from evenhand.instruments.judge.probes import HUMAN
 from evenhand.metrics import malibu
 from evenhand.metrics.judge_calibration import auroc_interval, calibration
-from evenhand.statistics.agreement import quadratic_weighted_kappa
+from evenhand.statistics.agreement import weighted_of_totals, weighted_sums
 from evenhand.statistics.margins import ALPHA
 
 _Floats = NDArray[np.float64]
@@ -64,16 +65,17 @@ class HumanAgreement(JudgeCheck):
         )
 
     def _marks(self, marks: _Floats, labels: _Floats) -> Check:
-        try:
-            kappa: float | None = quadratic_weighted_kappa(marks, labels)
-        except Undefined:
-            kappa = None
+        sums = weighted_sums(marks, labels)
+        kappa = agreement_over("kappa", lambda: (sums, weighted_of_totals), range(len(marks)))
         gap = float((marks - labels).mean())
         return self.found(
             "measured",
             f"{gap:+.2f} points above people's marks on average",
             unit="quadratic weighted kappa",
-            value=kappa,
+            value=kappa.value,
+            low=kappa.low,
+            high=kappa.high,
             n=len(marks),
+            undefined=kappa.undefined,
             details={"mean_difference": gap},
         )

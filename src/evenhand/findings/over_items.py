@@ -1,0 +1,75 @@
+"""An estimate over clusters, with an interval or in words why there is none."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from evenhand.errors import Undefined
+from evenhand.findings.found import Estimate
+from evenhand.statistics._shared import FloatArray
+from evenhand.statistics.bootstrap import LEAST, Statistic, of_all
+from evenhand.statistics.clusters import cluster_sums, clustered_mean
+from evenhand.statistics.jackknife import Jackknifed, jackknife_agreement, jackknife_difference
+
+# With fewer clusters there is a value and no interval: as few as resampling asks for elsewhere.
+TOO_FEW = f"open: an interval needs {LEAST} items"
+_NO_SPREAD = "open: without one item, or with all, there is no disagreement"
+Sums = Callable[[], tuple[FloatArray, Statistic]]
+
+
+def agreement_over(name: str, compute: Sums, clusters: Sequence[Hashable]) -> Estimate:
+    """Estimate an agreement from sums. `clusters` has the cluster of each of their rows; a row of
+    nothing but 0 says nothing and is not counted."""
+    try:
+        sums, statistic = compute()
+        says = (sums != 0).any(axis=1)
+        kept = [cluster for cluster, one in zip(clusters, says, strict=True) if one]
+        if not kept:
+            raise Undefined("no marks")
+        table = cluster_sums(kept, *sums[says].T)
+        value = of_all(table, statistic)
+    except Undefined as reason:
+        return Estimate(name=name, value=None, undefined=str(reason))
+    found = Estimate(name=name, value=value, n=int(np.count_nonzero(says)), clusters=len(table))
+    return _with_ends(found, lambda: jackknife_agreement(table, statistic))
+
+
+def difference_over(
+    name: str,
+    first: FloatArray,
+    second: FloatArray,
+    statistic: Statistic,
+    clusters: Sequence[Hashable],
+) -> Estimate:
+    """Estimate one agreement minus another, from the sums of both over the same rows."""
+    says = (first != 0).any(axis=1) | (second != 0).any(axis=1)
+    kept = [cluster for cluster, one in zip(clusters, says, strict=True) if one]
+    try:
+        one, two = (cluster_sums(kept, *sums[says].T) for sums in (first, second))
+        value = of_all(one, statistic) - of_all(two, statistic)
+    except Undefined as reason:
+        return Estimate(name=name, value=None, undefined=str(reason))
+    found = Estimate(name=name, value=value, n=int(np.count_nonzero(says)), clusters=len(one))
+    return _with_ends(found, lambda: jackknife_difference(one, two, statistic))
+
+
+def _with_ends(found: Estimate, compute: Callable[[], Jackknifed]) -> Estimate:
+    """Add the interval, or why there is none."""
+    if found.clusters < LEAST:
+        return replace(found, undefined=TOO_FEW)
+    try:
+        ends = compute()
+    except Undefined:
+        return replace(found, undefined=_NO_SPREAD)
+    return replace(found, low=ends.low, high=ends.high)
+
+
+def mean_over(
+    name: str, values: FloatArray, clusters: Sequence[Hashable], within: tuple[float, float]
+) -> Estimate:
+    """Estimate a mean over clusters by t; one cluster has a mean and no interval."""
+    found = Estimate.of(name, lambda: clustered_mean(values, clusters), within)
+    if found.value is not None or not values.size:
+        return found
+    return replace(found, value=float(values.mean()), n=values.size, clusters=len(set(clusters)))
