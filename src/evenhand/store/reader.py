@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 from polars.io.plugins import register_io_source
 
 from evenhand.domain import Turn
 from evenhand.errors import CorruptRun, UserError
 from evenhand.store import ledger, tables
-from evenhand.store.folder import LocalFolder, open_folder
+from evenhand.store.folder import open_folder
 from evenhand.store.run_record import RunRecord
 
 _BATCH = 65_536  # our choice, in rows: large enough that polars, not Python, does the work
@@ -122,21 +121,16 @@ class RunReader:
         return data
 
     def _scan(self, kind: str) -> pl.LazyFrame:
+        """Scan one part at a time, read when the frame is collected. The bytes that were checked
+        are the bytes that are read; a path would be expanded where a folder has [ ] * ? in its
+        name. Bytes that do not match raise then."""
         parts = ledger.parts(self._folder)
         files = [part.results if kind == "results" else part.turns for part in parts]
-        if isinstance(self._folder, LocalFolder) and files:
-            for file in files:
-                self.read_checked(file)
-            return pl.scan_parquet([f"{self._folder.root}/{file.name}" for file in files])
-        return self._checked_scan(files, tables.RESULTS if kind == "results" else tables.TURNS)
-
-    def _checked_scan(self, files: list[ledger.File], schema: pa.Schema) -> pl.LazyFrame:
-        """Scan one part at a time, fetched when the frame is collected: it is a download, so each
-        is checked and read in one go. Bytes that do not match raise then."""
+        schema = tables.RESULTS if kind == "results" else tables.TURNS
         empty = pl.from_arrow(schema.empty_table())
         assert isinstance(empty, pl.DataFrame)
 
-        def parts(
+        def rows_of(
             columns: list[str] | None,
             predicate: pl.Expr | None,
             n_rows: int | None,
@@ -151,7 +145,7 @@ class RunReader:
                 if n_rows == 0:
                     return
 
-        return register_io_source(parts, schema=empty.schema)
+        return register_io_source(rows_of, schema=empty.schema)
 
 
 class RunTape:
