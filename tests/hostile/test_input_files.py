@@ -18,6 +18,7 @@ from evenhand.models import ScriptedModel
 from evenhand.runners import JsonlFile
 from evenhand.runners.parquet_table import ParquetTable
 from evenhand.runners.source import _Ids
+from evenhand.tools.search.corpus import Corpus
 
 LIMIT = 200_000
 
@@ -99,11 +100,11 @@ def test_ids_cost_eight_bytes_an_item_and_nothing_where_no_line_has_one() -> Non
     assert having.suspects() == {hash("7")}
 
 
-def test_items_with_the_same_id_in_a_list_are_refused() -> None:
+def test_items_with_the_same_id_in_a_list_are_refused(tmp_path: Path) -> None:
     twins = [Item(id="a", prompt="x"), Item(id="b", prompt="y"), Item(id="a", prompt="z")]
     model = ScriptedModel(lambda _: "Kind.")
     with pytest.raises(UserError, match=r"items\[0\] and items\[2\] have the same id 'a'"):
-        evenhand.run(twins, method="default", model=model, out="never")
+        evenhand.run(twins, method="default", model=model, out=str(tmp_path))
 
 
 def test_an_input_without_items_is_said_and_makes_no_folder(tmp_path: Path) -> None:
@@ -210,3 +211,17 @@ def test_a_table_whose_name_is_a_pattern_is_read_itself(tmp_path: Path) -> None:
         assert [item.prompt for item in found.read(0, 1)] == [name]
         folder = ParquetTable(str(tmp_path / name), prompt_column="prompt")
         assert [item.prompt for item in folder.read(0, 1)] == [name]
+
+
+def test_a_corpus_to_search_names_no_file_outside_it_and_waits_at_no_pipe(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.txt").write_text("A nurse is kind.")
+    (tmp_path / "secret").write_text("mine")
+    (corpus / "b.txt").symlink_to(tmp_path / "secret")
+    with pytest.raises(UserError, match=r"b\.txt is a link; put the file itself there"):
+        Corpus(corpus)
+    (corpus / "b.txt").unlink()
+    os.mkfifo(corpus / "b.txt")
+    with pytest.raises(UserError, match="is no JSONL file and no folder"):
+        Corpus(corpus)
