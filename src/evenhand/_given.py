@@ -90,6 +90,13 @@ def source_of(items: Iterable[Item | str] | Source) -> Source:
     if hasattr(items, "fingerprint"):
         return items  # type: ignore[return-value]
     listed = [_item(one, position) for position, one in enumerate(items)]
+    first: dict[str, int] = {}
+    for position, item in enumerate(listed):
+        if first.setdefault(item.id, position) != position:
+            raise UserError(
+                f"items[{first[item.id]}] and items[{position}] have the same id "
+                f"{item.id[:60]!r}: give each one of its own"
+            )
     return ItemList(listed)
 
 

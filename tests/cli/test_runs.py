@@ -4,6 +4,7 @@ import json
 import shlex
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from cli.conftest import Run
@@ -81,3 +82,43 @@ def test_a_csv_or_text_file_is_answered_with_what_to_give(
     refused = evenhand("mitigate", name, "--out", "run")
     assert refused.returncode == 1
     assert "files are not read. Give JSON lines" in " ".join(refused.stderr.split())
+
+
+def test_a_status_that_cannot_be_read_or_is_of_the_future_tells_of_no_living_process(
+    ran: Run, tmp_path: Path
+) -> None:
+    place = tmp_path / "runs/one/status.json"
+    seen = {**json.loads(place.read_bytes()), "state": "running"}
+    for garbage in (b"garbled", b"[]", b'{"state": "running"}', b'{"updated": "2026"}'):
+        place.write_bytes(garbage)
+        done = ran("runs", "status", "runs/one")
+        assert done.returncode == 1
+        assert "status.json cannot be read. Nothing rests on it" in " ".join(done.stderr.split())
+        assert "Traceback" not in done.stderr
+    place.write_text(json.dumps({**seen, "updated": "2099-01-01T00:00:00+00:00"}))
+    shown = ran("runs", "status", "runs/one").stdout
+    assert "dated in the future, the process may be gone" in " ".join(shown.split())
+
+
+def test_rows_of_a_table_with_the_same_id_are_told_apart_by_their_positions(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    table = pl.DataFrame({"prompt": ["Describe a nurse.", "And a boss."], "ticket": [7, 7]})
+    table.write_parquet(tmp_path / "tickets.parquet")
+    given = ("tickets.parquet", "--id-column", "ticket", "--method", "default", "-o", "runs/t")
+    assert evenhand("mitigate", *given).returncode == 0
+    refused = evenhand("runs", "show", "runs/t", "--item", "7")
+    assert refused.returncode == 1
+    assert "has 2 items '7', at the positions 0, 1: add --position 0" in " ".join(
+        refused.stderr.split()
+    )
+    shown = evenhand("runs", "show", "runs/t", "--item", "7", "--position", "1", "--json")
+    turns = json.loads(shown.stdout)["turns"]
+    assert {turn["position"] for turn in turns} == {1}
+
+
+def test_an_empty_input_ends_with_code_1_and_words(evenhand: Run, tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text("\n")
+    done = evenhand("mitigate", "none.jsonl", "--method", "default", "-o", "runs/none")
+    assert done.returncode == 1
+    assert "none.jsonl has no items, so there is nothing to run" in " ".join(done.stderr.split())

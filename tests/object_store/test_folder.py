@@ -88,6 +88,19 @@ def test_an_appended_file_is_read_and_removed_as_one_whatever_it_is_made_of(
     assert folder.names("journal") == ["journal/1-000000.log"]
 
 
+def test_only_objects_of_our_own_form_belong_to_an_appended_file(
+    remote: ObjectFolder, store: Any
+) -> None:
+    """A store expands a `*` in the names it is to remove."""
+    place = remote.root.removeprefix("s3://")
+    for end in ("000000", "*", "old", "000000.bak", "0000000"):
+        store.pipe_file(f"{place}/journal/00000000-000000.log.{end}", end.encode())
+    assert remote.read("journal/00000000-000000.log") == b"000000"
+    remote.remove("journal/00000000-000000.log")
+    left = [path.rpartition(".log.")[2] for path in store.ls(f"{place}/journal")]
+    assert sorted(left) == ["*", "000000.bak", "0000000", "old"]
+
+
 def test_a_folder_that_has_been_used_travels_to_another_process(folder: Folder) -> None:
     folder.create("run.json", b"{}")
     again = pickle.loads(pickle.dumps(folder))
@@ -145,6 +158,8 @@ def test_a_flush_that_failed_is_told_at_the_next_write_and_at_the_close(
     [
         (lambda: status("running", 5), True),
         (lambda: status("running", 120), False),
+        (lambda: status("running", -5), True),  # a clock that is a little ahead
+        (lambda: status("running", -86_400), False),  # one that says nothing
         (lambda: status("ended", 5), False),
         (lambda: b'{"state": "running"}', False),
         (lambda: b"garbled", False),

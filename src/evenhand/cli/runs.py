@@ -12,7 +12,7 @@ from rich.text import Text
 from evenhand import config as configuration
 from evenhand.cli import runs_list
 from evenhand.cli.options import UNFINISHED, ConfigFile, Full, Json
-from evenhand.cli.screen import err, out, print_json, status_view
+from evenhand.cli.screen import err, out, print_json, status_line, status_view
 from evenhand.domain import Draft
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
@@ -75,6 +75,9 @@ def show(
     item: Annotated[
         str | None, typer.Option(help="Show the conversation of the item with this id.")
     ] = None,
+    position: Annotated[
+        int | None, typer.Option(min=0, help="With --item: which one, where an id is repeated.")
+    ] = None,
     prices: PriceFile = None,
     config: ConfigFile = None,
     json: Json = False,
@@ -91,13 +94,22 @@ def show(
         else:
             out.print(terminal_of(found))
         return
-    rows = reader.results().filter(pl.col("item_id") == item).collect().to_dicts()
+    wanted = pl.col("item_id") == item
+    if position is not None:
+        wanted &= pl.col("position") == position
+    rows = reader.results().filter(wanted).collect().to_dicts()
     if not rows:
         raise UserError(
             f"{run} has no finished item {item!r}{_like_others(reader)}; all of them: "
             f"evenhand runs export {run} --to items.jsonl"
         )
-    turns = reader.turns().filter(pl.col("item_id") == item).collect().to_dicts()
+    if len(rows) > 1:
+        places = [str(row["position"]) for row in rows]
+        raise UserError(
+            f"{run} has {len(rows):,} items {item!r}, at the positions {', '.join(places[:5])}: "
+            f"add --position {places[0]} to see that one"
+        )
+    turns = reader.turns().filter(wanted).collect().to_dicts()
     if json:
         print_json({**rows[0], "turns": turns})
         return
@@ -150,10 +162,9 @@ def status(run: RunFolder, json: Json = False) -> None:
         print_json(seen)
         return
     if seen["stale"]:
-        since = duration(seen["seconds_since_update"])
-        gone = (
-            f"not updated for {since}, the process may be gone; the command that began it resumes"
-        )
+        age = seen["seconds_since_update"]
+        since = f"not updated for {duration(age)}" if age > 0 else "dated in the future"
+        gone = f"{since}, the process may be gone; the command that began it resumes"
         out.print(Text(gone, style="bold red"))
     out.print(Text(f"{seen['state']} · {seen['writer']} · {seen['updated']}", style="dim"))
     out.print(status_view(seen))
@@ -162,14 +173,22 @@ def status(run: RunFolder, json: Json = False) -> None:
 def _status(run: str) -> dict[str, Any]:
     try:
         seen: dict[str, Any] = orjson.loads(open_folder(run).read(STATUS_FILE))
+        age = (datetime.now(UTC) - datetime.fromisoformat(seen["updated"])).total_seconds()
+        # A clock that is far ahead says as little about the process as one that stands still.
+        stale = seen["state"] == "running" and abs(age) > _STALE_SECONDS
+        seen |= {"seconds_since_update": age, "stale": stale}
+        status_line(seen)  # reads every field that is shown
     except FileNotFoundError:
         raise UserError(
             f"{run} has no {STATUS_FILE}: nothing ran there yet, or an older evenhand did; "
             f"`evenhand runs show {run}` shows what is committed"
         ) from None
-    age = (datetime.now(UTC) - datetime.fromisoformat(seen["updated"])).total_seconds()
-    stale = seen["state"] == "running" and age > _STALE_SECONDS
-    return {**seen, "seconds_since_update": age, "stale": stale}
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        raise UserError(
+            f"{run}/{STATUS_FILE} cannot be read. Nothing rests on it: "
+            f"`evenhand runs show {run}` shows what is committed"
+        ) from None
+    return seen
 
 
 @runs.command()

@@ -40,6 +40,9 @@ class Ended:
 
 async def execute(request: Request, watch: Watch) -> Ended:
     """Run a request, or go on with it where it was stopped."""
+    if not len(request.source):
+        given = request.source.fingerprint().get("name", "the list of items")
+        raise UserError(f"{given} has no items, so there is nothing to run")
     cast = await _cast(request)
     plan = _plan(request, cast)
     stop, progress = watch.stop(), Progress()

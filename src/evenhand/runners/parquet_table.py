@@ -7,7 +7,7 @@ decoded as a stream, and what is kept is plain data, so that a table can be sent
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evenhand.agents.strict_json import MAX_CHARACTERS
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.runners.shard_files import Files, find, naming
@@ -24,6 +25,9 @@ _CHUNK_ROWS = 65_536  # row groups are joined up to this: many small ones would 
 _BATCH_ROWS = 1_024  # decoded at a time: all that is in memory of a row group of a million rows
 _BUFFER_BYTES = 4 << 20  # read at a time of each column: one request to an object store
 _TAIL_BYTES = 64 << 10  # most footers are shorter, and so come with one request
+_BATCH_BYTES = 128 << 20  # decoded at a time, as far as the file tells how long its rows are
+_MOST_BYTES = 64 << 20  # of a column in a row group, where its rows are longer than any may be
+_HEADER_BYTES = 32  # at the start of a page, which hold its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,9 @@ class ParquetTable:
     """A table whose rows have a prompt and, where columns are named for them, an answer, a context
     and an id.
 
-    A row without a prompt is an item with the prompt "", which fails alone and not the run; one
-    without an answer is an item that the method drafts itself; one without an id gets its position.
+    A row without a prompt, or with a text that cannot be read or is too long, is an item with the
+    prompt "", which fails alone and not the run; one without an answer is an item that the method
+    drafts itself; one without an id gets its position.
     """
 
     def __init__(
@@ -143,8 +148,22 @@ class ParquetTable:
             ) as table,
         ):
             columns = sorted(set(self._columns.values()))
+            rows = self._batch_rows(shard, table.metadata, row_groups)
             # In one thread: pyarrow's own threads sometimes abort the process at its very end.
-            yield from table.iter_batches(_BATCH_ROWS, row_groups, columns, use_threads=False)
+            yield from table.iter_batches(rows, row_groups, columns, use_threads=False)
+
+    def _batch_rows(self, shard: _Shard, metadata: Any, row_groups: list[int]) -> int:
+        """Say how many rows to decode at once. A value that many rows share is stored once and
+        decoded for each of them, so the longest that it can be counts, not its share."""
+        longest = 1
+        for number in row_groups:
+            for chunk in _chunks(metadata, number, self._columns):
+                longest = max(longest, chunk.total_uncompressed_size // (chunk.num_values or 1))
+                if chunk.has_dictionary_page:
+                    start = chunk.dictionary_page_offset
+                    header = self._files.read(shard.name, start, start + _HEADER_BYTES)
+                    longest = max(longest, _page_bytes(header))
+        return max(1, min(_BATCH_ROWS, _BATCH_BYTES // longest))
 
     def _items(self, batch: pa.RecordBatch, first: int) -> Iterator[Item]:
         spoilt: set[int] = set()
@@ -177,6 +196,9 @@ class ParquetTable:
             schema, metadata = table.schema_arrow, table.metadata
         for use, column in self._columns.items():
             _check_column(schema, use, column, where)
+        for number in range(metadata.num_row_groups):
+            for chunk in _chunks(metadata, number, self._columns):
+                _refuse_bomb(chunk, where)
         row_groups = tuple(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups))
         return _Shard(name, size, hashlib.sha256(footer).hexdigest(), row_groups)
 
@@ -188,6 +210,38 @@ def _footer(files: Files, name: str, size: int) -> bytes:
     if length > len(tail):
         tail = files.read(name, max(0, size - length), size)
     return tail[-length:]
+
+
+def _chunks(metadata: Any, row_group: int, columns: Mapping[str, str]) -> Iterator[Any]:
+    """Yield what the footer says of the named columns of a row group."""
+    group = metadata.row_group(row_group)
+    found = (group.column(number) for number in range(group.num_columns))
+    return (chunk for chunk in found if chunk.path_in_schema in columns.values())
+
+
+def _refuse_bomb(chunk: Any, where: str) -> None:
+    """Refuse a few kilobytes that unfold to gigabytes. Up to `_MOST_BYTES` a row that is too long
+    fails alone, as any row does that cannot be read."""
+    size = chunk.total_uncompressed_size
+    if size > _MOST_BYTES and size > 4 * MAX_CHARACTERS * chunk.num_values:
+        raise UserError(
+            f"{where}: column {chunk.path_in_schema!r} unfolds to {size >> 20:,} MiB in "
+            f"{chunk.num_values:,} rows, and a text may have {MAX_CHARACTERS:,} characters"
+        )
+
+
+def _page_bytes(header: bytes) -> int:
+    """Read the size of a page, unpacked: the second number of its header in Thrift's compact form,
+    seven bits a byte and doubled."""
+    at, value = 1, 0
+    for _ in range(2):
+        value = shift = 0
+        while header[at] & 0x80:
+            value |= (header[at] & 0x7F) << shift
+            at, shift = at + 1, shift + 7
+        value |= header[at] << shift
+        at += 2  # past the number and the mark of the next
+    return value >> 1
 
 
 def _check_column(schema: pa.Schema, use: str, column: str, where: str) -> None:
@@ -219,8 +273,8 @@ def _suits(kind: pa.DataType, use: str) -> bool:
 
 
 def _values(column: pa.Array, spoilt: set[int]) -> list[Any]:
-    """Give a column's values. A writer can put bytes that are no UTF-8 into a column of text; the
-    numbers of such rows are added to `spoilt`."""
+    """Give a column's values. A writer can put bytes that are no UTF-8 into a column of text, or a
+    text that is too long; the numbers of such rows are added to `spoilt`."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     values: list[Any] = [None] * len(column)
@@ -232,4 +286,8 @@ def _values(column: pa.Array, spoilt: set[int]) -> list[Any]:
                 values[number] = value.as_py()
             except UnicodeDecodeError:
                 spoilt.add(number)
+    for number, value in enumerate(values):
+        if isinstance(value, str) and len(value) > MAX_CHARACTERS:
+            values[number] = None
+            spoilt.add(number)
     return values

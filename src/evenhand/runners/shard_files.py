@@ -5,16 +5,18 @@ They keep nothing but the folder's name, so that they can be sent to another pro
 
 import importlib
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from evenhand.errors import UserError
 
+Found = TypeVar("Found")
 Shards = list[tuple[str, int]]  # the name and the size of each file, in order
 
 
@@ -59,10 +61,19 @@ def _find_local(location: str) -> tuple[Files, str, Shards]:
     whole = os.path.abspath(location)  # another process may stand in another folder
     parent, name = os.path.split(whole)
     if not os.path.isdir(whole):
-        return LocalFiles(parent), name, [(name, os.stat(whole).st_size)]
-    with os.scandir(whole) as entries:
-        sizes = {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
-    return LocalFiles(whole), name, _with_rows(sizes, whole)
+        found = os.stat(whole)
+        if not stat.S_ISREG(found.st_mode):
+            raise UserError(f"{whole} is no file: a pipe or a device cannot be read twice")
+        return LocalFiles(parent), name, [(name, found.st_size)]
+    shards = _with_rows({name: os.lstat(f"{whole}/{name}") for name in os.listdir(whole)}, whole)
+    for shard, found in shards:
+        # Its rows go to a model, so a folder from a stranger must not name a file of yours.
+        if not stat.S_ISREG(found.st_mode):
+            raise UserError(
+                f"{whole}/{shard} is a link or no file, and a folder of shards holds files only: "
+                "copy what it leads to (cp -L), or name that file itself"
+            )
+    return LocalFiles(whole), name, [(shard, found.st_size) for shard, found in shards]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +126,13 @@ def _system(url: str) -> tuple[Any, str]:
     return system, path
 
 
-def _with_rows(sizes: Mapping[str, int], where: str) -> Shards:
+def _with_rows(files: Mapping[str, Found], where: str) -> list[tuple[str, Found]]:
     """Keep those files of a folder that are shards: Spark and its like add files with a `_`."""
-    found = sorted(
-        (name, size)
-        for name, size in sizes.items()
+    found = [
+        (name, files[name])
+        for name in sorted(files)
         if name.endswith(".parquet") and not name.startswith((".", "_"))
-    )
+    ]
     if not found:
         raise UserError(
             f"{where} holds no *.parquet files. Folders inside it are not looked into: "

@@ -5,12 +5,15 @@ A position, not an id, says which items are done, so a resumed run needs one bit
 
 import codecs
 import hashlib
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
+import numpy as np
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -80,7 +83,11 @@ class ItemList:
 
 class JsonlFile:
     """A source of one JSON object a line: `prompt`; if wanted `id`, `context`, `choices`, `answer`,
-    `tags`."""
+    `tags`.
+
+    Every line is read once before the first call: a bad one, or an id that comes twice, is refused
+    while nothing is paid for yet and no folder is tied to the file.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -109,33 +116,73 @@ class JsonlFile:
             return
         mark = start // _MARK_EVERY
         position = mark * _MARK_EVERY
-        offset, first_line = self._scan.marks[mark]
-        with self._path.open("rb") as file:
-            file.seek(offset)
-            for number, line in enumerate(file, start=first_line):
-                if position >= stop:
-                    return
-                if line.strip():
-                    if position >= start:
-                        yield read_item(line, position, f"{self._path} line {number}")
-                    position += 1
+        for number, line in self._lines(*self._scan.marks[mark]):
+            if position >= stop:
+                return
+            if line.strip():
+                if position >= start:
+                    yield self._item(number, line, position)
+                position += 1
 
     @cached_property
     def _scan(self) -> "_Scan":
         digest, items, offset = hashlib.sha256(), 0, 0
         marks: list[tuple[int, int]] = []
-        with self._path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                digest.update(line)
-                if line.strip():
-                    if items % _MARK_EVERY == 0:
-                        marks.append((offset, number))
-                    items += 1
-                offset += len(line)
+        ids = _Ids()
+        for number, line in self._lines():
+            digest.update(line)
+            if line.strip():
+                ids.add(self._item(number, line, items).id)
+                if items % _MARK_EVERY == 0:
+                    marks.append((offset, number))
+                items += 1
+            offset += len(line)
+        self._refuse_twins(ids.suspects())
         return _Scan(digest.hexdigest(), items, marks)
+
+    def _lines(self, offset: int = 0, first: int = 1) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines with their numbers, from a place on; never more of one than a line may
+        have."""
+        with self._path.open("rb") as file:
+            file.seek(offset)
+            for number in count(first):
+                line = file.readline(_LONGEST_LINE)
+                if not line:
+                    return
+                if len(line) == _LONGEST_LINE:
+                    most = strict_json.MAX_CHARACTERS
+                    raise UserError(f"{self._path} line {number}: longer than {most:,} characters")
+                yield number, line
+
+    def _item(self, number: int, line: bytes, position: int) -> Item:
+        return read_item(line, position, f"{self._path} line {number}")
+
+    def _refuse_twins(self, suspects: frozenset[int]) -> None:
+        """Look again at the lines whose ids seem to come twice, by the ids themselves."""
+        if not suspects:
+            return
+        lines_of: dict[str, list[int]] = {}
+        position = 0
+        for number, line in self._lines():
+            if line.strip():
+                name = self._item(number, line, position).id
+                if hash(name) in suspects:
+                    lines_of.setdefault(name, []).append(number)
+                position += 1
+        twins = {name: lines for name, lines in lines_of.items() if len(lines) > 1}
+        if twins:
+            name, lines = next(iter(twins.items()))
+            more = f", and {len(twins) - 1:,} more ids come twice" if len(twins) > 1 else ""
+            raise UserError(
+                f"{self._path}: lines {', '.join(map(str, lines[:5]))} have the same id "
+                f"{name[:60]!r}{more}. Give each line an id of its own, or none: then its position "
+                "is its id"
+            )
 
 
 _MARK_EVERY = 1024
+# In bytes: as many characters as the strict reader takes have no more, with room for a line break.
+_LONGEST_LINE = 4 * strict_json.MAX_CHARACTERS + 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +192,30 @@ class _Scan:
     sha256: str
     items: int
     marks: list[tuple[int, int]]  # byte offset and line number
+
+
+class _Ids:
+    """The ids of a file, as hashes of eight bytes: 80 MB for ten million items. A file in which no
+    line has an id of its own costs nothing."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._hashes: array[int] | None = None
+
+    def add(self, name: str) -> None:
+        if self._hashes is None and name != str(self._count):
+            self._hashes = array("q", (hash(str(position)) for position in range(self._count)))
+        if self._hashes is not None:
+            self._hashes.append(hash(name))
+        self._count += 1
+
+    def suspects(self) -> frozenset[int]:
+        """Give the hashes that are there more than once."""
+        if self._hashes is None:
+            return frozenset()
+        hashes = np.frombuffer(self._hashes, np.int64)
+        hashes.sort()  # in place
+        return frozenset(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
 
 
 class _Row(BaseModel):

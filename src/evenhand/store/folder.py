@@ -3,16 +3,20 @@ moment."""
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from evenhand.errors import DiskFull, RunLocked, StoreError, UserError
+from evenhand.errors import CorruptRun, DiskFull, RunLocked, StoreError, UserError
+from evenhand.store import plain_files
+
+try:
+    import fcntl
+except ImportError:  # Windows: the first run folder says so, and help works
+    fcntl = None  # type: ignore[assignment]
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -24,7 +28,8 @@ class Appender(Protocol):
     def write(self, data: bytes) -> None: ...
 
     def flush(self) -> None:
-        """Make sure that what was written so far survives the death of this process."""
+        """Make sure that what was written so far survives the death of this process, and on a disk
+        that of the machine."""
         ...
 
     def close(self) -> None: ...
@@ -89,18 +94,23 @@ class LocalFolder:
     """A run folder on a local disk."""
 
     def __init__(self, root: Path) -> None:
+        if fcntl is None:
+            raise UserError(
+                "evenhand keeps runs by POSIX file locks and links, which Windows does not have: "
+                "use it on Linux or macOS, or on Windows inside WSL 2"
+            )
         self.root = str(root)
         self._path = root
 
     def read(self, name: str) -> bytes:
-        return (self._path / name).read_bytes()
+        return plain_files.read_plain(self._at(name))
 
     def exists(self, name: str) -> bool:
-        return (self._path / name).exists()
+        return os.path.lexists(self._at(name))
 
     def names(self, folder: str) -> list[str]:
         try:
-            with os.scandir(self._path / folder) as entries:
+            with os.scandir(self._at(f"{folder}/*").parent) as entries:
                 found = [entry.name for entry in entries if not entry.name.startswith(".")]
         except FileNotFoundError:
             return []
@@ -109,60 +119,47 @@ class LocalFolder:
     def create(self, name: str, data: bytes) -> None:
         """Write the bytes to a hidden name, have them reach the disk, and link them to the real
         name: a link never replaces, so of two writers of one name exactly one wins."""
-        path = self._path / name
-        hidden = _hidden(path)
-        with _disk_errors(name):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with open(hidden, "xb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.link(hidden, path)
-            finally:
-                hidden.unlink(missing_ok=True)
-            _sync_folder(path.parent)
+        with self._hidden(name, data) as (hidden, path):
+            plain_files.link_new(hidden, path)
+            hidden.unlink()
+            plain_files.sync_folder(path.parent)
 
     def replace(self, name: str, data: bytes) -> None:
-        path = self._path / name
-        hidden = _hidden(path)
-        with _disk_errors(name):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                hidden.write_bytes(data)
-                os.replace(hidden, path)
-            finally:
-                hidden.unlink(missing_ok=True)
+        with self._hidden(name, data) as (hidden, path):
+            os.replace(hidden, path)
 
     def appender(self, name: str) -> "LocalAppender":
-        path = self._path / name
-        with _disk_errors(name):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return LocalAppender(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644))
+        path = self._at(name)
+        try:
+            with _disk_errors(name):
+                plain_files.make_folder(path.parent, self._path)
+                return LocalAppender(path)
+        except FileExistsError:  # no two writers have the same name for one
+            raise CorruptRun(f"{path} is there before its time: move it elsewhere") from None
 
     def remove(self, name: str) -> None:
-        (self._path / name).unlink(missing_ok=True)
+        self._at(name).unlink(missing_ok=True)
 
     def lock(self, *, take_over: bool = False) -> "LocalLock":
         """Hold the folder until the process ends; the kernel lets go even after kill -9.
 
         A take-over puts a lock of its own in the place of the one that is held.
         """
-        place = self._path / "lock"
+        place = self._at("lock")
         with _disk_errors("lock"):
-            self._path.mkdir(parents=True, exist_ok=True)
-            ours = _hidden(place) if take_over else place
-            descriptor = os.open(ours, os.O_RDWR | os.O_CREAT, 0o644)
+            plain_files.make_folder(self._path, self._path)
+            ours = plain_files.hidden_beside(place) if take_over else place
+            descriptor = plain_files.open_plain(ours, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if take_over:
-                os.replace(ours, place)
         except BlockingIOError:
             holder = os.pread(descriptor, 100, 0).decode("utf-8", "replace").strip() or "a process"
             os.close(descriptor)
             raise locked(self.root, holder) from None
         try:
             with _disk_errors("lock"):
+                if take_over:
+                    os.replace(ours, place)
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
         except StoreError:
@@ -170,13 +167,31 @@ class LocalFolder:
             raise
         return LocalLock(descriptor)
 
+    def _at(self, name: str) -> Path:
+        return plain_files.within(self._path, name)
+
+    @contextlib.contextmanager
+    def _hidden(self, name: str, data: bytes) -> Iterator[tuple[Path, Path]]:
+        """Write a file under a hidden name, which is gone afterwards; give it and the real one."""
+        path = self._at(name)
+        hidden = plain_files.hidden_beside(path)
+        with _disk_errors(name):
+            plain_files.make_folder(path.parent, self._path)
+            try:
+                plain_files.write_new(hidden, data)
+                yield hidden, path
+            finally:
+                hidden.unlink(missing_ok=True)
+
 
 class LocalAppender:
-    """An appender on a file descriptor. What it wrote survives the death of this process at
-    once."""
+    """An appender to a new file. What it wrote survives the death of this process at once, and that
+    of the machine after a `flush`."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, path: Path) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+        self._descriptor = plain_files.open_plain(path, flags)
+        self._folder = path.parent
 
     def write(self, data: bytes) -> None:
         descriptor = self._descriptor
@@ -189,7 +204,9 @@ class LocalAppender:
             raise _told(error, "journal") from None
 
     def flush(self) -> None:
-        pass
+        with _disk_errors("journal"):
+            os.fsync(self._descriptor)
+            plain_files.sync_folder(self._folder)
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -212,12 +229,6 @@ def locked(root: str, holder: str) -> RunLocked:
     )
 
 
-def _hidden(path: Path) -> Path:
-    """Make a name that nobody else writes under; a process's number may be another's, in
-    containers."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-
-
 @contextlib.contextmanager
 def _disk_errors(name: str) -> Iterator[None]:
     try:
@@ -235,11 +246,3 @@ def _told(error: OSError, name: str) -> StoreError:
             "command again to resume"
         )
     return StoreError(f"cannot write {name}: {error.strerror or error}")
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

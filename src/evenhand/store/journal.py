@@ -5,6 +5,7 @@ paid for survives the death of the process; a torn or damaged line is noticed an
 what it held is asked again.
 """
 
+import re
 import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,6 +18,8 @@ from evenhand.store.folder import Appender, Folder
 from evenhand.store.parts import Pending
 
 _FOLDER = "journal"
+# A writer's number, the range of its share if it has one, and which of its files it is.
+_NAME = re.compile(r"journal/[0-9]{8}(-s[0-9]{12}-[0-9]{12}-[0-9a-f]{8})?-[0-9]{6}\.log")
 _TURN, _RESULT = b"T", b"R"
 
 
@@ -64,6 +67,11 @@ class Journal:
         self.name = name
 
 
+def names(folder: Folder) -> list[str]:
+    """List the journals, in order. Any other file that lies there is not ours to read or remove."""
+    return [name for name in folder.names(_FOLDER) if _NAME.fullmatch(name)]
+
+
 Turns = dict[int, dict[tuple[str, int], bytes]]  # position -> (request, occurrence) -> line
 
 
@@ -86,7 +94,7 @@ class Recovered:
         """Read the journals with a wanted name."""
         found = cls()
         try:
-            for name in filter(wanted, folder.names(_FOLDER)):
+            for name in filter(wanted, names(folder)):
                 found.files.append(name)
                 found._take(folder.read(name))
         except FileNotFoundError:  # whoever removed it has committed it or copied it: look again
@@ -115,11 +123,12 @@ class Recovered:
         for framed in data.split(b"\n")[:-1]:
             try:
                 kind, row, line = _unframed(framed)
+                position = _count(row["position"])
                 if kind == _RESULT:
-                    results[row["position"]] = row["calls"], line
+                    results[position] = _count(row["calls"]), line
                 else:
                     key = row["request"], row["occurrence"]
-                    turns.setdefault(row["position"], {})[key] = line
+                    turns.setdefault(position, {})[key] = line
             except (ValueError, KeyError, TypeError):
                 damaged += 1
         for position, (calls, line) in results.items():
@@ -155,3 +164,9 @@ def _unframed(framed: bytes) -> tuple[bytes, dict[str, Any], bytes]:
     if check != b"%08x" % zlib.crc32(line) or kind not in (_TURN, _RESULT):
         raise ValueError("damaged")
     return kind, orjson.loads(line), line
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("damaged")
+    return value

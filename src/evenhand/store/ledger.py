@@ -8,10 +8,10 @@ is the check. The number of a writer's opening entry is its fencing token.
 import hashlib
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.errors import CorruptRun, Fenced
 from evenhand.store.folder import Folder
@@ -22,7 +22,7 @@ _STRIDE = 512  # bytes
 
 class File(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-    name: str
+    name: Annotated[str, Field(pattern=r"^(results|turns)/part-[0-9A-Za-z_-]+\.parquet$")]
     sha256: str
     bytes: int
     rows: int

@@ -118,7 +118,8 @@ class ObjectFolder:
         try:
             status = orjson.loads(self.read("status.json"))
             age = datetime.now(UTC) - datetime.fromisoformat(status["updated"])
-            alive = status["state"] == "running" and age.total_seconds() < _ALIVE_SECONDS
+            # Clocks differ by seconds; one that is far ahead says nothing about a writer.
+            alive = status["state"] == "running" and abs(age.total_seconds()) < _ALIVE_SECONDS
             return str(status["writer"]) if alive else None
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
@@ -145,7 +146,7 @@ class ObjectFolder:
         return sorted(
             found.removeprefix(name)
             for found in self._objects(name.rpartition("/")[0])
-            if found.startswith(f"{name}.")
+            if _CHUNK.sub(r"\1", found) == name != found  # any other is not ours to remove
         )
 
     def _objects(self, folder: str) -> list[str]:

@@ -5,6 +5,7 @@ import os
 import secrets
 from pathlib import Path
 
+from evenhand.errors import CorruptRun
 from evenhand.store import ledger
 from evenhand.store.folder import Folder, Lock, open_folder
 from evenhand.store.run_record import RunRecord, refuse_other_run
@@ -18,6 +19,7 @@ class OpenedRun:
         self.folder = folder
         self._lock = lock
         self.record = _agreed_record(folder, record)
+        self._items: int = record.source["items"]
         self.done = ledger.Positions()
         self.committed = 0
         slots = 0
@@ -35,6 +37,8 @@ class OpenedRun:
         cls, location: str | Path, record: RunRecord, *, take_over: bool = False
     ) -> "OpenedRun":
         folder = open_folder(location)
+        if folder.exists("run.json"):  # before anything of another run is touched
+            _refuse_other_run(folder, record)
         lock = folder.lock(take_over=take_over)
         try:
             return cls(folder, record, lock)
@@ -54,11 +58,20 @@ class OpenedRun:
     def refuse_if_fenced(self) -> None:
         self._ledger.refuse_if_fenced()
 
+    def is_left(self, position: int) -> bool:
+        """Say whether a position is of the plan and not committed yet."""
+        return position < self._items and position not in self.done
+
     def release(self) -> None:
         self._lock.release()
 
     def _count_in(self, part: ledger.Part) -> None:
         for start, stop in part.positions:
+            if not 0 <= start <= stop <= self._items:
+                raise CorruptRun(
+                    f"{self.folder.root}: its ledger has the positions from {start:,} to {stop:,}, "
+                    f"and the run has {self._items:,} items"
+                )
             self.done.add_range(start, stop)
             self.committed += stop - start
 
@@ -69,6 +82,10 @@ def _agreed_record(folder: Folder, planned: RunRecord) -> RunRecord:
         folder.create("run.json", planned.to_bytes())
         return planned
     except FileExistsError:
-        found = RunRecord.from_bytes(folder.read("run.json"), folder.root)
-        refuse_other_run(planned, found, folder.root)
-        return found
+        return _refuse_other_run(folder, planned)
+
+
+def _refuse_other_run(folder: Folder, planned: RunRecord) -> RunRecord:
+    found = RunRecord.from_bytes(folder.read("run.json"), folder.root)
+    refuse_other_run(planned, found, folder.root)
+    return found

@@ -49,7 +49,10 @@ def _write(
     folder: Folder, name: str, lines: list[bytes], schema: pa.Schema
 ) -> tuple[ledger.File, pa.Table]:
     data, table = tables.to_parquet(lines, schema)
-    folder.create(name, data)
+    try:
+        folder.create(name, data)
+    except FileExistsError:  # no two writers have the same name for a part
+        raise CorruptRun(f"{folder.root}/{name} is there before its time: move it away") from None
     sha256 = hashlib.sha256(data).hexdigest()
     return ledger.File(name=name, sha256=sha256, bytes=len(data), rows=len(table)), table
 

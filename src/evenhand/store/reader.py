@@ -14,7 +14,7 @@ from polars.io.plugins import register_io_source
 from evenhand.domain import Turn
 from evenhand.errors import CorruptRun, UserError
 from evenhand.store import ledger, tables
-from evenhand.store.folder import LocalFolder, open_folder
+from evenhand.store.folder import open_folder
 from evenhand.store.run_record import RunRecord
 
 _BATCH = 65_536  # our choice, in rows: large enough that polars, not Python, does the work
@@ -118,28 +118,26 @@ class RunReader:
         return data
 
     def _scan(self, kind: str) -> pl.LazyFrame:
+        """Scan one part at a time, read when the frame is collected. The bytes that were checked
+        are the bytes that are read; a path would be expanded where a folder has [ ] * ? in its
+        name. Bytes that do not match raise then."""
         parts = ledger.parts(self._folder)
         files = [part.results if kind == "results" else part.turns for part in parts]
-        schema = _schema(kind)
-        if isinstance(self._folder, LocalFolder) and files:
-            for file in files:
-                self.read_checked(file)
-            return _scan([f"{self._folder.root}/{file.name}" for file in files], schema)
-        return self._checked_scan(files, schema)
+        empty = pl.from_arrow((tables.RESULTS if kind == "results" else tables.TURNS).empty_table())
+        assert isinstance(empty, pl.DataFrame)
+        schema = empty.schema
 
-    def _checked_scan(self, files: list[ledger.File], schema: pl.Schema) -> pl.LazyFrame:
-        """Scan one part at a time, fetched when the frame is collected: it is a download, so each
-        is checked and read in one go. Bytes that do not match raise then."""
-
-        def parts(
+        def rows_of(
             columns: list[str] | None,
             predicate: pl.Expr | None,
             n_rows: int | None,
             _batch_size: int | None,
         ) -> Iterator[pl.DataFrame]:
             for file in files:
-                data = self.read_checked(file)
-                wanted = _scan(io.BytesIO(data), schema).select(columns or list(schema))
+                data = io.BytesIO(self.read_checked(file))
+                # A column that was not there yet when the part was written is null in it.
+                part = pl.scan_parquet(data, schema=schema, missing_columns="insert")
+                wanted = part.select(columns or list(schema))
                 rows = (wanted if n_rows is None else wanted.head(n_rows)).collect()
                 if n_rows is not None:
                     n_rows -= len(rows)
@@ -147,19 +145,7 @@ class RunReader:
                 if n_rows == 0:
                     return
 
-        return register_io_source(parts, schema=schema)
-
-
-def _schema(kind: str) -> pl.Schema:
-    table = (tables.RESULTS if kind == "results" else tables.TURNS).empty_table()
-    empty = pl.from_arrow(table)
-    assert isinstance(empty, pl.DataFrame)
-    return empty.schema
-
-
-def _scan(parts: list[str] | io.BytesIO, schema: pl.Schema) -> pl.LazyFrame:
-    """Scan parts; a column that was not there yet when one was written is null in it."""
-    return pl.scan_parquet(parts, schema=schema, missing_columns="insert")
+        return register_io_source(rows_of, schema=schema)
 
 
 class RunTape:

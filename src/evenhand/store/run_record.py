@@ -3,6 +3,7 @@
 import platform
 import time
 from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -85,10 +86,15 @@ class RunRecord(BaseModel):
 def versions(parts: Iterable[tuple[registry.Group, str]] = ()) -> dict[str, str]:
     """List the versions of what made a run, with the other packages that its parts come from."""
     packages = ("evenhand", "aiohttp", "orjson", "polars", "pyarrow", "pydantic")
-    found = {package: metadata.version(package) for package in packages}
+    found = {package: _version(package) for package in packages}
     others = filter(None, (registry.distribution_of(*part) for part in parts))
     made_by = {"python": platform.python_version(), "platform": platform.platform()}
     return {**made_by, **found, **dict(others)}
+
+
+@cache
+def _version(package: str) -> str:
+    return metadata.version(package)  # a file to find and parse, each time
 
 
 def now() -> str:

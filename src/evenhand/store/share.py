@@ -14,7 +14,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 
 from evenhand.domain import Event, Result, Turn
-from evenhand.store import tables
+from evenhand.store import journal, tables
 from evenhand.store.folder import Folder
 from evenhand.store.journal import Journal, JournalTape, Recovered
 from evenhand.store.ledger import Part
@@ -84,16 +84,17 @@ def adopt_journals(run: OpenedRun) -> None:
     """Make what a run in one process left behind findable by share: the finished items are entered,
     the turns of the others go to a journal with a range in its name."""
     found = Recovered.read(run.folder, lambda name: _range(name) is None)
-    finished, unfinished = found.sorted_out(lambda position: position not in run.done)
+    finished, unfinished = found.sorted_out(run.is_left)
     if finished.results:
         run.commit(write_part(run.folder, f"part-{run.token:08d}-adopted", finished))
     if unfinished:
         first, stop = min(unfinished), max(unfinished) + 1
-        journal = Journal(run.folder, _stem(run.token, first, stop))
+        adopted = Journal(run.folder, _stem(run.token, first, stop))
         for turns in unfinished.values():
             for turn in turns.values():
-                journal.turn(turn)
-        journal.close()
+                adopted.turn(turn)
+        adopted.flush()  # before those are removed that it is made from
+        adopted.close()
     run.refuse_if_fenced()
     for name in found.files:
         run.folder.remove(name)
@@ -113,7 +114,7 @@ def commit(run: OpenedRun, receipt: Receipt) -> bool:
 def remove_journals(run: OpenedRun) -> None:
     """When every item is committed, no journal is needed any more."""
     run.refuse_if_fenced()
-    for name in run.folder.names("journal"):
+    for name in journal.names(run.folder):
         run.folder.remove(name)
 
 

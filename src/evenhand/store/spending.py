@@ -4,6 +4,7 @@ journal's.
 A call that was on the wire when a process was killed is recorded nowhere, so it is not in here.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,14 +77,9 @@ def _setting(name: str, default: int) -> pl.Expr:
 
 
 def _uncommitted_turns(folder: Folder) -> list[bytes]:
-    done = ledger.Positions()
+    journal = Recovered.read(folder, lambda _: True).turns
+    positions = sorted(journal)  # few, where the ledger's ranges may be as long as they say
     for part in ledger.parts(folder):
         for start, stop in part.positions:
-            done.add_range(start, stop)
-    journal = Recovered.read(folder, lambda _: True).turns
-    return [
-        line
-        for position, turns in journal.items()
-        if position not in done
-        for line in turns.values()
-    ]
+            del positions[bisect_left(positions, start) : bisect_left(positions, stop)]
+    return [line for position in positions for line in journal[position].values()]

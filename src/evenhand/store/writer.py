@@ -161,7 +161,7 @@ class RunWriter:
         """Commit what an earlier process finished; keep the turns of what it did not finish."""
         # A newer journal than ours is of a process that took over.
         found = Recovered.read(self._run.folder, lambda name: name < self._journal.name)
-        finished, unfinished = found.sorted_out(lambda position: position not in self.done)
+        finished, unfinished = found.sorted_out(self._run.is_left)
         for turns in unfinished.values():
             for turn in turns.values():
                 self._journal.turn(turn)

@@ -151,6 +151,9 @@ def _files(folder: Path) -> list[Path]:
 def _fingerprint(path: Path) -> tuple[str, int]:
     """Of every file's name and bytes; and how many bytes there are."""
     files = _files(path) if path.is_dir() else [path]
+    links = [file for file in files if file != path and file.is_symlink()]
+    if links:  # what it holds goes to models, so it must not name files that lie elsewhere
+        raise UserError(f"[search] path: {links[0]} is a link; put the file itself there")
     if not files or not all(file.is_file() for file in files):
         raise UserError(f"[search] path: {path} is no JSONL file and no folder with .txt or .md")
     digest, size = hashlib.sha256(), 0

@@ -1,0 +1,227 @@
+"""Input files from a stranger, or with a mistake in them: refused before the first call."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import evenhand
+from evenhand.domain import Item
+from evenhand.errors import UserError
+from evenhand.models import ScriptedModel
+from evenhand.runners import JsonlFile
+from evenhand.runners.parquet_table import ParquetTable
+from evenhand.runners.source import _Ids
+from evenhand.tools.search.corpus import Corpus
+
+LIMIT = 200_000
+
+
+def written(path: Path, lines: list[str]) -> JsonlFile:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return JsonlFile(path)
+
+
+def lines_of(count: int) -> list[str]:
+    return [json.dumps({"id": f"p{n}", "prompt": f"Describe {n}."}) for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ('{"prompt": "cut', "line 301: not_json"),
+        (json.dumps({"prompt": "x" * LIMIT}), "line 301: too_large"),
+        (json.dumps({"prompt": "x" * 5 * LIMIT}), "line 301: longer than 200,000 characters"),
+        ('{"promt": "x"}', "line 301: prompt: Field required"),
+    ],
+)
+def test_a_bad_last_line_is_found_before_the_first_call_and_the_mended_file_is_run(
+    bad: str, said: str, tmp_path: Path
+) -> None:
+    """Rule: a file with a bad line makes no run folder, so nothing is tied to it."""
+    asked: list[str] = []
+
+    def answer(request: evenhand.models.ModelRequest) -> str:
+        asked.append(request.messages[-1].content)
+        return "Kind."
+
+    model, path, out = ScriptedModel(answer), tmp_path / "items.jsonl", tmp_path / "run"
+    source = written(path, [*lines_of(300), bad])
+    with pytest.raises(UserError, match=said):
+        evenhand.run(source, method="default", model=model, out=str(out))
+    assert asked == []
+    assert not out.exists()
+    source = written(path, lines_of(301))
+    evenhand.run(source, method="default", model=model, out=str(out))
+    assert len(asked) == 301
+
+
+def test_a_line_without_an_end_is_not_read_into_memory(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # a terabyte of zeros, which takes no room
+    with pytest.raises(UserError, match="line 1: longer than 200,000 characters"):
+        len(JsonlFile(path))
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (["a", "b", "a"], "lines 1, 3 have the same id 'a'"),
+        ([None, None, "0"], "lines 1, 3 have the same id '0'"),  # a position is an id too
+        (["2", None, None], "lines 1, 3 have the same id '2'"),
+        (["a", "b", "a", "b"], "lines 1, 3 have the same id 'a', and 1 more ids come twice"),
+    ],
+)
+def test_an_id_that_comes_twice_is_refused_with_its_lines(
+    ids: list[str | None], said: str, tmp_path: Path
+) -> None:
+    lines = [json.dumps({"prompt": "x", **({"id": name} if name else {})}) for name in ids]
+    with pytest.raises(UserError, match=said):
+        len(written(tmp_path / "items.jsonl", lines))
+
+
+def test_ids_cost_eight_bytes_an_item_and_nothing_where_no_line_has_one() -> None:
+    without, having = _Ids(), _Ids()
+    for number in range(5_000):
+        without.add(str(number))
+        having.add(str(number) if number < 2_000 else f"p{number}")
+    assert without._hashes is None
+    assert having._hashes is not None
+    assert having._hashes.itemsize * len(having._hashes) == 40_000
+    assert having.suspects() == without.suspects() == frozenset()
+    having.add("7")
+    assert having.suspects() == {hash("7")}
+
+
+def test_items_with_the_same_id_in_a_list_are_refused(tmp_path: Path) -> None:
+    twins = [Item(id="a", prompt="x"), Item(id="b", prompt="y"), Item(id="a", prompt="z")]
+    model = ScriptedModel(lambda _: "Kind.")
+    with pytest.raises(UserError, match=r"items\[0\] and items\[2\] have the same id 'a'"):
+        evenhand.run(twins, method="default", model=model, out=str(tmp_path))
+
+
+def test_an_input_without_items_is_said_and_makes_no_folder(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"prompt": pa.array([], pa.string())}), tmp_path / "none.parquet")
+    (tmp_path / "none.jsonl").write_text("\n\n")
+    table = ParquetTable(str(tmp_path / "none.parquet"), prompt_column="prompt")
+    model = ScriptedModel(lambda _: "Kind.")
+    nothing: list[Any] = [table, JsonlFile(tmp_path / "none.jsonl"), []]
+    for source in nothing:
+        with pytest.raises(UserError, match="has no items, so there is nothing to run"):
+            evenhand.run(source, method="default", model=model, out=str(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def table(path: Path, prompts: list[str], **how: object) -> ParquetTable:
+    pq.write_table(pa.table({"prompt": prompts}), path, compression="zstd", **how)
+    return ParquetTable(str(path), prompt_column="prompt")
+
+
+def test_a_text_that_is_too_long_fails_its_row_alone(tmp_path: Path) -> None:
+    prompts = ["a", "x" * LIMIT, "y" * (LIMIT + 1), "é" * LIMIT, "b"]
+    found = table(tmp_path / "a.parquet", prompts)
+    read = [item.prompt for item in found.read(0, 5)]
+    assert read == ["a", "x" * LIMIT, "", "é" * LIMIT, "b"]
+
+
+def test_a_few_kilobytes_that_unfold_to_gigabytes_are_refused_by_their_footer(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "bomb.parquet"
+    with pytest.raises(UserError, match=r"unfolds to 6\d MiB in 2 rows, and a text may have"):
+        table(path, ["0" * (66 << 20)] * 2)
+    assert path.stat().st_size < 20_000
+
+
+_PEAK = """
+import resource, sys
+from evenhand.runners.parquet_table import ParquetTable
+table = ParquetTable(sys.argv[1], prompt_column="prompt")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(sum(not item.prompt for item in table.read(0, len(table))))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_a_long_value_that_many_rows_share_is_unfolded_for_few_of_them_at_a_time(
+    tmp_path: Path,
+) -> None:
+    """6 MiB stored once, for 100 rows: 600 MB at a time before, and the footer looks harmless."""
+    path = tmp_path / "shared.parquet"
+    values = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), ["0" * (6 << 20)])
+    pq.write_table(pa.table({"prompt": values}), path, compression="zstd")
+    assert path.stat().st_size < 20_000
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK, str(path)], capture_output=True, text=True, check=True
+    )
+    empty, grown = map(int, done.stdout.split())
+    assert empty == 100
+    assert grown < 400, f"{grown} MiB"
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "link to a pipe", "link to /dev/zero", "folder"])
+def test_a_folder_of_shards_leads_to_no_file_outside_it_and_waits_at_no_pipe(
+    kind: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    table(tmp_path / "mine/secret.parquet", ["my secret"])
+    os.mkfifo(tmp_path / "mine/pipe")
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    table(shards / "a.parquet", ["a"])
+    planted = shards / "b.parquet"
+    match kind:
+        case "link":
+            planted.symlink_to(tmp_path / "mine/secret.parquet")
+        case "pipe":
+            os.mkfifo(planted)
+        case "link to a pipe":
+            planted.symlink_to(tmp_path / "mine/pipe")
+        case "link to /dev/zero":
+            planted.symlink_to("/dev/zero")
+        case _:
+            planted.mkdir()
+    with pytest.raises(UserError, match=r"b\.parquet is a link or no file"):
+        ParquetTable(str(shards), prompt_column="prompt")
+
+
+def test_a_pipe_or_a_device_is_no_input(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.parquet")
+    for name in (str(tmp_path / "pipe.parquet"), "/dev/zero"):
+        with pytest.raises(UserError, match="is no file: a pipe or a device"):
+            ParquetTable(name, prompt_column="prompt")
+        with pytest.raises(UserError, match="is not a file"):
+            JsonlFile(Path(name))
+
+
+def test_a_table_whose_name_is_a_pattern_is_read_itself(tmp_path: Path) -> None:
+    for name in ("a1", "a[1]", "c*", "x?"):
+        (tmp_path / name).mkdir()
+        found = table(tmp_path / name / "s[0].parquet", [name])
+        assert [item.prompt for item in found.read(0, 1)] == [name]
+        folder = ParquetTable(str(tmp_path / name), prompt_column="prompt")
+        assert [item.prompt for item in folder.read(0, 1)] == [name]
+
+
+def test_a_corpus_to_search_names_no_file_outside_it_and_waits_at_no_pipe(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.txt").write_text("A nurse is kind.")
+    (tmp_path / "secret").write_text("mine")
+    (corpus / "b.txt").symlink_to(tmp_path / "secret")
+    with pytest.raises(UserError, match=r"b\.txt is a link; put the file itself there"):
+        Corpus(corpus)
+    (corpus / "b.txt").unlink()
+    os.mkfifo(corpus / "b.txt")
+    with pytest.raises(UserError, match="is no JSONL file and no folder"):
+        Corpus(corpus)
