@@ -23,6 +23,7 @@ from evenhand.domain import Usage
 from evenhand.errors import DeadlinePassed, SearchFailed
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 from evenhand.tools.search.privacy import clean
+from evenhand.tools.search.threads import in_thread
 
 ROLE = "search"
 MOST_HITS = 5  # our choice: what a rephraser of a small model can still read
@@ -138,7 +139,8 @@ class SearchModel:
         page = None if self._pages is None else await self._pages.text(hit.url, deadline)
         if page is None:
             return {**asdict(hit), "fetched": False}
-        return {**asdict(with_text(hit, page, query)), "fetched": True}
+        quoted = await in_thread(with_text, hit, page, query)
+        return {**asdict(quoted), "fetched": True}
 
 
 def _query_of(request: ModelRequest) -> str:
@@ -174,7 +176,6 @@ def passage(text: str, query: str, most: int) -> str:
 
 def _visible(text: str) -> str:
     """Without what a reader cannot see and a model can: it could carry instructions."""
-    kept = "".join(
-        sign for sign in text if sign == "\n" or unicodedata.category(sign) not in _UNSEEN
-    )
+    unseen = {ord(sign) for sign in set(text) if unicodedata.category(sign) in _UNSEEN}
+    kept = text.translate(dict.fromkeys(unseen - {ord("\n")}))
     return _BLANKS.sub(" ", kept).strip()

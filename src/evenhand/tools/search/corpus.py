@@ -4,7 +4,6 @@ Nothing leaves the machine, and the fingerprint of the files is part of the run 
 corpus gives the same hits.
 """
 
-import asyncio
 import hashlib
 import re
 import shutil
@@ -19,6 +18,7 @@ import orjson
 from evenhand.errors import SearchFailed, UserError
 from evenhand.tools.search.base import Hit, hit
 from evenhand.tools.search.privacy import is_function_word
+from evenhand.tools.search.threads import in_thread
 
 _IN_MEMORY = 32 * 1024 * 1024  # bytes of text; a larger index is kept on disk
 _WRITER_BYTES = 64 * 1024 * 1024
@@ -56,7 +56,7 @@ class Corpus:
         self._index = None
 
     async def search(self, query: str, most: int, deadline: float) -> tuple[Hit, ...]:  # noqa: ARG002
-        return await asyncio.to_thread(self._search, query, most)
+        return await in_thread(self._search, query, most)
 
     def _search(self, query: str, most: int) -> tuple[Hit, ...]:
         terms = [word for word in re.findall(r"\w+", query.lower()) if not is_function_word(word)]

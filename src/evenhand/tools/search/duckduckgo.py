@@ -10,6 +10,7 @@ from typing import Any
 
 from evenhand.errors import SearchFailed
 from evenhand.tools.search.base import Hit, hit
+from evenhand.tools.search.threads import in_thread
 from evenhand.tools.search.wire import words
 
 _MOST_SECONDS = 15
@@ -28,7 +29,7 @@ class DuckDuckGo:
     async def search(self, query: str, most: int, deadline: float) -> tuple[Hit, ...]:
         left = deadline - asyncio.get_running_loop().time()
         seconds = max(1, math.floor(min(left, _MOST_SECONDS)))
-        found = await asyncio.to_thread(_ask, query, most, seconds)
+        found = await in_thread(_ask, query, most, seconds)
         return tuple(
             hit(words(one.get("href")), words(one.get("title")), words(one.get("body")), query)
             for one in found[:most]

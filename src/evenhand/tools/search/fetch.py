@@ -6,6 +6,7 @@ not look at names at all. It looks at the address of each connection, as the soc
 """
 
 import asyncio
+import codecs
 import ipaddress
 import socket
 from typing import Any
@@ -16,6 +17,7 @@ from yarl import URL
 
 from evenhand.models.http_client import OwnSession, read_capped
 from evenhand.tools.search.html_text import text_of_html
+from evenhand.tools.search.threads import in_thread
 from evenhand.tools.search.wire import AGENT
 
 _SECONDS = 10.0
@@ -28,12 +30,31 @@ _HEADERS = {
     "accept-encoding": "identity",  # a megabyte can unpack to a gigabyte
     "user-agent": AGENT,
 }
+# Those of the web, by Python's names for them. The page chooses, and Python knows others that take
+# minutes for a megabyte (punycode) or are no charsets at all (rot13).
+_CHARSETS = frozenset(
+    """
+    ascii utf-8 utf-16 utf-16-le utf-16-be
+    iso8859-1 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-9
+    iso8859-10 iso8859-13 iso8859-14 iso8859-15 iso8859-16
+    cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 koi8-r koi8-u
+    gb2312 gbk gb18030 big5 euc_jp shift_jis iso2022_jp euc_kr
+    """.split()
+)
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# Not for the public internet, and not in every Python's own table.
+# Not for the public internet, and not in every Python's own table. In the first a cloud keeps its
+# secrets (192.0.0.192).
 _REFUSED = tuple(
     ipaddress.ip_network(net)
-    for net in ("192.88.99.0/24", "2001::/32", "2001:db8::/32", "2002::/16", "3fff::/20")
+    for net in (
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "2001::/32",
+        "2001:db8::/32",
+        "2002::/16",
+        "3fff::/20",
+    )
 )
 
 
@@ -84,7 +105,7 @@ class PageFetcher(OwnSession):
         try:
             async with asyncio.timeout_at(ends), self._places:
                 return await self._fetch(URL(url))
-        except (aiohttp.ClientError, OSError, ValueError, LookupError):  # the last: its charset
+        except (aiohttp.ClientError, OSError, ValueError):
             return None
 
     async def _fetch(self, url: URL) -> str | None:
@@ -123,5 +144,14 @@ async def _words(response: aiohttp.ClientResponse) -> str | None:
     if body is None:
         return None
     if response.content_type == "text/plain":
-        return body.decode(response.charset or "utf-8", "replace") or None
-    return await asyncio.to_thread(text_of_html, body) or None
+        return await in_thread(_decoded, body, response.charset) or None
+    return await in_thread(text_of_html, body) or None
+
+
+def _decoded(body: bytes, declared: str | None) -> str:
+    """The text by the charset that the page declares, if it is one of the web's, else by UTF-8."""
+    try:
+        charset = codecs.lookup(declared or "utf-8").name
+    except (LookupError, ValueError):
+        charset = "utf-8"
+    return body.decode(charset if charset in _CHARSETS else "utf-8", "replace")

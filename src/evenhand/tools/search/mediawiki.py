@@ -9,6 +9,7 @@ from typing import Any
 
 from evenhand.tools.search.base import Hit, hit
 from evenhand.tools.search.html_text import text_of_html
+from evenhand.tools.search.threads import in_thread
 from evenhand.tools.search.wire import JsonApi, entries, words
 
 WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
@@ -60,7 +61,8 @@ class MediaWiki:
 
     async def _hit(self, page: dict[str, Any], query: str, deadline: float) -> Hit:
         text = words(page.get("extract")) or await self._page(page.get("pageid"), deadline)
-        return hit(words(page.get("fullurl")), words(page.get("title")), text, query)
+        url, title = words(page.get("fullurl")), words(page.get("title"))
+        return await in_thread(hit, url, title, text, query)
 
     async def _page(self, number: Any, deadline: float) -> str:
         answer = await self._ask(
@@ -77,7 +79,7 @@ class MediaWiki:
         if not isinstance(parsed, dict):
             raise self._api.failed("its answer has no page")
         page = f"<html><body><article>{words(parsed.get('text'))}</article></body></html>"
-        return await asyncio.to_thread(text_of_html, page.encode("utf-8", "replace"))
+        return await in_thread(text_of_html, page.encode("utf-8", "replace"))
 
     async def _ask(self, parameters: dict[str, str], deadline: float) -> dict[str, Any]:
         form = {"format": "json", "formatversion": "2"}
