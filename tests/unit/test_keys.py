@@ -10,7 +10,8 @@ from evenhand import config as configuration
 from evenhand.cli.doctor import _all
 from evenhand.errors import UserError
 from evenhand.models.keys import origin
-from evenhand.scorers.kinds import spoken
+from evenhand.scorers import Scorer, WordList
+from evenhand.scorers.kinds import ScorerKind, build, spoken
 from evenhand.tools.search.engines import SearchSettings, brave
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
@@ -166,3 +167,13 @@ def test_braves_key_is_for_brave_unless_another_is_named(tmp_path: Path) -> None
             )
         )
     assert brave(SearchSettings(environment=environment, cache=tmp_path)).name == "brave@1"
+
+
+def test_a_kind_of_scorer_without_an_address_has_no_key() -> None:
+    class Own(ScorerKind):
+        def scorer(self, key: str | None) -> Scorer:
+            assert key is None
+            return WordList()
+
+    scorer = build(Own(kind="own"), {"EVENHAND_API_KEY": KEY}, configuration.Config().default_key())
+    assert isinstance(scorer, WordList)

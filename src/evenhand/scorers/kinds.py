@@ -51,7 +51,7 @@ class ScorerKind(BaseModel, ABC):
 
     def key_place(self, default: Mapping[str, str]) -> KeyPlace | None:
         """Which variable's key is sent where. `default` is the default model's origin and key."""
-        address = str(getattr(self, self.address))
+        address = str(getattr(self, self.address, ""))  # a scorer without one sends nothing
         return key_place(address, self.api_key_env, {**default, **self.usual_keys})
 
 
