@@ -143,7 +143,7 @@ class Scorers:
         if name in self._given:
             return self._given[name]
         if name not in self._opened:
-            self._opened[name] = configuration.scorer_by_name(configuration.Config(), name)
+            self._opened[name] = configuration.scorer_by_name(configuration.of_environment(), name)
         return self._opened[name]
 
     async def close(self) -> None:

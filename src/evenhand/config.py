@@ -8,7 +8,7 @@ model = "smollm2"
 [models.judge]
 base_url = "https://gateway.example/v1"
 model = "a-larger-model"
-api_key_env = "GATEWAY_KEY"
+api_key_env = "GATEWAY_API_KEY"
 
 [cast]
 bias_evaluator = "judge"
@@ -36,7 +36,7 @@ per_million_completion_tokens = 10.00
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -50,6 +50,7 @@ from evenhand.errors import UserError
 from evenhand.instruments._contract import DataFolder
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
+from evenhand.models.keys import SHORTEST, KeyPlace, key_place, origin
 from evenhand.runners.borrowing import critiques_of
 from evenhand.scorers import Scorer, ScorerModel, WordList
 from evenhand.scorers.kinds import ScorerConfig, build, spoken
@@ -57,6 +58,7 @@ from evenhand.scorers.shipped import offline
 from evenhand.tools import search as searching
 from evenhand.tools.search import SearchEngine, SearchModel
 from evenhand.tools.search.base import MOST_HITS, ROLE
+from evenhand.tools.search.brave import URL as BRAVE
 from evenhand.tools.search.engines import SearchSettings
 
 DEFAULT_URL = "http://127.0.0.1:8080/v1"
@@ -73,7 +75,7 @@ class ModelConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     base_url: str = DEFAULT_URL
     model: str | None = None  # None: the only model that the endpoint has
-    api_key_env: str = "EVENHAND_API_KEY"
+    api_key_env: str | None = None  # None: EVENHAND_API_KEY, at the default model's origin alone
     attempt_timeout: _Positive = 120.0
     max_wait: _Positive = 60.0
 
@@ -81,6 +83,9 @@ class ModelConfig(BaseModel):
     def address(self) -> str:
         """What may be shown of the URL: some write their key behind the question mark."""
         return self.base_url.partition("?")[0]
+
+    def key_place(self, default: Mapping[str, str]) -> KeyPlace | None:
+        return key_place(self.base_url, self.api_key_env, default)
 
 
 def _known_engine(name: str) -> str:
@@ -97,6 +102,10 @@ class SearchConfig(BaseModel):
     api_key_env: str | None = None  # None: the variable that the engine's key usually has
     pages: bool = True  # read the pages of hits that are only snippets
     most: Annotated[int, Field(ge=1, le=MOST_HITS)] = MOST_HITS
+
+    def key_place(self) -> KeyPlace | None:
+        own = {"brave": BRAVE}.get(self.engine, "")
+        return key_place(self.url or own, self.api_key_env, {origin(BRAVE): "BRAVE_API_KEY"})
 
 
 class PriceConfig(BaseModel):
@@ -133,6 +142,20 @@ class Config(BaseModel):
     def default_model(self) -> ModelConfig:
         return self.models.get("default", ModelConfig())
 
+    def default_key(self) -> dict[str, str]:
+        """The default model's origin, and the variable whose key goes there and nowhere else."""
+        default = self.default_model()
+        return {origin(default.base_url): default.api_key_env or "EVENHAND_API_KEY"}
+
+    def key_places(self) -> dict[str, KeyPlace]:
+        """Where each key goes, by what it is for."""
+        default = self.default_key()
+        found = {f"models.{name}": one.key_place(default) for name, one in self.models.items()}
+        found |= {f"scorers.{name}": one.key_place(default) for name, one in self.scorers.items()}
+        if self.search is not None:
+            found["search"] = self.search.key_place()
+        return {name: place for name, place in found.items() if place is not None}
+
 
 def load(
     path: Path | None,
@@ -158,13 +181,26 @@ def load(
     )
     config = config.model_copy(
         update={
-            "models": {**config.models, "default": default},
+            "models": _with_keys({**config.models, "default": default}),
             "limits": limits,
             "prices": _read(prices, PriceFile, "price") if prices else config.prices,
         }
     )
     _check_names(config)
     return config
+
+
+def of_environment() -> Config:
+    """What is known without a file: the default model is where the environment says."""
+    return Config(models={"default": ModelConfig(base_url=environment.base_url() or DEFAULT_URL)})
+
+
+def _with_keys(models: dict[str, ModelConfig]) -> dict[str, ModelConfig]:
+    """The models with the variable of each one's key filled in."""
+    default = Config(models=models).default_key()
+    places = {name: one.key_place(default) for name, one in models.items()}
+    named = {name: {"api_key_env": place and place.variable} for name, place in places.items()}
+    return {name: one.model_copy(update=named[name]) for name, one in models.items()}
 
 
 def prices_in(path: Path) -> Prices:
@@ -184,9 +220,22 @@ def _check_names(config: Config) -> None:
 
 
 def _read_config(path: Path | None) -> Config:
-    if path is None and not DEFAULT_FILE.exists():
+    if path is not None:
+        return _read(path, Config, "config")
+    if not DEFAULT_FILE.exists():
         return Config()
-    return _read(path or DEFAULT_FILE, Config, "config")
+    config = _read(DEFAULT_FILE, Config, "config")
+    asking = [*config.models.values(), *config.scorers.values(), config.search]
+    for named in (one.api_key_env for one in asking if one is not None):
+        # It may have come with a folder that somebody else made. Our choice: AWS_SECRET_ACCESS_KEY
+        # and GITHUB_TOKEN do not end so, and the keys of model services do.
+        if named and not named.endswith("_API_KEY"):
+            raise UserError(
+                f"{DEFAULT_FILE}: api_key_env = {named!r}: a file that is found in the current "
+                "folder may name variables that end in _API_KEY only. Name the key so, or give "
+                f"the file by --config {DEFAULT_FILE}"
+            )
+    return config
 
 
 def _read(path: Path, form: type[_File], kind: str) -> _File:
@@ -233,11 +282,19 @@ def ray_cluster() -> str | None:
     return os.environ.get("RAY_ADDRESS")
 
 
+def state_of_key(variable: str) -> str:
+    """What to say of a key that doctor names: nothing where all is well."""
+    key = os.environ.get(variable)
+    if key and len(key) < SHORTEST:
+        return f" (of fewer than {SHORTEST} signs: not removed from what comes back)"
+    return "" if key else " (not set)"
+
+
 def endpoint(config: ModelConfig, model: str) -> Endpoint:
     return Endpoint(
         config.base_url,
         model=model,
-        api_key=os.environ.get(config.api_key_env),
+        api_key=os.environ.get(config.api_key_env) if config.api_key_env else None,
         attempt_timeout=config.attempt_timeout,
         max_wait=config.max_wait,
     )
@@ -288,8 +345,8 @@ def scorer_by_name(config: Config, name: str) -> Scorer:
     if name in SCORERS:
         return SCORERS[name]()
     if name in config.scorers:
-        return build(config.scorers[name], os.environ)
+        return build(config.scorers[name], os.environ, config.default_key())
     if "=" in name:
-        return build(spoken(name), os.environ)
+        return build(spoken(name), os.environ, config.default_key())
     known = ", ".join(sorted([*SCORERS, *config.scorers]))
     raise UserError(f"there is no scorer {name!r}; there are: {known}; or write KIND=URL")

@@ -3,12 +3,16 @@
 import json
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from cli.conftest import Run
 from evenhand import registry
+from evenhand.cli import main
+from evenhand.errors import UserError
+from evenhand.scorers.http_guardrail import HttpGuardrail
 from loopback.faulty import Fixed
 from loopback.process import in_own_process
 
@@ -148,3 +152,32 @@ def test_the_doctor_ends_with_1_where_nothing_answers_and_0_where_all_is_well(
     well = evenhand("doctor", "--json")
     assert well.returncode == 0, well.stdout
     assert [f["what"] for f in json.loads(well.stdout)["findings"]][:1] == ["evenhand"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--version"], ["methods"], ["methods", "--json"], ["methods", "nobody", "--json"]],
+)
+def test_a_full_disk_behind_the_output_is_said_in_words(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["evenhand", *arguments])
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == 1
+    assert "error: [Errno 28] No space left on device" in capsys.readouterr().err
+
+
+def test_a_place_that_can_hold_no_folder_is_said_in_words(evenhand: Run, tmp_path: Path) -> None:
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
+    ran = evenhand("mitigate", "prompts.jsonl", "--out", "/dev/full")
+    _says(ran, "/dev/full")
+
+
+@pytest.mark.parametrize("url", ["http://a..b/v1", f"http://{'a' * 64}.example/v1", "http://.b/v1"])
+def test_a_host_that_no_name_server_could_know_is_refused_in_words(url: str, evenhand: Run) -> None:
+    _says(evenhand("answer", "hello", "--base-url", url), "URL cannot be read", "http://127.0.0.1")
+    with pytest.raises(UserError, match="should look like"):
+        HttpGuardrail(url)

@@ -158,9 +158,17 @@ def _logprobs(raw: Any) -> list[tuple[Any, Any, list[tuple[Any, Any]]]] | None:
     need(isinstance(tops, list | str | dict) and len(tokens) == len(numbers) == len(tops))
     need(all(not top or isinstance(top, dict) for top in tops))
     return [
-        (token, number, list((top or {}).items()))
+        _checked(token, number, list((top or {}).items()))
         for token, number, top in zip(tokens, numbers, tops, strict=True)
     ]
+
+
+def _checked(token: Any, number: Any, tops: list[Any]) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+    words = [token, *(top[0] for top in tops)]
+    numbers = [top[1] for top in tops] + ([] if number is None else [number])
+    need(all(type(word) is str for word in words))
+    need(all(type(one) in (int, float) and one <= 0.01 for one in numbers))
+    return token, number, tops
 
 
 def _chat_token(entry: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
@@ -168,7 +176,8 @@ def _chat_token(entry: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
     tops = entry.get("top_logprobs") or []
     need(isinstance(tops, list))
     need(all(isinstance(top, dict) and {"token", "logprob"} <= top.keys() for top in tops))
-    return entry["token"], entry["logprob"], [(top["token"], top["logprob"]) for top in tops]
+    pairs = [(top["token"], top["logprob"]) for top in tops]
+    return _checked(entry["token"], entry["logprob"], pairs)
 
 
 def _usage(raw: Any) -> tuple[int, int] | None:

@@ -104,7 +104,9 @@ def test_the_key_comes_from_the_environment_that_the_config_names(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "line\nbreak")
     with pytest.raises(UserError, match="line break"):
-        configuration.scorer_by_name(configuration.Config(), "openai_moderation=http://a.example")
+        configuration.scorer_by_name(
+            configuration.Config(), "openai_moderation=https://api.openai.com/v1"
+        )
 
 
 def _request(text: str, deadline: float | None = None) -> ModelRequest:

@@ -5,6 +5,7 @@ import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -88,6 +89,22 @@ async def test_brave_leaves_the_list_out_where_it_found_nothing() -> None:
         engine = Brave("key-0123456789abcdef", url=server.url)
         assert await engine.search("wage gap", 5, soon()) == ()
         await engine.close()
+
+
+async def test_braves_key_is_removed_from_what_it_found() -> None:
+    key = "key/0123456789abcdef"
+    entry = {
+        "url": f"https://example.org/?key={quote(key, safe='')}",
+        "title": f"Your {key}",
+        "description": key.replace("/", "&#47;"),
+        "extra_snippets": [key],
+    }
+    async with saying({"type": "search", "web": {"results": [entry]}}) as server:
+        engine = Brave(key, url=server.url)
+        (found,) = await engine.search("wages", 5, soon())
+        await engine.close()
+    assert (found.url, found.title) == ("[redacted]", "Your [redacted]")
+    assert found.text == "[redacted]\n[redacted]"
 
 
 async def test_an_error_of_brave_does_not_tell_the_key() -> None:

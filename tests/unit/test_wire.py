@@ -193,6 +193,25 @@ def test_log_probabilities_that_nobody_asked_for_are_left_alone() -> None:
     [
         {"content": [{"token": "h"}]},
         {"content": [1]},
+        {"content": [{"token": 1, "logprob": -1}]},
+        {"content": [{"token": ["a"], "logprob": -1}]},
+        {"content": [{"token": "a", "logprob": "-1"}]},
+        {"content": [{"token": "a", "logprob": True}]},
+        {"content": [{"token": "a", "logprob": 700}]},  # e to its power is no number
+        {"content": [{"token": "a", "logprob": -1, "top_logprobs": 5}]},
+        {
+            "content": [
+                {"token": "a", "logprob": -1, "top_logprobs": [{"token": {}, "logprob": -1}]}
+            ]
+        },
+        {
+            "content": [
+                {"token": "a", "logprob": -1, "top_logprobs": [{"token": "", "logprob": []}]}
+            ]
+        },
+        {"tokens": [{}], "token_logprobs": [-1]},
+        {"tokens": ["a"], "token_logprobs": [-1], "top_logprobs": [{"a": [[]]}]},
+        {"tokens": ["a"], "token_logprobs": [-1], "top_logprobs": [{"a": None}]},
         {"tokens": ["a", "b"], "token_logprobs": [-1]},
         {"tokens": ["a"]},
         {},

@@ -75,7 +75,7 @@ def answer(
     if show_trace or show_prompts:
         out.print(terminal.render(timeline(final, turns, prompts=show_prompts)))
     else:
-        out.print(final.text, markup=False)
+        out.print(final.text)
         err.print(Text(_closing(final, turns, chosen), style="dim"), soft_wrap=True)
 
 

@@ -4,7 +4,9 @@ below the floor, 3 stopped at a cap, 130 stopped by a signal and resumable.
 A command's module is imported when the command is typed: help and version need none of them.
 """
 
+import contextlib
 import importlib
+import os
 import sys
 from typing import Annotated, Any
 
@@ -109,13 +111,25 @@ for command, (_, summary) in COMMANDS.items():
 
 def main() -> None:
     try:
-        app()
-    except EvenhandError as error:
-        from evenhand.cli.screen import print_json, problem  # noqa: PLC0415 - it imports much
+        try:
+            app()
+        except EvenhandError as error:
+            _say(error.reason, str(error))
+            sys.exit(1)
+        finally:
+            sys.stdout.flush()  # here, where a full disk can still be said
+    except OSError as error:  # nobody reads any more, the disk is full, a place may not be written
+        broken = isinstance(error, BrokenPipeError)
+        if not broken:
+            with contextlib.suppress(OSError):
+                _say("no_access", str(error))
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again
+        sys.exit(0 if broken else 1)
 
-        if "--json" in sys.argv:
-            print_json({"error": {"reason": error.reason, "message": str(error)}})
-        problem(str(error))
-        sys.exit(1)
-    except BrokenPipeError:
-        sys.exit(0)
+
+def _say(reason: str, message: str) -> None:
+    from evenhand.cli.screen import print_json, problem  # noqa: PLC0415 - it imports much
+
+    problem(message)
+    if "--json" in sys.argv:
+        print_json({"error": {"reason": reason, "message": message}})

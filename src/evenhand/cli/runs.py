@@ -120,7 +120,7 @@ def show(
     ending = rows[0]["stopped"] or f"{rows[0]['reason']}: {rows[0]['message']}"
     out.print(terminal.render(conversation([turn_of(turn) for turn in turns], drafts, ending)))
     out.rule(style="dim")
-    out.print(rows[0]["text"] or "(no answer)", markup=False)
+    out.print(rows[0]["text"] or "(no answer)")
 
 
 def _like_others(run: RunReader) -> str:

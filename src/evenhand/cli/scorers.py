@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
@@ -185,7 +186,7 @@ async def _columns(scorer: Scorer, texts: Texts, attribute: str) -> GivenScores:
     """All texts of an audit through one scorer."""
     seconds = 0.0
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
-        bar = progress.add_task(scorer.name, total=texts.count)
+        bar = progress.add_task(escape(scorer.name), total=texts.count)
 
         async def column(given: Sequence[str]) -> Column:
             nonlocal seconds

@@ -4,22 +4,39 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from evenhand.runners import Progress
 from evenhand.views.numbers import duration, money
+from evenhand.views.visible import escaped_json, visible
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+
+class _Screen(Console):
+    """A console to which words are words: what a model, a server or a file name says is neither
+    markup nor a command to the terminal."""
+
+    def __init__(self, *, stderr: bool) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for part in super().render(renderable, options):  # all that is shown comes by here
+            yield part if part.control else Segment(visible(part.text), part.style)
+
+
+out = _Screen(stderr=False)
+err = _Screen(stderr=True)
 
 _PLAIN_LINE_SECONDS = 5.0
 
@@ -29,7 +46,8 @@ def problem(message: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
+    written = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    sys.stdout.write(escaped_json(written) + "\n")
 
 
 @dataclass(slots=True)

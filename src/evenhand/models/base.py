@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -124,23 +124,3 @@ class ChatModel(Protocol):
     async def complete(self, request: ModelRequest) -> ModelReply: ...
 
     async def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Redactor:
-    """Removes known secrets from text that came from outside, before it is shown or stored."""
-
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-
-    def __call__(self, text: str) -> str:
-        for secret in self.secrets:
-            text = text.replace(secret, "[redacted]")
-        return text
-
-    def body(self, data: bytes) -> bytes:
-        """Redact an answer's body, which may become a stored reply. A short key ("none", "EMPTY")
-        is a word like any other and stays."""
-        for secret in self.secrets:
-            if len(secret) >= 16:
-                data = data.replace(secret.encode(), b"[redacted]")
-        return data

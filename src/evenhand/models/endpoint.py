@@ -7,16 +7,18 @@ body has been read and makes sense: a 200 with a cut or garbled body is retried 
 import asyncio
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import aiohttp
 
+from evenhand.domain import Usage
 from evenhand.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
 from evenhand.models import wire
-from evenhand.models.base import ModelReply, ModelRequest, Redactor
+from evenhand.models.base import ModelReply, ModelRequest, Sample
 from evenhand.models.http_client import read_capped
+from evenhand.models.keys import Redactor, sendable
 from evenhand.models.limiter import AdaptiveLimit, Gate
 from evenhand.models.retry import (
     MAX_ATTEMPTS,
@@ -74,12 +76,14 @@ class Endpoint:
     ) -> None:
         self._url = _checked_url(base_url)
         self._model = model
-        self._headers = {"content-type": "application/json", "accept": "application/json"}
-        if api_key:
-            if not (api_key.isascii() and api_key.isprintable()):
-                raise UserError("the API key holds a line break or another sign no key can have")
+        self._headers = {
+            "content-type": "application/json",
+            "accept": "application/json",
+            "accept-encoding": "identity",  # a megabyte can unpack to a gigabyte
+        }
+        if sendable(api_key):
             self._headers["authorization"] = f"Bearer {api_key}"
-        self._redact = Redactor((api_key,) if api_key else ())
+        self._redact = Redactor(api_key)
         self._attempt_timeout = attempt_timeout
         self._max_wait = max_wait
         self.limit: Gate = limit or AdaptiveLimit()  # a cluster puts one in that all share
@@ -183,7 +187,7 @@ class Endpoint:
                 status, headers, body = await self._post(request, dialect)
             if status == 200:
                 overloaded = False
-                return wire.decode(body, request)
+                return self._without_key(*wire.decode(body, request))
             failure = self._judge(status, headers, body, request, dialect)
             overloaded = failure.overloaded
             return failure
@@ -208,8 +212,7 @@ class Endpoint:
             self._url + path, data=data, allow_redirects=False
         ) as response:
             most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
-            body = self._redact.body(await _read(response, most))
-            return response.status, response.headers, body
+            return response.status, response.headers, await _read(response, most)
 
     async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
         """List the models the endpoint says it has; None where it keeps no list. One try, so that a
@@ -229,11 +232,12 @@ class Endpoint:
         if problem:  # raised out here: the client's own error holds the key among its headers
             raise ModelBusy(f"nothing answers at {self._url} ({problem}). {_START}")
         if status == 200:
-            return wire.model_names(self._redact.body(body))
+            names = wire.model_names(body)
+            return None if names is None else tuple(map(self._redact, names))
         if status == 503:
             raise ModelBusy(f"{self._url} is still loading its model. Try again in a moment")
         if status in (401, 403):
-            raise ModelRefused(f"{self._url} answered HTTP {status}. {_advice(status)}")
+            raise ModelRefused(f"{self._url} answered HTTP {status}. {self._advice(status)}")
         if status == 404:
             raise ModelRefused(f"{self._url} answers, but not with this API (HTTP 404). {_START}")
         return None
@@ -255,7 +259,44 @@ class Endpoint:
                 wait=retry_after(headers),
                 overloaded=True if status in OVERLOAD_STATUSES else None,
             )
-        raise ModelRefused(f"{self._url} answered HTTP {status}: {said}. {_advice(status)}")
+        raise ModelRefused(f"{self._url} answered HTTP {status}: {said}. {self._advice(status)}")
+
+    def _without_key(
+        self, samples: tuple[Sample, ...], usage: Usage | None, served_by: str
+    ) -> tuple[tuple[Sample, ...], Usage | None, str]:
+        """Remove the key from what will be recorded, now that its escapes are read."""
+        if self._redact:
+            samples = tuple(map(self._bare, samples))
+        return samples, usage, self._redact(served_by)
+
+    def _bare(self, sample: Sample) -> Sample:
+        text, finish, tokens = self._redact(sample.text), self._redact(sample.finish), None
+        if sample.logprobs is not None:
+            spelt = "".join(token.token for token in sample.logprobs)
+            others = "".join(word for token in sample.logprobs for word, _ in token.top)
+            if self._redact(spelt) == spelt and self._redact(others) == others:
+                tokens = sample.logprobs  # else left out: they would spell the key
+        return replace(sample, text=text, finish=finish, logprobs=tokens)
+
+    def _advice(self, status: int) -> str:
+        match status:
+            case 401 | 403 if "authorization" not in self._headers:
+                return (
+                    "No key was sent: EVENHAND_API_KEY, where it is set, goes to the default "
+                    "model's host alone. Name another host's variable as api_key_env in the config."
+                )
+            case 401 | 403:
+                return (
+                    "The key was not accepted: set EVENHAND_API_KEY, or api_key_env in the config."
+                )
+            case 404:
+                return (
+                    "Is the model name right, and does the URL end in /v1? `evenhand doctor` looks."
+                )
+            case 400 | 422:
+                return "The request does not suit this server: shorter input, or another model."
+            case _:
+                return "`evenhand doctor` shows what this endpoint supports."
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -279,23 +320,12 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     return body
 
 
-def _advice(status: int) -> str:
-    match status:
-        case 401 | 403:
-            return "The key was not accepted: set EVENHAND_API_KEY, or api_key_env in the config."
-        case 404:
-            return "Is the model name right, and does the URL end in /v1? `evenhand doctor` looks."
-        case 400 | 422:
-            return "The request does not suit this server: shorter input, or another model."
-        case _:
-            return "`evenhand doctor` shows what this endpoint supports."
-
-
 def _split(url: str) -> SplitResult | None:
     """Split the URL apart from its caller, whose error would otherwise hang on to one that quotes
     the URL."""
     try:
         parts = urlsplit(url)
+        (parts.hostname or "").encode("idna")  # as the resolver does: "a..b" is no name
         return parts if parts.port != 0 else None  # reading the port is what checks it
     except ValueError:
         return None

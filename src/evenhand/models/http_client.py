@@ -41,6 +41,7 @@ def plain_url(url: str, *, no_address: str, tells_too_much: str) -> str:
     try:
         parts = urlsplit(url)
         _ = parts.port  # reading it is what checks it
+        (parts.hostname or "").encode("idna")  # as the resolver does: "a..b" is no name
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -5,7 +5,7 @@ What differs between servers that speak it is listed in docs/endpoints.md.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -162,22 +162,37 @@ def _logprobs(raw: Any) -> tuple[TokenLogprob, ...] | None:
     try:
         if isinstance(raw.get("content"), list):
             return tuple(
-                TokenLogprob(
+                _token(
                     entry["token"],
                     entry["logprob"],
-                    tuple(
-                        (top["token"], top["logprob"]) for top in entry.get("top_logprobs") or ()
-                    ),
+                    [(top["token"], top["logprob"]) for top in entry.get("top_logprobs") or ()],
                 )
                 for entry in raw["content"]
             )
         tops = raw.get("top_logprobs") or [None] * len(raw["tokens"])
         return tuple(
-            TokenLogprob(token, logprob, tuple((top or {}).items()))
+            _token(token, logprob, (top or {}).items())
             for token, logprob, top in zip(raw["tokens"], raw["token_logprobs"], tops, strict=True)
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise BadBody(f"log-probabilities in an unknown shape ({error})") from None
+
+
+def _token(token: Any, logprob: Any, tops: Iterable[tuple[Any, Any]]) -> TokenLogprob:
+    known = None if logprob is None else _logprob(logprob)
+    return TokenLogprob(_word(token), known, tuple((_word(t), _logprob(p)) for t, p in tops))
+
+
+def _word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a token is not a string")
+    return value
+
+
+def _logprob(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value <= 0.01:
+        raise TypeError("a log-probability is not a number up to 0")  # some round to above it
+    return value
 
 
 def _usage(raw: Any) -> Usage | None:

@@ -19,8 +19,9 @@ from pydantic_core import PydanticCustomError
 from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.models import Endpoint
+from evenhand.models.keys import KeyPlace, key_place, origin
 from evenhand.models.next_token import Read
-from evenhand.scorers import openai_moderation
+from evenhand.scorers import openai_moderation, perspective
 from evenhand.scorers.base import Scorer
 from evenhand.scorers.canonical import Canonicalised
 from evenhand.scorers.classifier import LABELS, Classifier
@@ -42,18 +43,24 @@ class ScorerKind(BaseModel, ABC):
     address: ClassVar[str] = "url"  # the field that stands behind "=" in KIND=ADDRESS
     kind: str
     canonical: bool = False  # read each text a second time with Unicode tricks undone
-    api_key_env: str = "EVENHAND_API_KEY"
+    api_key_env: str | None = None  # None: the usual variable of its address, if that has one
+    usual_keys: ClassVar[Mapping[str, str]] = {}  # origin: variable
     seconds: _Seconds = 60.0  # a call with all its tries
 
     @abstractmethod
     def scorer(self, key: str | None) -> Scorer: ...
+
+    def key_place(self, default: Mapping[str, str]) -> KeyPlace | None:
+        """Which variable's key is sent where. `default` is the default model's origin and key."""
+        address = str(getattr(self, self.address, ""))  # a scorer without one sends nothing
+        return key_place(address, self.api_key_env, {**default, **self.usual_keys})
 
 
 class ModerationConfig(ScorerKind):
     kind: Literal["openai_moderation"]
     url: str = openai_moderation.URL
     model: str = openai_moderation.MODEL
-    api_key_env: str = "OPENAI_API_KEY"
+    usual_keys: ClassVar[Mapping[str, str]] = {origin(openai_moderation.URL): "OPENAI_API_KEY"}
     labels: _Labels = dict(openai_moderation.LABELS)
 
     def scorer(self, key: str | None) -> Scorer:
@@ -65,7 +72,7 @@ class ModerationConfig(ScorerKind):
 class PerspectiveConfig(ScorerKind):
     kind: Literal["perspective"]
     url: str
-    api_key_env: str = "PERSPECTIVE_API_KEY"
+    usual_keys: ClassVar[Mapping[str, str]] = {origin(perspective.GOOGLES): "PERSPECTIVE_API_KEY"}
 
     def scorer(self, key: str | None) -> Scorer:
         return Perspective(self.url, key=key, seconds=self.seconds)
@@ -158,8 +165,9 @@ def _first(error: ValidationError) -> str:
 ScorerConfig = Annotated[ScorerKind, BeforeValidator(read)]
 
 
-def build(config: ScorerKind, environment: Mapping[str, str]) -> Scorer:
-    scorer = config.scorer(environment.get(config.api_key_env))
+def build(config: ScorerKind, environment: Mapping[str, str], default: Mapping[str, str]) -> Scorer:
+    place = config.key_place(default)
+    scorer = config.scorer(environment.get(place.variable) if place else None)
     return Canonicalised(scorer) if config.canonical else scorer
 
 

@@ -79,7 +79,7 @@ class OpenAIModeration:
             message = f"{len(texts)} texts were sent, {count} results came"
             return [Unscored("wrong_length", message)] * len(texts)
         if isinstance(served, str) and len(self._served) < 10:
-            self._served.add(served[:100])
+            self._served.add(self._service.redact(served)[:100])
         return [self._result(result) for result in results]
 
     def _result(self, result: Any) -> Scores | Unscored:

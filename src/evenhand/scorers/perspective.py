@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from evenhand.scorers.base import Scores, Unscored, checked, score_each
 from evenhand.scorers.service import JsonService
 
+GOOGLES = "https://commentanalyzer.googleapis.com"
 ENDS = date(2026, 12, 31)
 _NAMES = {
     "toxicity": "TOXICITY",

@@ -14,10 +14,9 @@ from typing import Any
 import aiohttp
 import orjson
 
-from evenhand.errors import UserError
 from evenhand.models import wire
-from evenhand.models.base import Redactor
 from evenhand.models.http_client import OwnSession, plain_url, read_capped
+from evenhand.models.keys import Redactor, sendable
 from evenhand.models.retry import RETRY_STATUSES, pause_before, retry_after
 from evenhand.scorers.base import Unscored
 
@@ -59,12 +58,12 @@ class JsonService(OwnSession):
             "and name the key's environment variable in api_key_env",
         ).rstrip("/")
         self._headers = {"content-type": "application/json", "accept": "application/json"}
+        self._headers["accept-encoding"] = "identity"  # a megabyte can unpack to a gigabyte
         self._headers |= dict(headers or {})
-        if key:
-            if not (key.isascii() and key.isprintable()):
-                raise UserError("the API key holds a line break or another sign no key can have")
+        if key and sendable(key):
             self._headers[key_header] = f"Bearer {key}" if key_header == "authorization" else key
-        self._redact = Redactor((key,) if key else ())
+        self.redact = Redactor(key)
+        self._has_key = bool(key)
         self._seconds = seconds
         self._at_once = at_once
         self._ends = ends
@@ -77,7 +76,9 @@ class JsonService(OwnSession):
             outcome = await self._try(orjson.dumps(body))
         if not isinstance(outcome, _Failure):
             return outcome
-        message = self._redact(outcome.what)[:300]
+        message = self.redact(outcome.what)[:300]
+        if outcome.reason in ("http_401", "http_403") and not self._has_key:
+            message += ". No key was sent: name its variable as api_key_env in the config"
         if self._ends is not None and datetime.now(UTC).date() > self._ends:
             return Unscored("service_closed", f"the service ended on {self._ends}; {message}")
         return Unscored(outcome.reason, message)

@@ -1,6 +1,11 @@
 """This view shows blocks as Markdown, for a pull request or a README."""
 
+import re
+
 from evenhand.views.blocks import Block, Grid, Line, Page
+from evenhand.views.visible import visible
+
+_SIGNS = re.compile(r"[\\|*_`<\[\]]")  # what Markdown reads as more than words
 
 
 def render(page: Page) -> str:
@@ -32,6 +37,5 @@ def _row(cells: tuple[str, ...]) -> str:
 
 
 def _escaped(text: str) -> str:
-    for sign in ("\\", "|", "*", "_", "`", "<", "[", "]"):
-        text = text.replace(sign, f"\\{sign}")
-    return " ".join(text.split())
+    text = " ".join(visible(text).split())
+    return _SIGNS.sub(r"\\\g<0>", text)

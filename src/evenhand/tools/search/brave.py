@@ -32,10 +32,12 @@ class Brave:
         results = entries(web.get("results")) if isinstance(web, dict) else None
         if results is None:
             raise self._api.failed("its answer has no list of results")
-        return tuple(
-            hit(words(one.get("url")), words(one.get("title")), _snippets(one), query)
-            for one in results[:most]
-        )
+        return tuple(self._hit(one, query) for one in results[:most])
+
+    def _hit(self, result: dict[str, Any], query: str) -> Hit:
+        said = words(result.get("url")), words(result.get("title")), _snippets(result)
+        url, title, text = map(self._api.redact, said)
+        return hit(url, title, text, query)
 
 
 def _snippets(result: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from evenhand.errors import UserError
+from evenhand.models.keys import origin
 from evenhand.tools.search.base import SearchEngine
 from evenhand.tools.search.brave import URL as BRAVE
 from evenhand.tools.search.brave import Brave
@@ -31,8 +32,11 @@ class SearchSettings:
     environment: Mapping[str, str]
     cache: Path
 
-    def key(self, usual: str) -> str:
-        """The key in the environment variable that the config names, or else in the usual one."""
+    def key(self, usual: str, home: str | None = None) -> str:
+        """The key in the environment variable that the config names, or else in the usual one,
+        which is for the engine's own address, `home`, alone."""
+        if self.url and home and not self.api_key_env and origin(self.url) != origin(home):
+            raise UserError(f"[search] url: {usual} is for {home}; name this one's api_key_env")
         variable = self.api_key_env or usual
         return needed(
             self.environment.get(variable), f"a key in the environment variable {variable}"
@@ -55,7 +59,7 @@ def mediawiki(settings: SearchSettings) -> SearchEngine:
 
 
 def brave(settings: SearchSettings) -> SearchEngine:
-    return Brave(settings.key("BRAVE_API_KEY"), url=settings.url or BRAVE)
+    return Brave(settings.key("BRAVE_API_KEY", BRAVE), url=settings.url or BRAVE)
 
 
 def duckduckgo(settings: SearchSettings) -> SearchEngine:

@@ -14,8 +14,8 @@ import aiohttp
 import orjson
 
 from evenhand.errors import SearchFailed
-from evenhand.models.base import Redactor
 from evenhand.models.http_client import OwnSession, plain_url, read_capped
+from evenhand.models.keys import Redactor, sendable
 from evenhand.models.retry import RETRY_STATUSES, pause_before, retry_after
 
 _TRIES = 3
@@ -41,10 +41,14 @@ class JsonApi(OwnSession):
             tells_too_much="[search] url: it holds a user, a password or a query; leave them out",
         )
         self._name = name
-        self._headers = {"accept": "application/json", "user-agent": AGENT}
-        if key:
+        self._headers = {
+            "accept": "application/json",
+            "accept-encoding": "identity",  # a megabyte can unpack to a gigabyte
+            "user-agent": AGENT,
+        }
+        if sendable(key):
             self._headers[key_header] = key
-        self._redact = Redactor((key,) if key else ())
+        self.redact = Redactor(key)
         self._rng = random.Random()  # jitter only
 
     async def get(self, parameters: Mapping[str, str], deadline: float) -> dict[str, Any]:
@@ -68,7 +72,7 @@ class JsonApi(OwnSession):
             await asyncio.sleep(pause)
 
     def failed(self, what: str, attempts: int = 1) -> SearchFailed:
-        return SearchFailed(f"{self._name}: {self._redact(what)[:300]}", attempts=attempts)
+        return SearchFailed(f"{self._name}: {self.redact(what)[:300]}", attempts=attempts)
 
     async def _attempt(
         self, parameters: Mapping[str, str], deadline: float

@@ -1,0 +1,86 @@
+"""A key goes to the place that it was given for, and is removed from what comes back from there."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from evenhand.errors import UserError
+
+SHORTEST = 8  # our choice: "EMPTY" and "none" are words that a text may hold, and no secrets
+_PORTS = {"http": 80, "https": 443}
+# How JSON, a URL and HTML write a sign. JSON that quotes JSON doubles its backslashes.
+_ESCAPE = re.compile(
+    r"\\+u00([2-7][0-9a-f])|%([2-7][0-9a-f])|&#x0{0,6}([2-7][0-9a-f]);|&#0{0,6}(\d{2,3});|\\+",
+    re.IGNORECASE,
+)
+_GONE = "[redacted]"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlace:
+    """The environment variable that holds a key, and the one origin that the key is sent to."""
+
+    variable: str
+    origin: str
+
+
+def key_place(url: str, named: str | None, usual: Mapping[str, str]) -> KeyPlace | None:
+    """The variable that was named for this address, else the usual one of its origin, else none: a
+    key that was given for one host is sent to no other."""
+    where = origin(url)
+    variable = named or usual.get(where)
+    return KeyPlace(variable, where) if variable and where else None
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of a URL; empty if it has none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return ""
+    if not host or not port:
+        return ""
+    place = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{place}:{port}"
+
+
+def sendable(key: str | None) -> str | None:
+    """The key, if a header can hold it."""
+    if key and not (key.isascii() and key.isprintable()):
+        raise UserError("the API key holds a line break or another sign no key can have")
+    return key or None
+
+
+class Redactor:
+    """Removes a key from text that came from outside, before it is shown or stored.
+
+    The key as it is makes room for a mark; a text that holds it as JSON (within JSON), a URL or
+    HTML write it goes whole. In base64, or cut into pieces, it is not recognised.
+    """
+
+    def __init__(self, key: str | None) -> None:
+        self._key = key if key is not None and len(key) >= SHORTEST else ""
+        signs = {sign for sign in self._key if not sign.isalnum()}
+        self._hints = ("\\u00", "%", "&#", *(f"\\{sign}" for sign in sorted(signs)))
+
+    def __repr__(self) -> str:
+        return "Redactor()"
+
+    def __bool__(self) -> bool:
+        return bool(self._key)
+
+    def __call__(self, text: str) -> str:
+        if not self._key:
+            return text
+        text = text.replace(self._key, _GONE)
+        # Looked for only where there is one: reading escapes takes time.
+        if any(hint in text for hint in self._hints) and self._key in _ESCAPE.sub(_sign, text):
+            return _GONE
+        return text
+
+
+def _sign(escape: re.Match[str]) -> str:
+    written = escape[1] or escape[2] or escape[3]
+    return chr(int(written, 16)) if written else chr(int(escape[4])) if escape[4] else ""

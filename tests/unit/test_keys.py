@@ -1,0 +1,179 @@
+"""A key goes to the origin that it was given for, and doctor says so before anything is sent."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from evenhand import config as configuration
+from evenhand.cli.doctor import _all
+from evenhand.errors import UserError
+from evenhand.models.keys import origin
+from evenhand.scorers import Scorer, WordList
+from evenhand.scorers.kinds import ScorerKind, build, spoken
+from evenhand.tools.search.engines import SearchSettings, brave
+from loopback.faulty import LoopbackServer
+from loopback.http import Call, Line
+
+KEY = "sk-live-7Qm2ZxV9bT4nLr8Kd1Wc6Yp3"
+
+
+@asynccontextmanager
+async def host(sent: list[str | None]) -> AsyncIterator[LoopbackServer]:
+    """A host that keeps the key that each call brought."""
+
+    async def behave(call: Call, line: Line) -> str:
+        sent.append(call.headers.get("authorization"))
+        await line.send_json({"data": [{"id": "m"}], "score": 0.5})
+        return "kept"
+
+    server = LoopbackServer(behave)
+    server.lists_models = False
+    async with server:
+        yield server
+
+
+def loaded(folder: Path, text: str) -> configuration.Config:
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return configuration.load(path, None, None)
+
+
+async def test_the_default_key_goes_to_the_default_models_own_origin_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", KEY)
+    monkeypatch.setenv("OTHER_API_KEY", "the-key-of-the-other")
+    home: list[str | None] = []
+    away: list[str | None] = []
+    async with host(home) as own, host(away) as other:
+        config = loaded(
+            tmp_path,
+            f'[models.default]\nbase_url = "{own.url}"\n'
+            f'[models.same]\nbase_url = "{own.url}/deeper"\n'
+            f'[models.judge]\nbase_url = "{other.url}"\n'
+            f'[models.named]\nbase_url = "{other.url}"\napi_key_env = "OTHER_API_KEY"\n'
+            f'[scorers.near]\nkind = "http"\nurl = "{own.url}"\n'
+            f'[scorers.far]\nkind = "http"\nurl = "{other.url}"\n',
+        )
+        for name in ("default", "same", "judge", "named"):
+            model = configuration.endpoint(config.models[name], "m")
+            await model.list_models()
+            await model.close()
+        for name in ("near", "far", f"http={other.url}"):
+            scorer = configuration.scorer_by_name(config, name)
+            await scorer.score(["text"])
+            await scorer.close()
+    assert home == [f"Bearer {KEY}"] * 3
+    assert away == [None, "Bearer the-key-of-the-other", None, None]
+
+
+@pytest.mark.parametrize(
+    ("said", "variable"),
+    [
+        ("openai_moderation=https://api.openai.com/v1", "OPENAI_API_KEY"),
+        ("openai_moderation=https://api.openai.com:444/v1", None),
+        ("openai_moderation=http://api.openai.com/v1", None),
+        ("openai_moderation=https://api.openai.com.evil.example/v1", None),
+        ("perspective=https://commentanalyzer.googleapis.com/x", "PERSPECTIVE_API_KEY"),
+        ("perspective=https://evil.example/googleapis.com", None),
+        ("http=http://127.0.0.1:8080/score", "EVENHAND_API_KEY"),
+        ("http=http://127.0.0.1:8081/score", None),
+        ("judge=https://gateway.example/v1#m", None),
+        ("classifier=a-folder", None),
+    ],
+)
+def test_a_services_own_key_goes_to_the_service_alone(said: str, variable: str | None) -> None:
+    place = spoken(said).key_place(configuration.Config().default_key())
+    assert (place.variable if place else None) == variable
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://A.example/v1?x#y", "https://a.example:443"),
+        ("http://u:p@a.example:8080", "http://a.example:8080"),
+        ("http://[::1]:80/", "http://[::1]:80"),
+        ("http://a.example:99999", ""),
+        ("a-folder", ""),
+        ("http://[", ""),
+    ],
+)
+def test_an_origin_is_scheme_host_and_port(url: str, expected: str) -> None:
+    assert origin(url) == expected
+
+
+def test_a_file_of_the_current_folder_names_api_keys_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sections: Mapping[str, str] = {
+        "models.default": "",
+        "scorers.x": 'kind = "http"\nurl = "http://a.example"\n',
+        "search": 'engine = "brave"\n',
+    }
+    for section, rest in sections.items():
+        for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "HOME"):
+            Path("evenhand.toml").write_text(f'[{section}]\n{rest}api_key_env = "{name}"\n')
+            with pytest.raises(UserError, match=f"{name}.*_API_KEY"):
+                configuration.load(None, None, None)
+            assert configuration.load(Path("evenhand.toml"), None, None)  # named by the user
+        Path("evenhand.toml").write_text(f'[{section}]\n{rest}api_key_env = "MY_API_KEY"\n')
+        assert configuration.load(None, None, None)
+
+
+async def test_doctor_says_where_each_key_goes_before_anything_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENHAND_API_KEY", KEY)
+    monkeypatch.setenv("SHORT_API_KEY", "EMPTY")
+    sent: list[str | None] = []
+    async with host(sent) as server:
+        config = loaded(
+            tmp_path,
+            f'[models.default]\nbase_url = "{server.url}"\nmodel = "m"\n'
+            '[models.judge]\nbase_url = "https://j.example/v1"\napi_key_env = "SHORT_API_KEY"\n'
+            '[models.open]\nbase_url = "https://o.example/v1"\n'
+            '[scorers.x]\nkind = "openai_moderation"\n'
+            '[search]\nengine = "brave"\n',
+        )
+        said = []
+        async for finding in _all(config):
+            if finding.what == "key":
+                said.append(finding.said)
+                assert sent == []
+            elif said:
+                break
+        assert said == [
+            f"EVENHAND_API_KEY goes to http://127.0.0.1:{server.port} for models.default",
+            "SHORT_API_KEY (of fewer than 8 signs: not removed from what comes back) goes to "
+            "https://j.example:443 for models.judge",
+            "OPENAI_API_KEY (not set) goes to https://api.openai.com:443 for scorers.x",
+            "BRAVE_API_KEY (not set) goes to https://api.search.brave.com:443 for search",
+        ]
+        assert KEY not in str(said)
+
+
+def test_braves_key_is_for_brave_unless_another_is_named(tmp_path: Path) -> None:
+    environment = {"BRAVE_API_KEY": KEY, "MY_API_KEY": "line\nbreak"}
+    elsewhere = "https://evil.example/search"
+    with pytest.raises(UserError, match="api_key_env"):
+        brave(SearchSettings(url=elsewhere, environment=environment, cache=tmp_path))
+    with pytest.raises(UserError, match="line break"):
+        brave(
+            SearchSettings(
+                url=elsewhere, api_key_env="MY_API_KEY", environment=environment, cache=tmp_path
+            )
+        )
+    assert brave(SearchSettings(environment=environment, cache=tmp_path)).name == "brave@1"
+
+
+def test_a_kind_of_scorer_without_an_address_has_no_key() -> None:
+    class Own(ScorerKind):
+        def scorer(self, key: str | None) -> Scorer:
+            assert key is None
+            return WordList()
+
+    scorer = build(Own(kind="own"), {"EVENHAND_API_KEY": KEY}, configuration.Config().default_key())
+    assert isinstance(scorer, WordList)
