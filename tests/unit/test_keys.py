@@ -169,11 +169,15 @@ def test_braves_key_is_for_brave_unless_another_is_named(tmp_path: Path) -> None
     assert brave(SearchSettings(environment=environment, cache=tmp_path)).name == "brave@1"
 
 
-def test_a_kind_of_scorer_without_an_address_has_no_key() -> None:
+def test_a_kind_of_scorer_without_an_address_has_the_key_that_is_named_for_it_or_none() -> None:
+    got: list[str | None] = []
+
     class Own(ScorerKind):
         def scorer(self, key: str | None) -> Scorer:
-            assert key is None
+            got.append(key)
             return WordList()
 
-    scorer = build(Own(kind="own"), {"EVENHAND_API_KEY": KEY}, configuration.Config().default_key())
-    assert isinstance(scorer, WordList)
+    for named in (None, "MY_API_KEY"):
+        environment = {"EVENHAND_API_KEY": KEY, "MY_API_KEY": "mine"}
+        build(Own(kind="own", api_key_env=named), environment, configuration.Config().default_key())
+    assert got == [None, "mine"]

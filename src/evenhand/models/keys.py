@@ -30,7 +30,9 @@ def key_place(url: str, named: str | None, usual: Mapping[str, str]) -> KeyPlace
     key that was given for one host is sent to no other."""
     where = origin(url)
     variable = named or usual.get(where)
-    return KeyPlace(variable, where) if variable and where else None
+    if not variable or not (where or named):
+        return None
+    return KeyPlace(variable, where or "an address of its own")  # that of a package's scorer
 
 
 def origin(url: str) -> str:
