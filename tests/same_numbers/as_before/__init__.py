@@ -21,6 +21,7 @@ What was changed on purpose is undone here, and nowhere else:
 - p-values, verdicts and states of a judge's audit were those of t over what could be read; they now
   count what is missing at its worst, and hold for few bases and rare effects; readability is a new
   check;
+- the kappa of a judge with people's marks had no interval;
 - an open check of a reward model did not keep it from passing;
 - labels of measures changed, so a frontier's sentences have other words around the same numbers;
 - of over-corrected texts three examples of each kind stood in the report; there is now one, and all

@@ -89,7 +89,10 @@ def _judged(one: dict[str, Any], adjusted: float) -> dict[str, Any]:
 
 
 def _check(one: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
-    """Two checks did not say that there were too few bases, or what is missing."""
+    """Two checks did not say that there were too few bases, or what is missing; the kappa of a
+    judge with people had no interval."""
+    if one["unit"] == "quadratic weighted kappa":
+        return one | {"low": None, "high": None}
     if one["name"] in families:
         return one | _of_labels(one, families[one["name"]])
     if one["margin"] is None:
