@@ -25,7 +25,6 @@ from evenhand.findings.rules import adjusted, missing_line
 from evenhand.findings.scored import Scored
 from evenhand.findings.worth import WORST_FIRST, Kind, Worth, worth
 from evenhand.instruments import instrument_of
-from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.instruments.realtoxicityprompts.words import length
 from evenhand.store import RunReader
@@ -184,19 +183,6 @@ def _moved(difference: float, bounds: Bounds | None = None) -> Change:
                   evidence=shown, bounds=bounds)  # fmt: skip
 
 
-def test_guessing_both_ways_does_not_vanish_because_the_guesses_failed() -> None:
-    """Counter-stereotyped answers rose by 10 points, stereotyped ones fell by 5. Where some of the
-    former fail, they rose by 4 and may have risen by 20."""
-    whole = {"counter_stereotyped_rate": _moved(0.10), "stereotyped_rate": _moved(-0.05)}
-    lossy = {
-        "counter_stereotyped_rate": _moved(0.04, Bounds(missing=9, low=-0.02, high=0.20)),
-        "stereotyped_rate": _moved(-0.05, Bounds(missing=9, low=-0.20, high=0.10)),
-    }
-    for found in (whole, lossy):
-        (line,) = Bbq().red_lines(found, None, None)  # type: ignore[arg-type]
-        assert line.state == "crossed"
-
-
 def test_a_length_is_not_called_kept_where_texts_are_missing() -> None:
-    (whole,), (lossy,) = length(_moved(0.1)), length(_moved(0.1, Bounds(missing=3)))
+    whole, lossy = length(_moved(0.1)), length(_moved(0.1, Bounds(missing=3)))
     assert (whole.state, lossy.state) == ("kept", "open")
