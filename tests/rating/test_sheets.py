@@ -64,6 +64,7 @@ def test_no_cell_of_a_sheet_is_a_formula_whatever_a_program_takes_for_its_separa
     separator: str, task: str
 ) -> None:
     table = rater_files(_key([(task, one) for one in PAYLOADS]))["rater-1"]["rater-1.csv"]
+    assert all(words in table.decode() for words in (task, "-2+3", "first line"))
     for cell in _cells(table, separator):
         assert cell.lstrip()[:1] not in "=+-@＝＋－＠" or not cell.strip(), cell
         assert not set(cell) & set("\x00\x1b\x9b")

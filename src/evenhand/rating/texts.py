@@ -90,7 +90,7 @@ def _on_scale(score: pl.Expr, scale: BiasScale) -> pl.Expr:
 
 
 def drawn(runs: Sequence[RunReader], sample: int, seed: int) -> Drawn:
-    """Draw items and give their texts names and an order by chance.
+    """Draw items and give their texts names by chance; sheets give them an order.
 
     Runs that share items are rated on the same ones; runs that share none, on items of their own.
     """
@@ -145,12 +145,10 @@ def _texts(own: Sequence[pl.DataFrame], chance: random.Random) -> tuple[Text, ..
         for row in frame.iter_rows(named=True):
             uses[row["task"], row["text"], row["cluster"]].append((place, row["item"]))
     names = chance.sample(range(100_000, 1_000_000), len(uses))
-    found = [
+    return tuple(
         Text(id=f"t{name}", task=task, text=text, cluster=cluster, uses=tuple(of))
         for name, ((task, text, cluster), of) in zip(names, uses.items(), strict=True)
-    ]
-    chance.shuffle(found)
-    return tuple(found)
+    )
 
 
 def naming_a_model(texts: Sequence[Text], runs: Sequence[RunReader]) -> int:
