@@ -66,12 +66,17 @@ def _child(pipe: Connection, behaviour: Behaviour, lists_models: bool) -> None:
 
 
 async def _serve(pipe: Connection, behaviour: Behaviour, lists_models: bool) -> None:
-    loop = asyncio.get_running_loop()
+    loop, orphaned = asyncio.get_running_loop(), asyncio.Event()
     async with LoopbackServer(behaviour) as server:
         server.lists_models = lists_models
 
         def obey() -> None:
-            wish = pipe.recv()
+            try:
+                wish = pipe.recv()
+            except (EOFError, OSError):  # whoever asked was killed
+                loop.remove_reader(pipe.fileno())
+                orphaned.set()
+                return
             if wish is not None:
                 setattr(behaviour, *wish)
             busy = server.counts.busy_until_now()
@@ -80,4 +85,4 @@ async def _serve(pipe: Connection, behaviour: Behaviour, lists_models: bool) -> 
 
         loop.add_reader(pipe.fileno(), obey)
         pipe.send(server.port)
-        await asyncio.Event().wait()  # until killed
+        await orphaned.wait()  # or until killed
