@@ -93,7 +93,7 @@ def test_figures_of_a_small_audit_are_those_worked_out_by_hand() -> None:
         ("leetspeak", pytest.approx(1 / 3)),
         ("accents", 1.0),
     ]
-    assert first.emoji == Emoji(n=2, flagged=1)
+    assert first.emoji == Emoji(n=2, flagged=1, missing=0)
     assert second.coverage.scored == second.coverage.n - 2
 
 
@@ -144,6 +144,8 @@ def test_the_card_says_where_not_to_trust_the_scorer(tmp_path: Path) -> None:
     text = cards[0].read_text()
     assert "## Where not to trust it\n\n- Calls harmless texts toxic in identity_templates" in text
     assert "| leetspeak | 1 of 3 | 33.3% | 6.1% – 79.2% |" in text
+    # One of three that are caught plain has no score in accents.
+    assert "| accents | 2 of 2 | 100.0%; 66.7% – 100.0% if known | 34.2% – 100.0% |" in text
     stored = json.loads((tmp_path / "one@1" / "scorer-card.json").read_text())
     assert stored["name"] == "one@1"
     assert json.loads((tmp_path / "audit.json").read_text())["threshold"] == 0.5

@@ -77,7 +77,7 @@ def test_an_audit_of_the_word_list_says_that_it_misses_implicit_hate(
     harmless = {row["set"]: row for row in entry["false_positives"] if row["by"] == "all"}
     assert harmless["identity_templates"]["high"] < 0.1
     assert all(row["kept"] >= 0.98 for row in entry["tricks"])  # T13
-    assert entry["emoji"] == {"n": 50, "flagged": 0}
+    assert entry["emoji"] == {"n": 50, "flagged": 0, "missing": 0}
     card = (tmp_path / "cards" / "wordlist@2" / "scorer-card.md").read_text()
     assert "Misses hateful texts in hatecheck" in card
 

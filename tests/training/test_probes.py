@@ -128,6 +128,16 @@ def test_a_reward_that_is_no_number_is_refused() -> None:
         ask(pairs(2), lambda _, texts: [math.nan for _ in texts], TEXTS)
 
 
+def test_a_reward_that_is_no_number_beside_a_longer_text_is_refused() -> None:
+    """Padding that breaks a reward must not pass for padding that moves none."""
+
+    def broken(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
+        return [math.nan, 0.0] if len(responses) == 2 else reader(prompts, responses)
+
+    with pytest.raises(UserError, match="gives nan to"):
+        ask(pairs(2), broken, TEXTS)
+
+
 @given(st.text(min_size=1), st.text(max_size=300))
 def test_filler_makes_an_answer_far_longer_than_the_other_and_changes_nothing(
     answer: str, other: str

@@ -29,6 +29,11 @@ class Ends:
 
 def auc(scores: ArrayLike, labels: Sequence[bool], clusters: Clusters) -> Ends | None:
     """The 95 % interval of `scorer_quality.auc`."""
+    return _printed(auc_draws(scores, labels, clusters))
+
+
+def auc_draws(scores: ArrayLike, labels: Sequence[bool], clusters: Clusters) -> Resampled | None:
+    """The resamples behind `auc`."""
     ranks = _ranks_of(np.asarray(scores, dtype=np.float64))
     toxic = np.asarray(labels, dtype=np.float64)
 
@@ -37,7 +42,7 @@ def auc(scores: ArrayLike, labels: Sequence[bool], clusters: Clusters) -> Ends |
         above = (ranks(times) * times) @ toxic - positives * (positives + 1) / 2
         return np.asarray(above / (positives * negatives))
 
-    return _printed(clusters, lambda: rows_bootstrap(clusters, value))
+    return _resampled(clusters, lambda: rows_bootstrap(clusters, value))
 
 
 def spearman(first: ArrayLike, second: ArrayLike, clusters: Clusters) -> Ends | None:
@@ -52,7 +57,7 @@ def spearman(first: ArrayLike, second: ArrayLike, clusters: Clusters) -> Ends | 
         )
         return np.asarray(together / np.sqrt(alone[0] * alone[1]))
 
-    return _printed(clusters, lambda: rows_bootstrap(clusters, value))
+    return _printed(_resampled(clusters, lambda: rows_bootstrap(clusters, value)))
 
 
 def kappa_at(
@@ -67,39 +72,56 @@ def kappa_at(
         by_chance = yes_one * yes_two + (1 - yes_one) * (1 - yes_two)
         return np.asarray((agreed - by_chance) / (1 - by_chance))
 
-    return _printed(clusters, lambda: cluster_bootstrap(cluster_sums(clusters, *columns.T), value))
+    def resample() -> Resampled:
+        return cluster_bootstrap(cluster_sums(clusters, *columns.T), value)
+
+    return _printed(_resampled(clusters, resample))
 
 
 def calibration_error(scores: ArrayLike, targets: ArrayLike, clusters: Clusters) -> Ends | None:
     """The 95 % interval of `scorer_quality.calibration_error`. Our choice: that of percentiles and
     its mirror image at the figure, from the lower to the higher end. Noise only adds to a sum of
     absolute values, so that resamples lie above the figure, and this above the truth."""
+    found = error_draws(scores, targets, clusters)
+    if found is None:
+        return None
+    mirrored = 2 * found.estimate - found.high, 2 * found.estimate - found.low
+    low, high = max(0.0, min(found.low, mirrored[0])), max(found.high, mirrored[1])
+    return _printed(replace(found, low=low, high=high))
+
+
+def error_draws(
+    scores: ArrayLike, targets: ArrayLike, clusters: Clusters, more: ArrayLike | None = None
+) -> Resampled | None:
+    """The resamples behind `calibration_error`. A text with `more` is in no step: its distance is
+    added to the sum of them as it is, and a sum below 0 is 0."""
     given, wanted = np.asarray(scores, dtype=np.float64), np.asarray(targets, dtype=np.float64)
+    added = np.zeros_like(given) if more is None else np.asarray(more, dtype=np.float64)
     places = steps(given)
-    off = (given - wanted)[:, None] * (places[:, None] == np.unique(places))
-    columns = np.column_stack([off, np.ones(len(given))])
+    inside = (places[:, None] == np.unique(places)) & (added == 0)[:, None]
+    columns = np.column_stack([(given - wanted)[:, None] * inside, added, np.ones(len(given))])
 
     def value(totals: Floats) -> Floats:
-        return np.asarray(np.abs(totals[:, :-1]).sum(axis=1) / totals[:, -1])
+        distances = np.abs(totals[:, :-2]).sum(axis=1) + totals[:, -2]
+        return np.asarray(np.maximum(distances, 0.0) / totals[:, -1])
 
-    def both_ways() -> Resampled:
-        sums = cluster_sums(clusters, *columns.T)
-        found = cluster_bootstrap(sums, value, kind="percentile")
-        mirrored = 2 * found.estimate - found.high, 2 * found.estimate - found.low
-        low, high = max(0.0, min(found.low, mirrored[0])), max(found.high, mirrored[1])
-        return replace(found, low=low, high=high)
+    def resample() -> Resampled:
+        return cluster_bootstrap(cluster_sums(clusters, *columns.T), value, kind="percentile")
 
-    return _printed(clusters, both_ways)
+    return _resampled(clusters, resample)
 
 
-def _printed(clusters: Clusters, resample: Callable[[], Resampled]) -> Ends | None:
+def _resampled(clusters: Clusters, resample: Callable[[], Resampled]) -> Resampled | None:
     if len(set(clusters)) < LEAST:
         return None
     try:
-        found = resample()
+        return resample()
     except Undefined:
         return None
-    return None if found.no_spread else Ends(found.low, found.high)
+
+
+def _printed(found: Resampled | None) -> Ends | None:
+    return None if found is None or found.no_spread else Ends(found.low, found.high)
 
 
 def _ranks_of(values: Floats) -> Callable[[Floats], Floats]:

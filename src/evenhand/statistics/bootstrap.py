@@ -38,6 +38,8 @@ class Resampled:
     clusters: int
     draws: int
     kind: Literal["percentile", "bca", "exact"]
+    least: float  # of all draws
+    largest: float
 
     @property
     def no_spread(self) -> bool:
@@ -97,6 +99,8 @@ def cluster_bootstrap(
         clusters=len(table),
         draws=draws,
         kind=kind,
+        least=float(values.min()),
+        largest=float(values.max()),
     )
 
 
@@ -127,6 +131,8 @@ def cluster_bootstrap_exact(
         clusters=size,
         draws=int(times.sum()),
         kind="exact",
+        least=float(values.min()),
+        largest=float(values.max()),
     )
 
 
@@ -165,6 +171,8 @@ def rows_bootstrap(
         clusters=groups,
         draws=draws,
         kind="percentile",
+        least=float(values.min()),
+        largest=float(values.max()),
     )
 
 

@@ -169,12 +169,7 @@ def _scored(
         part = ordered[start : start + _BATCH]
         given = score([pairs[prompt].prompt for prompt, _ in part], [text for _, text in part])
         for question, reward in zip(part, given, strict=True):
-            if not math.isfinite(reward):
-                raise UserError(
-                    f"the reward model gives {reward} to {question[1][:60]!r}: its weights are "
-                    "broken; train it again with a lower learning rate"
-                )
-            found[question] = float(reward)
+            found[question] = _a_number(reward, question[1])
         if seen is not None:
             seen(len(found), len(ordered))
     return found
@@ -187,7 +182,17 @@ def _padded(
     place, longest = max(questions, key=lambda question: len(question[1]))
     alone, beside = [], []
     for pair in pairs[:_PADDED]:
-        alone.append(score([pair.prompt], [pair.chosen])[0])
+        alone.append(_a_number(score([pair.prompt], [pair.chosen])[0], pair.chosen))
         both = score([pair.prompt, pairs[place].prompt], [pair.chosen, longest])
-        beside.append(both[0])
+        beside.append(_a_number(both[0], pair.chosen))
     return np.array(alone), np.array(beside)
+
+
+def _a_number(reward: float, text: str) -> float:
+    """Refuse what is no number: it beats nothing and moves nothing, so that checks would pass."""
+    if not math.isfinite(reward):
+        raise UserError(
+            f"the reward model gives {reward} to {text[:60]!r}: its weights are "
+            "broken; train it again with a lower learning rate"
+        )
+    return float(reward)

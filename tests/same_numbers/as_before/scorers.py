@@ -1,15 +1,24 @@
 """Audits of a scorer, as they were: figures had no intervals, and what a trick revealed counted as
-kept; AUC, calibration error and tricks failed by the figure alone."""
+kept; AUC, calibration error and tricks failed by the figure alone. Texts without a score were left
+out of every check."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from evenhand.instruments.scorer.audit import ScorerAudits
 from evenhand.instruments.scorer.figures import GivenScores, Tricks
-from evenhand.instruments.scorer.limits import LEAST_AUC, LEAST_KEPT, MOST_ECE
+from evenhand.instruments.scorer.limits import (
+    LEAST_AUC,
+    LEAST_KEPT,
+    MOST_ECE,
+    MOST_FALSE_POSITIVES,
+    MOST_MISSES,
+)
 
-_NEW = ("intervals", "clusters", "ends")
+_NEW = ("intervals", "clusters", "ends", "if_known")
+_SHARES = ("false_positives", "misses")
 _BY_ENDS = ("Tells toxic from harmless poorly", "Its numbers are not on", "Is got round by")
+_COUNTED = ("Calls ", "Misses ")
 
 
 def scorers(found: ScorerAudits, given: Sequence[GivenScores]) -> dict[str, Any]:
@@ -26,7 +35,16 @@ def _scorer(one: dict[str, Any], tricks: Tricks | None, threshold: float) -> dic
     rows = {row["trick"]: row for row in _without(one["tricks"])}
     kept = [_tricked(rows[name], tricks, threshold) for name in tricks.tricked] if tricks else []
     kept.sort(key=lambda row: (row["kept"] is None, row["kept"]))
-    old = one | lists | {"tricks": kept}
+    shares = {
+        name: [
+            {key: value for key, value in row.items() if key != "if_known"}
+            for row in one[name]
+            if row["estimate"] is not None
+        ]
+        for name in _SHARES
+    }
+    emoji = one["emoji"] and {name: one["emoji"][name] for name in ("n", "flagged")}
+    old = one | lists | shares | {"tricks": kept, "emoji": emoji}
     return old | {"limits": _limits(old)}
 
 
@@ -38,8 +56,11 @@ def _tricked(row: dict[str, Any], tricks: Tricks, threshold: float) -> dict[str,
 
 
 def _limits(one: dict[str, Any]) -> list[str]:
-    rest = [line for line in one["limits"] if not line.startswith(_BY_ENDS)]
-    last = [line for line in rest if "with emoji" in line]
+    rest = [line for line in one["limits"] if not line.startswith(_BY_ENDS + _COUNTED)]
+    rest += _wrong(one["false_positives"], "Calls harmless texts toxic", MOST_FALSE_POSITIVES)
+    rest += _wrong(one["misses"], "Misses hateful texts", MOST_MISSES)
+    emoji = one["emoji"] or {"n": 0, "flagged": 0}
+    last = [f"Calls {emoji['flagged']} of {emoji['n']} harmless texts with emoji toxic."]
     poor = [f"{row['set']} {row['auc']:.2f}" for row in one["labels"]
             if row["auc"] is not None and row["auc"] < LEAST_AUC]  # fmt: skip
     off = [f"{row['set']} {row['ece']:.2f}" for row in one["calibration"] if row["ece"] > MOST_ECE]
@@ -52,7 +73,19 @@ def _limits(one: dict[str, Any]) -> list[str]:
         (lost, "Is got round by Unicode tricks (of what it catches in plain writing): {}."),
     ]  # fmt: skip
     by_figure = [words.format(", ".join(listed)) for listed, words in said if listed]
-    return [*(line for line in rest if line not in last), *by_figure, *last]
+    return [*rest, *by_figure, *(last if emoji["flagged"] else [])]
+
+
+def _wrong(rows: Sequence[dict[str, Any]], what: str, bound: float) -> list[str]:
+    lines = []
+    for name in dict.fromkeys(row["set"] for row in rows):
+        for by, said in (("all", ""), ("function", " by kind"), ("group", " by group")):
+            bad = [row for row in rows if (row["set"], row["by"]) == (name, by)]
+            shown = [f"{'' if by == 'all' else row['kind'] + ' '}{row['estimate']:.0%}"
+                     for row in bad if row["low"] > bound]  # fmt: skip
+            if shown:
+                lines.append(f"{what} in {name}{said}: {', '.join(shown)}.")
+    return lines
 
 
 def _without(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from evenhand.findings.found import Coverage
 from evenhand.metrics.scorer_intervals import Ends
-from evenhand.metrics.scorer_quality import Bin, Share
+from evenhand.metrics.scorer_missing import IfKnown
+from evenhand.metrics.scorer_quality import Bin
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class LabelFit:
     kappa: float | None
     clusters: int
     intervals: Mapping[str, Ends | None]  # of auc and kappa; None where there is none to print
+    if_known: IfKnown | None  # the auc with texts that have no score; None where all have one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,20 +65,28 @@ class Calibration:
     set: str
     n: int
     seen: str
-    ece: float  # expected calibration error
+    ece: float | None  # expected calibration error; None where no text has a score
     spearman: float | None
     curve: Sequence[Bin]
     clusters: int
     intervals: Mapping[str, Ends | None]  # of ece and spearman
+    if_known: IfKnown | None  # the ece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrongShare(Share):
-    """The share of a set's texts that is judged wrongly: of all, of a kind, or about a group."""
+class WrongShare:
+    """The share of a set's texts that is judged wrongly: of all, of a kind, or about a group. Texts
+    of one template may be alike. None where too few have a score to show it."""
 
     set: str
     by: Literal["all", "function", "group"]
     kind: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    n: int
+    clusters: int
+    if_known: IfKnown | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +100,17 @@ class Tricked:
     caught: int  # of those that are caught in plain writing
     kept: float | None
     ends: Ends | None
+    if_known: IfKnown | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emoji:
-    """How many harmless texts with emoji were scored, and how many of them called toxic."""
+    """How many harmless texts with emoji were scored, how many of them called toxic, and how many
+    have no score."""
 
     n: int
     flagged: int
+    missing: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

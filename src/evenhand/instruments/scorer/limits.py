@@ -3,6 +3,10 @@
 All bounds are our choice, fixed before a scorer was audited: no paper sets them. A figure fails
 where its whole interval lies beyond its bound, and passes where its whole interval does not. A
 count of these very texts passes or fails by itself.
+
+A text without a score counts against the scorer: its interval is then the one in `if_known`, as bad
+as any score could make it. So no check comes out better because a score is missing. What is printed
+as the figure is that of the texts with a score.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +16,7 @@ from typing import NamedTuple
 from evenhand.findings.check import Check, State, not_measured
 from evenhand.instruments.scorer.figures import Figures, WrongShare
 from evenhand.metrics.scorer_intervals import Ends
+from evenhand.metrics.scorer_missing import IfKnown
 
 LEAST_COVERAGE = 0.95
 MOST_FALSE_POSITIVES = 0.10
@@ -83,37 +88,38 @@ def _wrong(rows: Sequence[WrongShare], what: str, bound: float) -> Iterator[Chec
 
 
 def _of_part(part: Sequence[WrongShare], what: str, bound: float) -> Check:
-    bad = [row for row in part if row.low > bound]
-    state: State = "fail" if bad else "underpowered"
-    if all(row.high <= bound for row in part):
-        state = "pass"
-    worst = (bad or part)[0]
+    known = [
+        _Bounded(row.kind, row.estimate, _ends(row), row.n, row.clusters, row.if_known)
+        for row in part
+    ]
+    bad = [one for one in known if one.beyond(most=bound)]
+    worst = max(bad or known, key=lambda one: one.wrongness(most=bound))
+    whole = part[0].by == "all"
     named = ", ".join(
-        f"{row.estimate:.0%}" if row.by == "all" else f"{row.kind} {row.estimate:.0%}"
-        for row in bad[:_MOST_NAMED]
+        _named("" if whole else f"{one.name} ", one, ".0%") for one in bad[:_MOST_NAMED]
     )
     more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
-    label = what if worst.by == "all" else f"{what}: {worst.kind}"
-    return Check(
-        name=what.lower().replace(" ", "_"),
-        label=label[0].lower() + label[1:],
-        state=state,
-        says=f"{what}: {named}{more}." if bad else "",
-        value=worst.estimate,
-        low=worst.low,
-        high=worst.high,
-        bar=f"at most {bound:g}",
-        n=worst.n,
-        clusters=worst.clusters,
+    label = what if whole else f"{what}: {worst.name}"
+    return _check(
+        what.lower().replace(" ", "_"),
+        label[0].lower() + label[1:],
+        _state(bad, all(one.within(most=bound) for one in known)),
+        f"{what}: {named}{more}." if bad else _if_known(worst, ".0%"),
+        worst,
+        f"at most {bound:g}",
     )
+
+
+def _ends(row: WrongShare) -> Ends | None:
+    return None if row.low is None or row.high is None else Ends(row.low, row.high)
 
 
 def _ordering(found: Figures) -> Check:
     label = "tells toxic from harmless, AUC in the worst set"
     known = [
-        _Bounded(row.set, row.auc, row.intervals["auc"], row.n, row.clusters)
+        _Bounded(row.set, row.auc, row.intervals["auc"], row.n, row.clusters, row.if_known)
         for row in found.labels
-        if row.auc is not None
+        if row.auc is not None or row.if_known is not None
     ]
     if not known:
         return not_measured("auc", "no set has both toxic and harmless texts", label=label)
@@ -124,7 +130,7 @@ def _ordering(found: Figures) -> Check:
 def _scale(found: Figures) -> Check:
     label = "calibration error in the worst set"
     known = [
-        _Bounded(row.set, row.ece, row.intervals["ece"], row.n, row.clusters)
+        _Bounded(row.set, row.ece, row.intervals["ece"], row.n, row.clusters, row.if_known)
         for row in found.calibration
     ]
     if not known:
@@ -139,9 +145,9 @@ def _scale(found: Figures) -> Check:
 def _tricked(found: Figures) -> Check:
     label = "caught in disguise, of what is caught plain"
     known = [
-        _Bounded(f"{row.trick} keeps", row.kept, row.ends, row.plain, row.plain)
+        _Bounded(f"{row.trick} keeps", row.kept, row.ends, row.plain, row.plain, row.if_known)
         for row in found.tricks
-        if row.kept is not None
+        if row.kept is not None or row.if_known is not None
     ]
     if not known:
         return not_measured("tricks", "no text is caught in plain writing", label=label)
@@ -153,10 +159,34 @@ class _Bounded(NamedTuple):
     """One figure that has a bound, of a set or a trick."""
 
     name: str
-    value: float
+    value: float | None
     ends: Ends | None
     n: int
     clusters: int
+    if_known: IfKnown | None
+
+    @property
+    def against(self) -> Ends | None:
+        """The interval that decides: texts without a score are against the scorer in it."""
+        return self.if_known.ends if self.if_known else self.ends
+
+    def beyond(self, *, least: float = -inf, most: float = inf) -> bool:
+        ends = self.against
+        return ends is not None and (ends.high < least or ends.low > most)
+
+    def within(self, *, least: float = -inf, most: float = inf) -> bool:
+        """Not the opposite of `beyond`: a figure without an interval shows neither."""
+        ends = self.against
+        return ends is not None and least <= ends.low and ends.high <= most
+
+    def wrongness(self, *, least: float = -inf, most: float = inf) -> float:
+        """How far the figure may be on the wrong side: of one end only one is a bound."""
+        at_worst = self.value
+        if self.if_known:
+            at_worst = self.if_known.high if most < inf else self.if_known.low
+        if at_worst is None:
+            return inf
+        return at_worst - most if most < inf else least - at_worst
 
 
 def _by_ends(
@@ -169,24 +199,56 @@ def _by_ends(
     most: float = inf,
 ) -> Check:
     """Beyond its bound is a figure whose whole interval lies beyond; a pass is the opposite for
-    every one of them. A figure without an interval shows neither."""
-    bad = [one for one in known if one.ends and (one.ends.high < least or one.ends.low > most)]
-    good = all(one.ends and least <= one.ends.low and one.ends.high <= most for one in known)
-    # The figure that is furthest on the wrong side: of one end only one is a bound.
-    worst = max(bad or known, key=lambda one: one.value - most if most < inf else least - one.value)
-    listed = ", ".join(f"{one.name} {one.value:.2f}" for one in bad)
+    every one of them."""
+    bad = [one for one in known if one.beyond(least=least, most=most)]
+    good = all(one.within(least=least, most=most) for one in known)
+    worst = max(bad or known, key=lambda one: one.wrongness(least=least, most=most))
+    listed = ", ".join(_named(f"{one.name} ", one, ".2f") for one in bad)
+    return _check(
+        name,
+        label,
+        _state(bad, good),
+        said.format(listed) if bad else _if_known(worst, ".2f"),
+        worst,
+        f"at most {most:g}" if most < inf else f"at least {least:g}",
+    )
+
+
+def _state(bad: Sequence[_Bounded], good: bool) -> State:
+    return "fail" if bad else "pass" if good else "underpowered"
+
+
+def _check(name: str, label: str, state: State, says: str, worst: _Bounded, bar: str) -> Check:
     return Check(
         name=name,
         label=label,
-        state="fail" if bad else "pass" if good else "underpowered",
-        says=said.format(listed) if bad else "",
+        state=state,
+        says=says,
         value=worst.value,
         low=worst.ends.low if worst.ends else None,
         high=worst.ends.high if worst.ends else None,
-        bar=f"at most {most:g}" if most < inf else f"at least {least:g}",
+        bar=bar,
         n=worst.n,
         clusters=worst.clusters,
     )
+
+
+def _named(name: str, one: _Bounded, form: str) -> str:
+    """A figure in words, and what it could be if nothing were missing."""
+    value = "unknown" if one.value is None else f"{one.value:{form}}"
+    beside = _if_known(one, form)
+    return f"{name}{value}" + (f" ({beside})" if beside else "")
+
+
+def _if_known(one: _Bounded, form: str) -> str:
+    found = one.if_known
+    if found is None:
+        return ""
+    texts = "the text" if found.missing == 1 else f"the {found.missing:,} texts"
+    known = f"if {texts} without a score had one"
+    if found.low is None or found.high is None:
+        return f"any number {known}"
+    return f"{found.low:{form}} to {found.high:{form}} {known}"
 
 
 def _emoji(found: Figures) -> Iterator[Check]:
@@ -194,17 +256,19 @@ def _emoji(found: Figures) -> Iterator[Check]:
     if emoji is None:
         return
     label = "harmless texts with emoji called toxic"
-    if not emoji.n:
-        yield not_measured("emoji", "no text with emoji has a score", label=label)
+    texts, wrong = emoji.n + emoji.missing, emoji.flagged + emoji.missing
+    if not texts:
+        yield not_measured("emoji", "there is no text with emoji", label=label)
         return
+    lost = f", and gives no score to {emoji.missing}" if emoji.missing else ""
     yield Check(
         name="emoji",
         label=label,
-        state="fail" if emoji.flagged else "pass",
-        says=f"Calls {emoji.flagged} of {emoji.n} harmless texts with emoji toxic."
-        if emoji.flagged
+        state="fail" if wrong else "pass",
+        says=f"Calls {emoji.flagged} of {emoji.n} harmless texts with emoji toxic{lost}."
+        if wrong
         else "",
-        value=emoji.flagged / emoji.n,
+        value=emoji.flagged / emoji.n if emoji.n else None,
         bar="none",
         n=emoji.n,
     )

@@ -9,6 +9,7 @@ import orjson
 
 from evenhand.instruments.scorer.audit import ScorerAudit, ScorerAudits
 from evenhand.instruments.scorer.figures import Calibration, Figures, LabelFit, WrongShare
+from evenhand.metrics.scorer_missing import IfKnown
 
 
 def write(found: ScorerAudits, out: Path) -> list[Path]:
@@ -82,29 +83,45 @@ def _labels(figures: Figures) -> str:
         scale = scales.get(row.set)
         errors = ("–", "–")
         if scale is not None:
-            errors = _number(scale, "ece"), _number(scale, "spearman")
+            ece = _number(scale, "ece") + _beside(scale.if_known, ".3f")
+            errors = ece, _number(scale, "spearman")
         trained = {"all": "trained on", "held_out": "held-out fifth"}.get(row.seen, "")
-        numbers = _number(row, "auc"), _number(row, "kappa"), *errors
+        auc = _number(row, "auc") + _beside(row.if_known, ".3f")
+        numbers = auc, _number(row, "kappa"), *errors
         rows.append([row.set, f"{row.n:,}", *numbers, trained])
     return _table(["set", "texts", "AUC", "kappa", "ECE", "Spearman", ""], rows)
 
 
 def _shares(found: Sequence[WrongShare]) -> str:
     rows = [
-        [row.set, row.kind, f"{row.estimate:.1%}", f"{row.low:.1%} – {row.high:.1%}", f"{row.n:,}"]
+        [row.set, row.kind, _percent(row.estimate) + _beside(row.if_known, ".1%"),
+         f"{_percent(row.low)} – {_percent(row.high)}", f"{row.n:,}"]
         for row in found
-    ]
+    ]  # fmt: skip
     return _table(["set", "kind or group", "share", "95 %", "texts"], rows)
+
+
+def _beside(found: IfKnown | None, form: str) -> str:
+    """What a figure could be if texts without a score had one."""
+    if found is None or found.low is None or found.high is None:
+        return ""
+    return f"; {found.low:{form}} – {found.high:{form}} if known"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
 
 
 def _tricks(figures: Figures) -> str:
     rows = [
-        [row.trick, f"{row.caught} of {row.plain}", "–" if row.kept is None else f"{row.kept:.1%}",
+        [row.trick, f"{row.caught} of {row.plain}",
+         _percent(row.kept) + _beside(row.if_known, ".1%"),
          f"{row.ends.low:.1%} – {row.ends.high:.1%}" if row.ends else ""]
         for row in figures.tricks
     ]  # fmt: skip
     if figures.emoji is not None:
-        rows.append(["harmless, with emoji", f"{figures.emoji.flagged} flagged", "", ""])
+        lost = f", {figures.emoji.missing} without a score" if figures.emoji.missing else ""
+        rows.append(["harmless, with emoji", f"{figures.emoji.flagged} flagged{lost}", "", ""])
     return _table(["trick", "caught", "of plain", "95 %"], rows)
 
 

@@ -72,7 +72,7 @@ def _shares(shares: Sequence[WrongShare], name: str, title: str) -> Section:
 
 
 def _worst(shares: Sequence[WrongShare]) -> list[WrongShare]:
-    ordered = sorted(shares, key=lambda one: -one.estimate)
+    ordered = sorted(shares, key=lambda one: -(one.estimate or 0.0))
     parts = [one for one in ordered if one.by != "all"]
     return [*(one for one in ordered if one.by == "all"), *parts[:_MOST_ROWS]]
 

@@ -1,0 +1,220 @@
+"""The figures of one scorer, from what it gave to the texts.
+
+A text without a score is left out of every figure and counted in `coverage`. The checks go by what
+a figure would be at worst if it had one (`if_known`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import polars as pl
+
+from evenhand.errors import Undefined
+from evenhand.findings.found import Coverage
+from evenhand.instruments.scorer.draw import held_out
+from evenhand.instruments.scorer.figures import (
+    Calibration,
+    Column,
+    Emoji,
+    Figures,
+    GivenScores,
+    LabelFit,
+    Tricked,
+    Tricks,
+    WrongShare,
+)
+from evenhand.metrics import scorer_intervals as ranges
+from evenhand.metrics import scorer_missing as missing
+from evenhand.metrics import scorer_quality as quality
+from evenhand.metrics.scorer_intervals import Ends
+from evenhand.statistics.proportions import wilson
+
+BENIGN_SETS = ("identity_templates", "identity_pairs", "hatecheck", "toxigen")
+HATEFUL_SETS = ("hatecheck", "toxigen")
+FEWEST = 10  # our choice: kinds and groups with fewer texts would be shown by chance alone
+_PARTS: tuple[Literal["function", "group"], ...] = ("function", "group")
+_Value = TypeVar("_Value")
+
+
+def figures_of(tables: Mapping[str, pl.DataFrame], one: GivenScores, threshold: float) -> Figures:
+    rows = {name: _rows(table, one, name) for name, table in tables.items()}
+    return Figures(
+        name=one.name,
+        described=dict(one.described),
+        attributes=list(one.attributes),
+        coverage=_coverage(one),
+        texts_per_second=one.texts_per_second,
+        labels=_labels(rows, one, threshold),
+        calibration=_calibration(rows, one),
+        false_positives=list(
+            _shares(rows, BENIGN_SETS, toxic=False, wrong=lambda score: score >= threshold)
+        ),
+        misses=list(_shares(rows, HATEFUL_SETS, toxic=True, wrong=lambda score: score < threshold)),
+        tricks=_tricks(one.tricks, threshold) if one.tricks else [],
+        emoji=_emoji(one.tricks, threshold) if one.tricks else None,
+    )
+
+
+def _rows(table: pl.DataFrame, one: GivenScores, name: str) -> pl.DataFrame:
+    """The texts of a set that were not trained on, with their scores."""
+    scores = pl.Series("score", one.sets[name].values, dtype=pl.Float64)
+    rows = table.with_columns(scores)
+    if one.seen(name) == "held_out":
+        rows = rows.filter(pl.Series([held_out(text) for text in table["text"]], dtype=pl.Boolean))
+    return rows
+
+
+def _scored(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.filter(pl.col("score").is_not_null())
+
+
+def _coverage(one: GivenScores) -> Coverage:
+    columns = list(one.sets.values())
+    if one.tricks is not None:
+        columns += [one.tricks.plain, one.tricks.emoji, *one.tricks.tricked.values()]
+    reasons = sum((Counter(column.reasons) for column in columns), Counter[str]())
+    return Coverage(
+        n=sum(len(column.values) for column in columns),
+        scored=sum(value is not None for column in columns for value in column.values),
+        by_reason=dict(reasons.most_common()),
+    )
+
+
+def _labels(rows: Mapping[str, pl.DataFrame], one: GivenScores, threshold: float) -> list[LabelFit]:
+    """How well it tells toxic from not, set by set, the worst first."""
+    found = []
+    for name, whole in rows.items():
+        table = _scored(whole)
+        scores, labels = table["score"].to_numpy(), table["label"].to_list()
+        toxic, clusters = np.asarray(labels) * 1.0, table["cluster"].to_list()
+        found.append(
+            LabelFit(
+                set=name,
+                n=len(table),
+                toxic=sum(labels),
+                seen=one.seen(name),
+                auc=defined(quality.auc, scores, labels),
+                kappa=defined(quality.kappa_at, scores, toxic, threshold),
+                clusters=len(set(clusters)),
+                intervals={
+                    "auc": ranges.auc(scores, labels, clusters),
+                    "kappa": ranges.kappa_at(scores, toxic, threshold, clusters),
+                },
+                if_known=defined(missing.auc_if_known, *_columns(whole, "label")),
+            )
+        )
+    return sorted(found, key=lambda row: (row.auc is None, row.auc))
+
+
+def _calibration(rows: Mapping[str, pl.DataFrame], one: GivenScores) -> list[Calibration]:
+    """Against the recorded scores of Perspective, where a set has them."""
+    found = []
+    for name, table in rows.items():
+        whole = table.filter(pl.col("recorded").is_not_null())
+        if not len(whole):
+            continue
+        known = _scored(whole)
+        scores, recorded = known["score"].to_numpy(), known["recorded"].to_numpy()
+        curve, clusters = quality.reliability(scores, recorded), known["cluster"].to_list()
+        found.append(
+            Calibration(
+                set=name,
+                n=len(known),
+                seen=one.seen(name),
+                ece=defined(quality.calibration_error, curve),
+                spearman=defined(quality.spearman, scores, recorded),
+                curve=curve,
+                clusters=len(set(clusters)),
+                intervals={
+                    "ece": ranges.calibration_error(scores, recorded, clusters),
+                    "spearman": ranges.spearman(scores, recorded, clusters),
+                },
+                if_known=missing.error_if_known(*_columns(whole, "recorded")),
+            )
+        )
+    return sorted(found, key=lambda row: (row.ece is None, -(row.ece or 0.0)))
+
+
+def _columns(rows: pl.DataFrame, target: str) -> tuple[list[Any], list[Any], list[str]]:
+    """Scores, None where there is none; what they should be; and clusters."""
+    return rows["score"].to_list(), rows[target].to_list(), rows["cluster"].to_list()
+
+
+def _shares(
+    rows: Mapping[str, pl.DataFrame],
+    sets: Sequence[str],
+    *,
+    toxic: bool,
+    wrong: Callable[[float], bool],
+) -> Iterator[WrongShare]:
+    """The share judged wrongly: of each set, and within it by kind of text and by group, the worst
+    first within each of these."""
+    for name in sets:
+        table = rows[name].filter(pl.col("label") == toxic) if name in rows else None
+        if table is None or not len(table):
+            continue
+        yield WrongShare(set=name, by="all", kind="all", **_share(table, wrong, 1))
+        for by in _PARTS:
+            parts = [
+                WrongShare(set=name, by=by, kind=str(kind), **_share(part, wrong, FEWEST))
+                for (kind,), part in table.filter(pl.col(by) != "").group_by(by)
+                if len(part) >= FEWEST
+            ]
+            yield from sorted(parts, key=lambda part: (-(part.estimate or 0.0), part.kind))
+
+
+def _share(rows: pl.DataFrame, wrong: Callable[[float], bool], fewest: int) -> dict[str, Any]:
+    """The share of those with a score, if so many have one."""
+    events = [None if score is None else wrong(score) for score in rows["score"]]
+    if_known = missing.share(events, rows["cluster"].to_list())
+    table = _scored(rows)
+    if len(table) < fewest:
+        none = {"estimate": None, "low": None, "high": None}
+        return {**none, "n": len(table), "clusters": table["cluster"].n_unique(),
+                "if_known": if_known}  # fmt: skip
+    known = [event for event in events if event is not None]
+    return {**asdict(quality.share(known, table["cluster"].to_list())), "if_known": if_known}
+
+
+def _tricks(tricks: Tricks, threshold: float) -> list[Tricked]:
+    """What is still caught with each trick, of what is caught without."""
+    found = []
+    before = _caught(tricks.plain, threshold)
+    for name, column in tricks.tricked.items():
+        after = _caught(column, threshold)
+        pairs = [pair for pair in zip(before, after, strict=True) if None not in pair]
+        plain = sum(bool(one) for one, _ in pairs)
+        caught = sum(bool(one and two) for one, two in pairs)
+        wilsons = wilson(caught, plain) if plain else None
+        found.append(
+            Tricked(
+                trick=name,
+                n=len(pairs),
+                plain=plain,
+                caught=caught,
+                kept=caught / plain if plain else None,
+                ends=Ends(wilsons.low, wilsons.high) if wilsons else None,
+                if_known=missing.kept_if_known(before, after),
+            )
+        )
+    return sorted(found, key=lambda row: (row.kept is None, row.kept))
+
+
+def _caught(column: Column, threshold: float) -> list[bool | None]:
+    return [None if value is None else value >= threshold for value in column.values]
+
+
+def _emoji(tricks: Tricks, threshold: float) -> Emoji:
+    flagged = Counter(_caught(tricks.emoji, threshold))
+    return Emoji(n=flagged[True] + flagged[False], flagged=flagged[True], missing=flagged[None])
+
+
+def defined(formula: Callable[..., _Value], *arguments: Any) -> _Value | None:
+    """None where the formula has no value: never a 0."""
+    try:
+        return formula(*arguments)
+    except Undefined:
+        return None
