@@ -1,6 +1,7 @@
 """An agent says what its reply is used for, and nobody asks an agent that was not declared."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -10,7 +11,7 @@ from evenhand.agents import Agent, Ask, Cast, FreeText, Reply, YesNo
 from evenhand.debates.debate import Debate
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
-from evenhand.experiments.certificates import judges_of
+from evenhand.experiments.certificates import certificates_of, judges_of
 from evenhand.methods import Method, StarDTox, named
 from evenhand.methods.baselines.drafts import PLAIN_TEXT
 from evenhand.methods.critique import OTHER_CRITIQUE
@@ -122,6 +123,20 @@ def test_a_program_that_scores_is_no_judge_but_a_language_model_behind_it_is() -
     judged = judging(rule, scorer=ScorerModel(Judge(asked)))
     assert judged == [("scorer", "inside"), on_choices]
     assert judging(rule, scorer=asked) == judged  # a language model as the scorer itself
+
+
+def test_no_certificate_holds_for_a_judge_that_is_read_by_log_probabilities(tmp_path: Path) -> None:
+    read, inside = StarDTox(read="logprob"), ScriptedModel(lambda _: "", name="inside")
+    rule = StarDTox(bias_brain="rule", performance=False)
+    scorer = ScorerModel(Judge(inside, read="logprob"))
+    for found in (
+        dict(certificates_of(read, Cast(MODEL), tmp_path)),
+        dict(certificates_of(rule, Cast(MODEL, {"scorer": scorer}), tmp_path)),
+    ):
+        said = {judge.role: found[judge].problem for judge in found if judge.by_logprob}
+        assert len(said) == 1
+        assert all("read by log-probabilities" in problem for problem in said.values())
+    assert not any(judge.by_logprob for judge in judges_of(rule, Cast(MODEL)))
 
 
 def test_a_scorer_that_nobody_plays_is_not_left_to_the_default_model() -> None:

@@ -5,12 +5,12 @@ A judge is found by its declaration (`Agent.kind`), never by the name of its rol
 refuses an agent that its method did not declare, so a judge cannot be asked without being found.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenhand.agents import Cast
+from evenhand.agents import Agent, Cast
 from evenhand.instruments.judge import card
 from evenhand.instruments.judge.certificate import Found, Wanted, find
 from evenhand.instruments.judge.source import ONE, TWO, prompt
@@ -22,6 +22,10 @@ Certified = tuple["JudgeInCast", Found]
 # A guard model answers with the labels it was trained for and gives no marks, so the audit of
 # judges cannot ask it; `evenhand scorers audit` does.
 _NO_JUDGE = "guard"
+_BY_LOGPROB = Found(
+    problem="the audit of judges reads JSON, and this one is read by log-probabilities (read=json "
+    "is what a certificate can hold for)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +35,26 @@ class JudgeInCast:
     role: str
     model: str
     within_scorer: bool  # a scorer asks it, so the cast gives the role to that scorer
+    by_logprob: bool = False  # its verdict is read from the probabilities of one word
 
 
 def judges_of(method: Method, cast: Cast) -> list[JudgeInCast]:
     """List every judge that the method may ask, each role once."""
     asked = method.agents()
-    judging = {agent.role for agent in asked if agent.judges}
     roles = dict.fromkeys(agent.role for agent in asked)
-    return [judge for role in roles for judge in _judge(role, cast, role in judging)]
+    judging = {role: [one for one in asked if one.role == role and one.judges] for role in roles}
+    return [judge for role in roles for judge in _judge(role, cast, judging[role])]
 
 
 def certificates_of(
     method: Method, cast: Cast, folder: Path | None
 ) -> list[tuple[JudgeInCast, Found]]:
     """Pair each judge with the certificate in the folder that decides for it, or with why none
-    does."""
-    return [(judge, find(folder, wanted(method, judge.model))) for judge in judges_of(method, cast)]
+    does. The audit reads marks as JSON, so it says nothing of a judge that is read otherwise."""
+    return [
+        (judge, _BY_LOGPROB if judge.by_logprob else find(folder, wanted(method, judge.model)))
+        for judge in judges_of(method, cast)
+    ]
 
 
 def wanted(method: Method, model: str) -> Wanted:
@@ -63,7 +71,7 @@ def wanted(method: Method, model: str) -> Wanted:
     )
 
 
-def _judge(role: str, cast: Cast, judges: bool) -> Iterator[JudgeInCast]:
+def _judge(role: str, cast: Cast, judging: Sequence[Agent[Any]]) -> Iterator[JudgeInCast]:
     """Find the judge who plays a role. A program that scores is none, but the language model that
     it asks is, whatever the role is declared as."""
     player = cast.model_for(role)
@@ -71,9 +79,11 @@ def _judge(role: str, cast: Cast, judges: bool) -> Iterator[JudgeInCast]:
     if described.get("kind") == "scorer":
         inside = _model_within(described["scorer"])
         if inside is not None:
-            yield JudgeInCast(role, inside, within_scorer=True)
-    elif judges:
-        yield JudgeInCast(role, player.name, within_scorer=False)
+            by_logprob = described["scorer"].get("read") == "logprob"
+            yield JudgeInCast(role, inside, within_scorer=True, by_logprob=by_logprob)
+    elif judging:
+        by_logprob = any(agent.logprobs for agent in judging)
+        yield JudgeInCast(role, player.name, within_scorer=False, by_logprob=by_logprob)
 
 
 def _model_within(scorer: dict[str, Any]) -> str | None:

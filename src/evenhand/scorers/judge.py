@@ -60,7 +60,8 @@ class Judge:
         return (TOXICITY, *more)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "judge", "prompt": self._prompt.label, "model": self._model.describe()}
+        described = {"kind": "judge", "prompt": self._prompt.label, "model": self._model.describe()}
+        return described if self._read == "json" else {**described, "read": self._read}
 
     async def close(self) -> None:
         await self._model.close()
