@@ -53,7 +53,7 @@ def write_run(
         for kind, made in (("results", table), ("turns", _turns(start, size))):
             sink = io.BytesIO()
             pq.write_table(made, sink, compression="zstd", compression_level=1)
-            data, name = sink.getvalue(), f"{kind}/{number:08}.parquet"
+            data, name = sink.getvalue(), f"{kind}/part-{number:08}.parquet"
             place.create(name, data)
             sha256 = hashlib.sha256(data).hexdigest()
             files.append(ledger.File(name=name, sha256=sha256, bytes=len(data), rows=size))
