@@ -15,7 +15,7 @@ types:
 contracts:
 	.venv/bin/lint-imports
 
-# Two at a time, the longest first, so that neither core waits long for the other; types,
+# Three at a time, the longest first, as many tests wait for processes that they started; types,
 # contracts and pages go along. What looks at the clock runs after them, alone.
 CLUSTER = tests/cluster
 STORE = tests/object_store tests/kernel_runs
@@ -28,7 +28,7 @@ WHOLE = tests/docs tests/examples tests/front_door tests/plugins tests/self_test
 APART = $(CLUSTER) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
 
 test:
-	$(MAKE) --jobs=2 --output-sync=target test-others types contracts test-cluster test-whole test-real test-store test-training docs
+	$(MAKE) --jobs=3 --output-sync=target test-others types contracts test-cluster test-whole test-real test-store test-training docs
 	$(PY) -m pytest $(TIMED)
 
 test-cluster:
