@@ -82,6 +82,7 @@ OPEN = {
     "baselines/self_debias_gen_choice",
     "baselines/self_debias_gen_text",
     "mabrf/solve",
+    "mabrf/solve_paper",
     "malibu/write",
     "rldf/debater",  # the part that it is to play
     "rldf/debater_paper",

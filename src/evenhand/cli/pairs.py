@@ -151,7 +151,7 @@ def _opened(run: str) -> RunReader:
 def _write(built: Built, folder: Path, license: str, json: bool) -> None:
     total = sum(map(len, built.pairs.values()))
     err.print(f"writing {total:,} pairs", style="dim")
-    dataset.write(folder, built.pairs, built.report, license)
+    dataset.write(folder, built.pairs, built.report, license, built.low)
     if json:
         print_json(built.report.to_dict())
     else:

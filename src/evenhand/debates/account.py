@@ -62,6 +62,7 @@ class StatementCounts:
     near_duplicates_dropped: int
     high: int
     low: int
+    low_to_train: int  # those of topics that are not held out
     with_opener: Mapping[str, float | None]  # shares of the high and of the low ones
 
 

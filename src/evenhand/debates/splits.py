@@ -39,6 +39,19 @@ def sides(topics: Iterable[tuple[str, str]], test_share: float, seed: int) -> di
     return {topic: "test" if first in held_out else "train" for topic, first in family.items()}
 
 
+def trained(topics: Iterable[str], where: Mapping[str, Side]) -> set[str]:
+    """The topics to train on: those on that side, and of those that have no side (without a pair)
+    the ones that are of no family with something held out."""
+    found = set(topics)
+    family = _families(found)
+    held_out = {family[topic] for topic, side in where.items() if side == "test"}
+    return {
+        topic
+        for topic in found
+        if (where[topic] == "train" if topic in where else family[topic] not in held_out)
+    }
+
+
 def _held_out_of(sizes: Counter[str], numbers: Mapping[str, float]) -> set[str]:
     """The family with the smallest number, but not one with most of the topics."""
     if len(sizes) < 2:
