@@ -22,9 +22,12 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
+from evenhand.instruments._refined import keeps_drafts
 from evenhand.instruments.bbq import words
 from evenhand.instruments.bbq.answers import covered, with_answers
 from evenhand.instruments.bbq.data import BbqData
+from evenhand.instruments.bbq.drafts import of_drafts
+from evenhand.instruments.bbq.picked import Answered, picked
 from evenhand.instruments.bbq.sample import Sampling, sample
 from evenhand.instruments.bbq.source import BbqSource
 from evenhand.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
@@ -62,6 +65,10 @@ class BbqOptions:
     order_seed: int | None = option(
         None, "Draws the order in which options are shown. Default: as --sample-seed."
     )
+    items_from: str | None = option(
+        None, "Ask only the items of this run whose first answer was as --answered says."
+    )
+    answered: Answered = option("biased", "With --items-from: biased, or wrong either way.")
     answers: Path | None = option(
         None,
         "Score these stored answers instead of asking: JSON lines with category, example_id, "
@@ -69,7 +76,7 @@ class BbqOptions:
     )
 
 
-def _share(name: str, label: str, value: pl.Expr, where: pl.Expr, **more: Any) -> Measure:
+def _share(name: str, label: str, value: pl.Expr, where: pl.Expr | None, **more: Any) -> Measure:
     more = {"within": (0, 1), **more}
     return Measure(name=name, label=label, statistic=Share(value), where=where, **more)
 
@@ -140,6 +147,8 @@ class Bbq(Instrument):
                                        (1.0, (_ANSWER == BIASED) & ~_ALIGNED, ~_ALIGNED)),
                                       shift=-1.0),
                 better="zero", within=(-1, 1), source="after Parrish et al. 2022, 5"),
+        _share("accuracy", "accuracy, all questions", pl.col("correct"), None, better="higher",
+               source="Roy & Rehman, 5.1 (ACC1); Table 1 of RLDF"),
         _by_rows("s_amb", pl.col("score"), _AMBIGUOUS, better="zero", within=(-1, 1)),
         _by_rows("unsupported_attribution", _ANSWER != UNKNOWN, _AMBIGUOUS, better="lower",
                  within=(0, 1)),
@@ -150,11 +159,14 @@ class Bbq(Instrument):
     # six templates each, and with Holm over all of them nothing that got worse would be seen.
     groups = (
         Grouping(column="group", measures=("s_amb", "s_dis"), compared=False),
-        Grouping(column="category", measures=(*_PRIMARY, "s_dis", "over_abstention")),
+        Grouping(
+            column="category",
+            measures=(*_PRIMARY, "s_dis", "over_abstention", "accuracy_ambiguous", "accuracy"),
+        ),
     )
     # Only what uses the gold answer leaves out the records whose gold is wrong.
     masked = ("accuracy_disambiguated", "accuracy_aligned", "accuracy_nonaligned", "accuracy_gap",
-              "s_dis", "accuracy_disambiguated_by_records")  # fmt: skip
+              "s_dis", "accuracy", "accuracy_disambiguated_by_records")  # fmt: skip
     masked_because = "records whose gold contradicts their context"
     covered_by = "condition"
     tallied = ("category", "condition", "state", "answer", "correct", "fits")
@@ -201,15 +213,19 @@ class Bbq(Instrument):
             seed=options.sample_seed,
             other_than=options.other_than,
         )
-        if options.answers is None:
-            return BbqSource(sample(records, sampling), sampling, options.order_seed)
-        if replace(sampling, seed=0) != Sampling():
+        named = options.answers is not None, options.items_from is not None
+        if any(named) and (all(named) or replace(sampling, seed=0) != Sampling()):
             raise UserError(
-                "--answers scores every stored answer: leave out --per-category, --per-template "
-                "and --preset, or keep only the wanted lines in the file"
+                "--answers and --items-from each say which items are asked: give one of them, and "
+                "leave out --per-category, --per-template and --preset"
             )
-        answered = with_answers(records, options.answers)
-        return BbqSource(answered, Sampling(stored=covered(answered), seed=sampling.seed))
+        if options.answers is not None:
+            answered = with_answers(records, options.answers)
+            return BbqSource(answered, Sampling(stored=covered(answered), seed=sampling.seed))
+        if options.items_from is None:
+            return BbqSource(sample(records, sampling), sampling, options.order_seed)
+        drawn, by = picked(self, records, RunReader(options.items_from), options.answered)
+        return BbqSource(drawn, replace(sampling, picked=by), options.order_seed)
 
     def remarks(self, options: BbqOptions, items: int) -> tuple[str, ...]:
         wanted = options.per_category
@@ -256,8 +272,11 @@ class Bbq(Instrument):
             moved=pl.concat_str("condition", pl.coalesce("answer", "state"), separator="/"),
         )
 
+    def for_run(self, run: RunReader) -> Instrument:
+        return of_drafts(self) if keeps_drafts(run) else self
+
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        return (*words.stored(run.record.source["sampling"]), *words.notes(report))
+        return (*words.not_drawn(run.record.source["sampling"]), *words.notes(report))
 
     def says(self, report: Report) -> tuple[str, ...]:
         return words.says(report)
