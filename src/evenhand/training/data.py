@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +11,6 @@ import pyarrow.parquet as pq
 from evenhand.errors import UserError
 
 Row = dict[str, Any]
-T = TypeVar("T")
 
 ALL = "default"
 _NEEDED = ("prompt", "chosen", "rejected", "margin", "topic")
@@ -30,18 +27,6 @@ def rows(folder: Path, config: str = ALL, split: str = "train") -> list[Row]:
 def held_out(folder: Path, config: str = ALL) -> list[Row]:
     """The test split, or no rows if the folder has none."""
     return [row for file in _files(folder, config, "test") for row in _read(file)]
-
-
-def in_turn(found: list[T], topic: Callable[[T], str], most: int) -> list[T]:
-    """At most so many, topics in turn: topics tell more than further pairs of the same topic. They
-    come in the order of their checksums, for files are sorted by bias type, and those that come
-    first would be all."""
-    by_topic: dict[str, list[T]] = {}
-    for one in found:
-        by_topic.setdefault(topic(one), []).append(one)
-    order = sorted(by_topic, key=lambda name: hashlib.sha256(name.encode()).digest())
-    turns = zip_longest(*(by_topic[name] for name in order))
-    return [one for turn in turns for one in turn if one is not None][:most]
 
 
 def response(row: Row, side: str) -> str:
