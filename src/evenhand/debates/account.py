@@ -17,6 +17,7 @@ class Split:
     test_share: float = 0.1  # our choice, of the topics: enough to test on, most to train on
     per_topic: int | None = None  # None: all of them
     match_lengths: bool = False
+    train_pairs: int | None = None  # None: all of them; those held out stay whatever it is
     seed: int = 0
 
 

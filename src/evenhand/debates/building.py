@@ -28,7 +28,7 @@ from evenhand.debates.pairs import (
     high_and_low,
     is_high,
 )
-from evenhand.debates.splits import SIDES, Side, sides, trained
+from evenhand.debates.splits import SIDES, Side, in_turn, sides, trained
 from evenhand.debates.statement import Statement
 from evenhand.errors import UserError
 
@@ -94,6 +94,8 @@ def finished(
     if split.match_lengths:
         placed = {side: matched(group, split.seed) for side, group in placed.items()}
     left = sum(map(len, placed.values()))
+    if split.train_pairs is not None:
+        placed["train"] = in_turn(placed["train"], lambda one: one.topic, split.train_pairs)
     if not left:
         raise UserError(
             f"none of {drawn} pairs can be matched in length: the chosen ones are all shorter, or "

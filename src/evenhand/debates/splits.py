@@ -2,13 +2,15 @@
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import Literal, TypeVar
 
 from evenhand.debates.near_duplicates import spelling, topic_families
 
 Side = Literal["train", "test"]
 SIDES: tuple[Side, ...] = ("train", "test")
+T = TypeVar("T")
 
 
 def draw(*parts: object) -> float:
@@ -66,3 +68,15 @@ def _families(topics: Iterable[str]) -> dict[str, str]:
     ordered = sorted(set(topics), key=lambda topic: (spelling(topic), topic))
     firsts = topic_families(ordered)
     return {topic: ordered[first] for topic, first in zip(ordered, firsts, strict=True)}
+
+
+def in_turn(found: Sequence[T], topic: Callable[[T], str], most: int) -> list[T]:
+    """At most so many, topics in turn: topics tell more than further pairs of the same topic. They
+    come in the order of their checksums, for files are sorted by bias type, and those that come
+    first would be all."""
+    by_topic: dict[str, list[T]] = {}
+    for one in found:
+        by_topic.setdefault(topic(one), []).append(one)
+    order = sorted(by_topic, key=lambda name: hashlib.sha256(name.encode()).digest())
+    turns = zip_longest(*(by_topic[name] for name in order))
+    return [one for turn in turns for one in turn if one is not None][:most]

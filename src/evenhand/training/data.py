@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +12,6 @@ import pyarrow.parquet as pq
 from evenhand.errors import UserError
 
 Row = dict[str, Any]
-T = TypeVar("T")
 
 ALL = "default"
 _NEEDED = ("prompt", "chosen", "rejected", "margin", "topic")
@@ -36,18 +34,6 @@ def low_ones(folder: Path, config: str = ALL) -> list[Row]:
     """All statements with a low score that are not held out, in a pair or not."""
     files = _low_files(folder, config)
     return [row for file in files for row in _read(file, ("prompt", "chosen", "topic"))]
-
-
-def in_turn(found: list[T], topic: Callable[[T], str], most: int) -> list[T]:
-    """At most so many, topics in turn: topics tell more than further pairs of the same topic. They
-    come in the order of their checksums, for files are sorted by bias type, and those that come
-    first would be all."""
-    by_topic: dict[str, list[T]] = {}
-    for one in found:
-        by_topic.setdefault(topic(one), []).append(one)
-    order = sorted(by_topic, key=lambda name: hashlib.sha256(name.encode()).digest())
-    turns = zip_longest(*(by_topic[name] for name in order))
-    return [one for turn in turns for one in turn if one is not None][:most]
 
 
 def response(row: Row, side: str) -> str:

@@ -11,6 +11,7 @@ from evenhand.debates.account import PairsReport
 from evenhand.errors import UserError
 from evenhand.findings.check import Audit, Audits
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.debate_sweep import DebateSweep
 from evenhand.findings.debates import DebateReport
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
@@ -18,6 +19,7 @@ from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.plan import Plan
 from evenhand.findings.ratings import RatingReport
 from evenhand.findings.reliability import Reliability
+from evenhand.findings.repeats import Repeats
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run
 from evenhand.findings.summary import Summary
@@ -26,6 +28,7 @@ from evenhand.findings.traced_answer import TracedAnswer
 from evenhand.views import (
     audit_page,
     comparison_page,
+    debate_sweep_page,
     debates_page,
     files,
     forecast_page,
@@ -37,6 +40,7 @@ from evenhand.views import (
     plan_page,
     ratings_page,
     reliability_page,
+    repeats_page,
     report_page,
     run_page,
     summary_page,
@@ -52,6 +56,7 @@ _PAGES: dict[type, Any] = {
     Report: report_page.page,
     Comparison: comparison_page.page,
     Reliability: reliability_page.page,
+    Repeats: repeats_page.page,
     Sweep: sweep_page.page,
     Frontier: frontier_page.page,
     FrontierForecast: frontier_forecast_page.page,
@@ -62,6 +67,7 @@ _PAGES: dict[type, Any] = {
     Summary: summary_page.page,
     Forecast: forecast_page.page,
     DebateReport: debates_page.page,
+    DebateSweep: debate_sweep_page.page,
     PairsReport: pairs_page.page,
     Run: run_page.page,
     TracedAnswer: timeline_page.page,
