@@ -15,6 +15,8 @@ _ESCAPE = re.compile(
     re.IGNORECASE,
 )
 _GONE = "[redacted]"
+_READ = 20_000  # our choice, in signs: of an error that is longer the rest is not looked at
+_WIDEST = 6  # signs that an escape has, as \u0041
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,14 @@ class Redactor:
         if any(hint in text for hint in self._hints) and self._key in _ESCAPE.sub(_sign, text):
             return _GONE
         return text
+
+    def beginning(self, text: str, most: int) -> str:
+        """Give the first signs of a text, without the key. Where only a part of the text is read,
+        that part may end in half a key, which is not recognised: its end is not shown."""
+        bare = self(text[:_READ])
+        if len(text) > _READ:
+            bare = bare[: max(0, len(bare) - _WIDEST * len(self._key))]
+        return bare[:most]
 
 
 def _sign(escape: re.Match[str]) -> str:
