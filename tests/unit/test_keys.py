@@ -1,6 +1,7 @@
 """A key goes to the origin that it was given for, and doctor says so before anything is sent."""
 
 import json
+import os
 import random
 import re
 import string
@@ -206,3 +207,33 @@ def test_no_piece_of_a_long_key_is_left_where_an_error_is_cut(signs: int, copies
 def test_an_error_is_shown_as_far_as_it_is_read() -> None:
     assert Redactor(KEY).beginning("No such model. " + "x" * 30_000, 14) == "No such model."
     assert Redactor(None).beginning("x" * 30_000, 300) == "x" * 300
+
+
+@pytest.mark.parametrize("by", ["option", "environment"])
+def test_the_key_that_a_file_names_for_its_address_goes_to_no_other_that_is_said_on_the_spot(
+    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.toml"
+    named = 'api_key_env = "GATEWAY_API_KEY"\n'
+    file.write_text(f'[models.default]\nbase_url = "https://gateway.example/v1"\n{named}')
+    there = "http://127.0.0.1:8080"
+    if by == "environment":
+        monkeypatch.setenv("EVENHAND_BASE_URL", f"{there}/v1")
+    said = f"{there}/v1" if by == "option" else None
+    [place] = configuration.load(file, said, None).key_places().values()
+    assert (place.variable, place.origin) == ("EVENHAND_API_KEY", there)
+    [place] = configuration.load(file, "https://gateway.example/v2", None).key_places().values()
+    assert (place.variable, place.origin) == ("GATEWAY_API_KEY", "https://gateway.example:443")
+    file.write_text(f"[models.default]\n{named}")  # it says no address: it is meant for any
+    [place] = configuration.load(file, there, None).key_places().values()
+    assert (place.variable, place.origin) == ("GATEWAY_API_KEY", there)
+
+
+def test_a_pipe_in_the_place_of_the_config_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("evenhand.toml")
+    monkeypatch.setattr(Path, "read_text", lambda *_: pytest.fail("it would wait for ever"))
+    with pytest.raises(UserError, match="is no file"):
+        configuration.load(None, None, None)
