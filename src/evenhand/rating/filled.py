@@ -5,7 +5,6 @@ import hashlib
 import io
 import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -15,7 +14,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from evenhand.debates.dataset import require_new
+from evenhand.debates.dataset import cleared, require_new
 from evenhand.errors import UserError
 from evenhand.rating import rubric
 from evenhand.rating.key import Key, read_key
@@ -171,8 +170,7 @@ def _rows(file: str, rater: str, ids: Sequence[str], marks: Marks) -> Iterator[t
 def write(folder: Path, key: Key, rows: pl.DataFrame, account: Account) -> None:
     """A folder of ratings: the marks, where they are from, and which text is which."""
     require_new(folder)
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    part = cleared(folder)
     part.mkdir(parents=True)
     table = io.BytesIO()
     rows.write_parquet(table)
