@@ -194,7 +194,7 @@ def _words_of(source: str) -> str:
 def test_what_markdown_would_read_as_more_than_words_is_words(text: str) -> None:
     """An entity is any sign at all: in rendered Markdown "&#8238;" turned the direction."""
     lines = [Line("before"), Line(text), Line(text, "bad"), Line(text, indent=2)]
-    page = [*lines, GAP, Grid(("a", text), ((text, text),), title=text)]
+    page: list[Block] = [*lines, GAP, Grid(("a", text), ((text, text),), title=text)]
     shown = _words_of(markdown.render(page))
     assert shown.count(text) == 7
     assert BAD.isdisjoint(shown)

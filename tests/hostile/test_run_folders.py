@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -285,7 +286,7 @@ def test_a_record_that_lacks_what_every_reader_asks_for_hides_no_other_run(tmp_p
     """Without a ledger nothing vouches for run.json; one such folder ended `runs list`."""
     ran(tmp_path / "good")
     good = json.loads((tmp_path / "good/run.json").read_bytes())
-    spoilt = {
+    spoilt: dict[str, dict[str, Any]] = {
         "method": {"method": {}}, "settings": {"method": {"name": "default"}},
         "name": {"method": {**good["method"], "name": ["default"]}},
         "cast": {"cast": {}}, "model": {"cast": {"default": "m"}},
