@@ -18,6 +18,7 @@ from evenhand.models import ScriptedModel
 from evenhand.runners import JsonlFile
 from evenhand.runners.parquet_table import ParquetTable
 from evenhand.runners.source import _Ids
+from evenhand.testing import any_reply
 from evenhand.tools.search.corpus import Corpus
 
 LIMIT = 200_000
@@ -241,6 +242,17 @@ def test_a_line_that_does_not_suit_the_method_fails_alone_and_the_run_goes_on(
     results = ran.reader.results().collect()
     assert results["reason"].to_list() == [None] * 4 + ["unsuited", None]
     assert "has none" in results["message"][4]
+
+
+@pytest.mark.parametrize("method", ["default", "cot", "rotated", "stardtox"])
+def test_no_option_is_left_out_for_want_of_a_letter(method: str, tmp_path: Path) -> None:
+    """Of 30 options the model was shown 26, and nobody was told; `rotated` ended the run."""
+    few, many = (tuple(f"option {n}" for n in range(count)) for count in (26, 30))
+    items = [Item(id=f"{n}", prompt="Who?", choices=c) for n, c in enumerate((few, many, few))]
+    ran = evenhand.run(
+        items, method=method, model=ScriptedModel(any_reply), out=str(tmp_path / "run")
+    )
+    assert ran.reader.results().collect()["reason"].to_list() == [None, "unsuited", None]
 
 
 def test_a_method_that_suits_no_line_is_told_at_once(tmp_path: Path) -> None:
