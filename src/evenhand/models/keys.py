@@ -16,6 +16,7 @@ _ESCAPE = re.compile(
 )
 _GONE = "[redacted]"
 _READ = 20_000  # our choice, in signs: of an error that is longer the rest is not looked at
+_WITHIN = 3  # our choice: a URL in a URL in an error's JSON, each with escapes of its own
 _WIDEST = 6  # signs that an escape has, as \u0041
 
 
@@ -80,8 +81,12 @@ class Redactor:
             return text
         text = text.replace(self._key, _GONE)
         # Looked for only where there is one: reading escapes takes time.
-        if any(hint in text for hint in self._hints) and self._key in _ESCAPE.sub(_sign, text):
-            return _GONE
+        if any(hint in text for hint in self._hints):
+            read = text
+            for _ in range(_WITHIN):
+                read = _ESCAPE.sub(_sign, read)
+                if self._key in read:
+                    return _GONE
         return text
 
     def beginning(self, text: str, most: int) -> str:
