@@ -173,7 +173,7 @@ def load(
         "base_url": base_url or environment.base_url(),
         "model": model or os.environ.get("EVENHAND_MODEL"),
     }
-    default = default.model_copy(update={k: v for k, v in changes.items() if v})
+    default = _moved(default, {k: v for k, v in changes.items() if v})
     limits = replace(
         config.limits,
         reply_tokens=reply_tokens or config.limits.reply_tokens,
@@ -188,6 +188,16 @@ def load(
     )
     _check_names(config)
     return config
+
+
+def _moved(model: ModelConfig, changes: dict[str, str]) -> ModelConfig:
+    """The model with what was said on the spot. The key that the file names for its own address
+    stays there: another host gets EVENHAND_API_KEY, if any."""
+    moved = model.model_copy(update=changes)
+    stays = "base_url" in model.model_fields_set and origin(moved.base_url) != origin(
+        model.base_url
+    )
+    return moved.model_copy(update={"api_key_env": None}) if stays else moved
 
 
 def of_environment() -> Config:
@@ -224,6 +234,8 @@ def _read_config(path: Path | None) -> Config:
         return _read(path, Config, "config")
     if not DEFAULT_FILE.exists():
         return Config()
+    if not DEFAULT_FILE.is_file():  # a pipe would be waited for, and it came with the folder
+        raise UserError(f"{DEFAULT_FILE} in the current folder is no file: take it away")
     config = _read(DEFAULT_FILE, Config, "config")
     asking = [*config.models.values(), *config.scorers.values(), config.search]
     for named in (one.api_key_env for one in asking if one is not None):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from evenhand.agents import Agent, Ask, Read, Reply, YesNo, one_token, words
 from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UserError
+from evenhand.errors import Unsuited
 from evenhand.methods.baselines.drafts import PLAIN_CHOICE
 from evenhand.methods.baselines.single_prompt import ask_for_choice, choice_agent, question
 from evenhand.prompts import load
@@ -56,7 +56,7 @@ class DetectFirst:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
-            raise UserError(f"{self.name} answers questions with choices; {item.id!r} has none")
+            raise Unsuited(f"{self.name} answers questions with choices; {item.id!r} has none")
         unknown = unknown_option(item.choices)
         if unknown is not None and item.context:  # else there is nothing to detect, or to say
             decided, reason = await self._decides(item, ask)
