@@ -13,7 +13,8 @@ from typing import Any
 
 from evenhand.agents import FreeText, ReasonedChoice, Reply, choice_of, strict_json
 from evenhand.errors import CorruptRun, UnknownFormat, UnreadableReply, UserError
-from evenhand.methods.stardtox import Harm, Quality, Scored, Support
+from evenhand.methods.evaluators import Scored
+from evenhand.methods.stardtox import Harm, Quality, Support
 from evenhand.models import wire
 from evenhand.models.base import ModelRequest
 from evenhand.models.retry import retry_after
