@@ -257,8 +257,9 @@ def test_no_option_is_left_out_for_want_of_a_letter(method: str, tmp_path: Path)
 
 def test_a_method_that_suits_no_line_is_told_at_once(tmp_path: Path) -> None:
     source = written(tmp_path / "items.jsonl", lines_of(3))
-    with pytest.raises(UserError, match="'p0' has none"):
+    with pytest.raises(UserError, match="'p0' has none") as told:
         evenhand.run(source, method="cot", model=ScriptedModel(str), out=str(tmp_path / "run"))
+    assert type(told.value) is UserError
 
 
 def test_a_file_that_is_changed_while_it_is_in_use_gives_no_line_that_was_not_looked_through(

@@ -20,6 +20,7 @@ from evenhand.errors import (
     StoreError,
     UnreadableReply,
     Unsuited,
+    UserError,
 )
 from evenhand.models.replay import ReplayModel
 from evenhand.runners.plan import Plan
@@ -144,7 +145,7 @@ async def answer_one(
             raise DeadlinePassed(f"the item's {plan.limits.seconds:g} s are used up") from None
     except (ModelError, UnreadableReply, Unsuited) as error:
         if isinstance(error, Unsuited) and position == 0:  # the others are hardly of another kind
-            raise
+            raise UserError(str(error)) from None
         spent = (*talk.budget.spent(), talk.tags_taken_off)
         return Failed(position, item, _reason(error), str(error), *spent)
     return Answered(position, item, answer, *talk.budget.spent(), talk.tags_taken_off)
