@@ -88,6 +88,7 @@ OPEN = {
     # What a program is given: it follows no instruction.
     "baselines/other_critique",
     "mabrf/search",
+    "shared/support",
     "stardtox/score",
 }
 
