@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.domain import Message
+from evenhand.domain import Message, Usage
 from evenhand.errors import ScorerFailed
 from evenhand.instruments.scorer.support import audit, claims_of, drawn
 from evenhand.models.base import ModelRequest
@@ -150,7 +150,7 @@ async def test_in_a_cast_it_gives_one_number_an_option_and_bills_no_token() -> N
     alone = JUDGE.support("Kim overslept.", "Who overslept?", "Kim", ["Lee"])
     support = json.loads(reply.samples[0].text)["support"]
     assert (support[0], len(support)) == (alone, 2)
-    assert (reply.usage.total, reply.served_by) == (0, JUDGE.name)
+    assert (reply.usage, reply.served_by) == (Usage(0, 0), JUDGE.name)
 
 
 async def test_a_context_without_end_is_refused() -> None:

@@ -191,7 +191,7 @@ def _bounds(given: _Rows) -> Section:
     }
     rows: list[tuple[Cell, ...]] = []
     for kind, part in kinds.items():
-        passed = [(part["score"] > bound).sum() for bound in BOUNDS]
+        passed = [len(part.filter(pl.col("score") > bound)) for bound in BOUNDS]
         rows.append((kind, len(part), *(n / len(part) if len(part) else None for n in passed)))
     return Section(
         name="accepted",
