@@ -55,6 +55,8 @@ from evenhand.runners.borrowing import critiques_of
 from evenhand.scorers import Scorer, ScorerModel, WordList
 from evenhand.scorers.kinds import ScorerConfig, build, spoken
 from evenhand.scorers.shipped import offline
+from evenhand.scorers.support import ROLE as SUPPORT
+from evenhand.scorers.support import SupportModel
 from evenhand.tools import search as searching
 from evenhand.tools.search import SearchEngine, SearchModel
 from evenhand.tools.search.base import MOST_HITS, ROLE
@@ -219,10 +221,10 @@ def prices_in(path: Path) -> Prices:
 
 
 def _check_names(config: Config) -> None:
-    twice = sorted(config.scorers.keys() & {*config.models, *SCORERS})
+    twice = sorted(config.scorers.keys() & {*config.models, *SCORERS, SUPPORT})
     if twice:
         raise UserError(f"[scorers.{twice[0]}]: a model or a built-in scorer has that name")
-    names = [*config.models, *SCORERS, *config.scorers]
+    names = [*config.models, *SCORERS, SUPPORT, *config.scorers]
     for role, name in config.cast.items():
         if name not in names and not name.startswith(LENDER):
             known = ", ".join([*sorted(names), f"{LENDER}FOLDER"])
@@ -337,8 +339,9 @@ def build_cast(
     """The cast of a config for the agents of a method. `models` are the config's models, opened."""
     roles: dict[str, ChatModel] = {}
     # The word list plays a scorer that the cast gives to nobody. Not the offline model: that one
-    # reports, and who reports must not steer.
-    stand_ins = {agent.role: "wordlist" for agent in agents if agent.kind == "scorer"}
+    # reports, and who reports must not steer. A judge of support reports nothing: ours stands in.
+    unnamed = [agent.role for agent in agents if agent.kind == "scorer"]
+    stand_ins = {role: SUPPORT if role == SUPPORT else "wordlist" for role in unnamed}
     for role, name in {**stand_ins, **config.cast}.items():
         roles[role] = models[name] if name in models else _tool(config, name)
     if config.search is not None:
@@ -349,6 +352,8 @@ def build_cast(
 def _tool(config: Config, name: str) -> ChatModel:
     if name.startswith(LENDER):
         return critiques_of(name.removeprefix(LENDER))
+    if name == SUPPORT:
+        return SupportModel()
     return ScorerModel(scorer_by_name(config, name))
 
 
