@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from evenhand.config import Config, build_cast
 from evenhand.domain import Failed
 from evenhand.methods.baselines.best_of_n import BestOfN
 from evenhand.methods.baselines.detect_first import DetectFirst
 from evenhand.methods.stardtox import StarDTox
+from evenhand.methods.support import RULE as RULE_AGENT
+from evenhand.models import ScriptedModel
 from evenhand.scorers.support import SupportModel
 
 from .stage import QUESTION, Stage, choice
@@ -99,3 +102,10 @@ async def test_a_number_too_few_or_too_many_fails_the_item(numbers: Sequence[flo
     result = await stage.end_of(StarDTox(choice_brain="rule"), NAMED)
     assert isinstance(result, Failed)
     assert "2 options" in result.message
+
+
+def test_a_cast_that_gives_the_role_to_nobody_gives_it_to_the_judge_that_ships() -> None:
+    default = ScriptedModel(lambda _: "never asked", name="m")
+    cast = build_cast(Config(), {"default": default}, StarDTox(choice_brain="rule").agents())
+    assert cast.describe([RULE_AGENT])["support"] == SupportModel().describe()
+    assert "support" not in build_cast(Config(), {"default": default}, StarDTox().agents()).roles
