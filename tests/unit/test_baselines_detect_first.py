@@ -10,7 +10,8 @@ import pytest
 from evenhand.domain import Failed, Item
 from evenhand.errors import UserError
 from evenhand.instruments.bbq import BbqData
-from evenhand.methods.baselines.detect_first import DetectFirst, stands_in, unknown_option
+from evenhand.methods.baselines.detect_first import DetectFirst, stands_in
+from evenhand.methods.unknown import unknown_option
 
 from .stage import QUESTION, TEXT, Stage, choice
 
