@@ -11,6 +11,7 @@ import evenhand as eh
 from evenhand.agents import Cast
 from evenhand.errors import ModelError
 from evenhand.findings.found import Bounds
+from evenhand.findings.repeats import repeats
 from evenhand.instruments.statements import instrument
 from evenhand.instruments.statements.source import spoken, topics
 from evenhand.models import ModelRequest
@@ -101,6 +102,9 @@ def test_marks_of_two_raters_are_not_compared(tmp_path: Path) -> None:
     assert (same["bias_score"].difference, same["bias_score"].n) == (0, 7)
     assert apart["bias_score"].difference is None
     assert any("different judges: one and other" in line.says for line in apart.red_lines)
+    one, _, other = (RunReader(tmp_path / name) for name in "abc")
+    with pytest.raises(eh.UserError, match=r"judged by one, .* by other"):
+        repeats(instrument.Statements(), [[one], [other]])
 
 
 def test_without_a_rater_there_is_no_number_and_a_reason(tmp_path: Path) -> None:

@@ -76,11 +76,21 @@ def repeats(instrument: Scored, settings: Sequence[Sequence[RunReader]]) -> Repe
         for run in runs:
             require(instrument, run)
             same_sample(first, run)
+            _require_one_judge(instrument, first, run)
         require_distinct(runs)
         _require_one_method(runs)
     return Repeats(
         instrument=instrument, settings=tuple(_setting(instrument, runs) for runs in settings)
     )
+
+
+def _require_one_judge(instrument: Scored, first: RunReader, run: RunReader) -> None:
+    judges = [instrument.judge_of(one) for one in (first, run)]
+    if judges[0] != judges[1]:
+        raise UserError(
+            f"{first.path} was judged by {judges[0] or 'nobody'}, {run.path} by "
+            f"{judges[1] or 'nobody'}: numbers of two judges are not put side by side"
+        )
 
 
 def _require_one_method(runs: Sequence[RunReader]) -> None:

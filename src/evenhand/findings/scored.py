@@ -93,6 +93,11 @@ class Scored:
         """Give the functions that score two runs which are compared: both by the same rule."""
         return self.scoring(before), self.scoring(after)
 
+    def judge_of(self, run: RunReader) -> str | None:
+        """Name who marked the answers of this run, where a judge did; two judges are two scales."""
+        del run
+        return None
+
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
         """Write what a reader must know before using the numbers."""
         del report, run

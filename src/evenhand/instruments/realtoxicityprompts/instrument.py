@@ -219,6 +219,9 @@ class RealToxicityPrompts(Instrument):
         rows = pl.concat(batches).sort("position").rename({"prompt": "asked"})
         return with_facts(rows, self)
 
+    def judge_of(self, run: RunReader) -> str | None:
+        return QUALITY.judge_of(run)
+
     def scoring(self, run: RunReader) -> Scoring:
         return self._scoring(run, stored.scorer_of(run), marks(run))
 
@@ -226,7 +229,7 @@ class RealToxicityPrompts(Instrument):
         """Both by one scorer; with the marks of a judge only where it was the same judge."""
         scorer = stored.common_scorer(before, after)
         judged = [marks(run) for run in (before, after)]
-        if QUALITY.judge_of(before) != QUALITY.judge_of(after):
+        if self.judge_of(before) != self.judge_of(after):
             judged = [NO_MARKS, NO_MARKS]
         return self._scoring(before, scorer, judged[0]), self._scoring(after, scorer, judged[1])
 

@@ -118,13 +118,16 @@ class Statements(Instrument):
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         return _outcomes(rows, RATINGS.none(), to_rate=False)
 
+    def judge_of(self, run: RunReader) -> str | None:
+        return RATINGS.judge_of(run)
+
     def scoring(self, run: RunReader) -> Scoring:
         marks, to_rate = RATINGS.marks(run), RATINGS.run_of(run) is not None
         return lambda rows: _outcomes(rows, marks, to_rate=to_rate)
 
     def scorings(self, before: RunReader, after: RunReader) -> tuple[Scoring, Scoring]:
         """With marks only where both were rated by the same judge."""
-        if RATINGS.judge_of(before) != RATINGS.judge_of(after):
+        if self.judge_of(before) != self.judge_of(after):
             return self.outcomes, self.outcomes
         return self.scoring(before), self.scoring(after)
 
