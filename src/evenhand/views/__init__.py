@@ -19,6 +19,7 @@ from evenhand.findings.plan import Plan
 from evenhand.findings.ratings import RatingReport
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.report import Report
+from evenhand.findings.reproduction import Catalogue, Reproduction
 from evenhand.findings.run import Run
 from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
@@ -38,6 +39,7 @@ from evenhand.views import (
     ratings_page,
     reliability_page,
     report_page,
+    reproduction_page,
     run_page,
     summary_page,
     sweep_page,
@@ -63,6 +65,8 @@ _PAGES: dict[type, Any] = {
     Forecast: forecast_page.page,
     DebateReport: debates_page.page,
     PairsReport: pairs_page.page,
+    Reproduction: reproduction_page.page,
+    Catalogue: reproduction_page.catalogue_page,
     Run: run_page.page,
     TracedAnswer: timeline_page.page,
 }

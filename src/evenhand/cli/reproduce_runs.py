@@ -1,0 +1,202 @@
+"""The runs of a recipe as jobs: which model, which folder, and what cannot be run here."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenhand import config as configuration
+from evenhand.cli.execution import Order
+from evenhand.cli.options import open_model
+from evenhand.cli.services import ConfigServices
+from evenhand.config import Config
+from evenhand.errors import UserError
+from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.reproducing import Job, Place, found_in
+from evenhand.findings.reproduction import Found, Reproduction, reproduction
+from evenhand.instruments import instrument_named
+from evenhand.methods.build import build_method
+from evenhand.papers import Paper, RunSpec, Size, Table
+from evenhand.tools.search.base import ROLE as SEARCH
+
+NO_SEARCH = "it needs a search engine: write [search] into the config"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was asked for on the command line."""
+
+    paper: Paper
+    tables: Sequence[Table]
+    out: str
+    size: Size
+    models: Sequence[str]
+    trained: Mapping[str, str]
+    only: Sequence[str] | None
+    show: bool
+    dry_run: bool
+    prices: Path | None
+    max_cost: float | None
+    max_calls: int | None
+    seed: int | None
+    in_flight: int
+    replay: str | None
+    take_over: bool
+    reply_tokens: int | None
+    base_url: str | None
+    config: Path | None
+
+    def folder(self, model: str, run: str, within: str | None = None) -> str:
+        """The run folder. Runs of one paper have one name each, so that tables share them."""
+        return f"{within or self.out}/{self.paper.name}/{self.size}/{model}/{run}"
+
+    def settings(self, model: str | None, answer_tokens: int | None = None) -> Config:
+        """The config in which this model plays by default: one that the config names, or a model
+        of the default endpoint."""
+        loaded = configuration.load(
+            self.config,
+            self.base_url,
+            None,
+            reply_tokens=self.reply_tokens,
+            answer_tokens=answer_tokens,
+            prices=self.prices,
+        )
+        if model is None:
+            return loaded
+        named = loaded.models.get(model)
+        default = named or loaded.default_model().model_copy(update={"model": model})
+        return loaded.model_copy(update={"models": {**loaded.models, "default": default}})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What will be run, and why the rest will not."""
+
+    settings: Config
+    models: tuple[str, ...]  # as folders are named by them
+    jobs: tuple[Job, ...]
+    missing: Mapping[Place, str]
+
+
+def planned(asked: Asked) -> Planned:
+    """The jobs of every model, each run after the one that it is played back from."""
+    settings = asked.settings(None)
+    names = {_folder(name): name for name in _models(asked, settings)}
+    wanted = asked.paper.in_order(name for table in asked.tables for name in table.runs())
+    for name in asked.only or ():
+        if name not in wanted:
+            raise UserError(f"--only {name}: there is no such run; there are: {', '.join(wanted)}")
+    jobs: list[Job] = []
+    missing: dict[Place, str] = {}
+    for label, model in names.items():
+        for name in wanted:
+            why = _why_not(asked, settings, name)
+            if why:
+                missing[label, name] = why
+            else:
+                jobs.append(_job(asked, label, model, name))
+    chosen = [job for job in jobs if not asked.only or job.run in asked.only]
+    if asked.dry_run:  # what is played back costs nothing, and needs the whole run
+        chosen = [job for job in chosen if not asked.paper.runs[job.run].replays]
+    jobs = [] if asked.show else chosen
+    return Planned(settings=settings, models=tuple(names), jobs=tuple(jobs), missing=missing)
+
+
+def laid_out(asked: Asked, plan: Planned) -> list[Reproduction]:
+    """Every table that was asked for, from the run folders alone."""
+    found: dict[Place, Found] = {}
+    for model in plan.models:
+        for name in asked.paper.in_order(name for table in asked.tables for name in table.runs()):
+            one = found_in(asked.folder(model, name))
+            if one is not None:
+                found[model, name] = one
+    missing = {place: why for place, why in plan.missing.items() if place not in found}
+    return [
+        reproduction(asked.paper, table, asked.size, found, missing, plan.models)
+        for table in asked.tables
+    ]
+
+
+def _models(asked: Asked, settings: Config) -> Sequence[str]:
+    """The models that were named; else those of the folder, or the one of the endpoint."""
+    if asked.models:
+        return asked.models
+    place = asked.replay or (asked.out if asked.show else None)
+    if place is not None:
+        folder = Path(place) / asked.paper.name / asked.size
+        found = sorted(one.name for one in folder.iterdir() if one.is_dir()) if (
+            folder.is_dir()) else []  # fmt: skip
+        if not found:
+            raise UserError(f"{folder} has no runs; give --out as it was, or name --model")
+        return found
+    return (settings.default_model().model or asyncio.run(_only_model(settings)),)
+
+
+async def _only_model(settings: Config) -> str:
+    model = await open_model(settings.default_model())
+    try:
+        return model.name
+    finally:
+        await model.close()
+
+
+def _folder(model: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", model).lstrip(".") or "-"
+
+
+def _why_not(asked: Asked, settings: Config, name: str) -> str | None:
+    """Why a run cannot be made here, if it cannot."""
+    spec = asked.paper.runs[name]
+    if asked.replay is not None:
+        return None
+    if spec.trained is not None and _served(asked, spec.trained, "") is None:
+        says = asked.paper.trained[spec.trained].says
+        return f"it needs {says}, served and named: --trained {spec.trained}=MODEL"
+    searched = settings.search is not None or SEARCH in settings.cast
+    return NO_SEARCH if "search" in spec.needs and not searched else None
+
+
+def _served(asked: Asked, weights: str, model: str) -> str | None:
+    """Under which name weights are served: {model} and {name} are filled in, * is for all."""
+    said = asked.trained.get(weights) or asked.trained.get("*")
+    return None if said is None else said.replace("{model}", model).replace("{name}", weights)
+
+
+def _job(asked: Asked, label: str, model: str, name: str) -> Job:
+    spec = asked.paper.runs[name]
+    if spec.trained is not None:
+        model = _served(asked, spec.trained, model) or model  # a replay names nobody
+    return _measuring(asked, label, model, name, spec)
+
+
+def _measuring(asked: Asked, label: str, model: str, name: str, spec: RunSpec) -> Job:
+    sample = asked.paper.samples[spec.sample]
+    instrument = instrument_named(sample.instrument)
+    given = sample.at(asked.size)
+    options = instrument.options_from(given)
+    tokens = getattr(options, instrument.answer_tokens) if instrument.answer_tokens else None
+    settings = asked.settings(model, answer_tokens=tokens)
+    measurement = Measurement(
+        instrument=instrument, options=options, services=ConfigServices(settings)
+    )
+    order = Order(
+        source=measurement.items(configuration.data_folder()),
+        method=build_method(spec.method, spec.assignments),
+        settings=settings,
+        out=asked.folder(label, name),
+        seed=asked.seed,
+        in_flight=asked.in_flight,
+        take_over=asked.take_over,
+        max_cost=asked.max_cost,
+        max_calls=asked.max_calls,
+        replay=_replay(asked, label, name, spec),
+        dry_run=asked.dry_run,
+    )
+    return Job(model=label, run=name, request=order.request(), measurement=measurement)
+
+
+def _replay(asked: Asked, label: str, name: str, spec: RunSpec) -> str | None:
+    if spec.replays is not None:
+        return asked.folder(label, spec.replays)
+    return None if asked.replay is None else asked.folder(label, name, within=asked.replay)

@@ -1,0 +1,102 @@
+"""The runs of a recipe are run one after the other, with caps for all of them together, and what
+they show is laid out as the paper's table."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evenhand.experiments.measuring import Measurement, left, measure
+from evenhand.experiments.request import Request
+from evenhand.experiments.running import Ended, execute, is_done
+from evenhand.experiments.watch import Watch
+from evenhand.findings.forecast import forecast
+from evenhand.findings.frontier_forecast import FrontierForecast, whole
+from evenhand.findings.report import report
+from evenhand.findings.reproduction import Found
+from evenhand.instruments import instrument_of
+from evenhand.instruments.judge.audit import BENCHMARK, audit
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+from evenhand.store.spending import Spent, spent_on
+from evenhand.views.files import plain
+
+Place = tuple[str, str]  # the model, and the name of the run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job is one run of a recipe with one model. Without a measurement it is an audit of a
+    judge."""
+
+    model: str
+    run: str
+    request: Request
+    measurement: Measurement | None
+
+    @property
+    def place(self) -> Place:
+        return self.model, self.run
+
+
+async def run_all(
+    jobs: Sequence[Job], watch: Watch
+) -> tuple[Ended, Mapping[Place, tuple[int, ...]]]:
+    """Run until all are done, a signal comes or a cap is reached; of a dry run, give the positions
+    that each has answered."""
+    pilots: dict[Place, tuple[int, ...]] = {}
+    ended = Ended()
+    for number, job in enumerate(jobs, 1):
+        watch.note(f"run {number} of {len(jobs)}: {job.run} with {job.model}")
+        ended = await _run(job, jobs, watch)
+        if ended.pilot is not None:
+            pilots[job.place] = ended.pilot
+        if ended.early:
+            return replace(ended, calls=_spent(jobs).calls), pilots
+    return ended, pilots
+
+
+async def _run(job: Job, jobs: Sequence[Job], watch: Watch) -> Ended:
+    """Run one; of each cap is left what the others did not spend."""
+    others = _spent([one for one in jobs if one is not job])
+    caps = job.request
+    request = replace(
+        job.request,
+        max_calls=left(caps.max_calls, others.calls),
+        max_cost=left(caps.max_cost, others.cost),
+    )
+    if job.measurement is not None:
+        return (await measure(job.measurement, request, watch)).ended
+    return Ended() if await is_done(request) else await execute(request, watch)
+
+
+def _spent(jobs: Sequence[Job]) -> Spent:
+    """What the runs have spent so far; nothing is counted where there is no cap."""
+    capped = [one.request for one in jobs if (one.request.max_calls, one.request.max_cost)
+              != (None, None)]  # fmt: skip
+    each = [spent_on(one.out, one.prices) for one in capped]
+    return Spent(sum(one.calls for one in each), sum(one.cost for one in each))
+
+
+async def forecasts(
+    jobs: Sequence[Job], pilots: Mapping[Place, tuple[int, ...]]
+) -> FrontierForecast:
+    """Sum what the runs of a dry run will take."""
+    each = {}
+    for job in jobs:
+        run = RunReader(job.request.out)
+        pilot = pilots.get(job.place, ())
+        expected = await asyncio.to_thread(forecast, run, pilot, job.request.prices)
+        each[f"{job.model}: {job.run}"] = plain(expected.to_dict())
+    return whole(each, of="table")
+
+
+def found_in(folder: str) -> Found | None:
+    """Read what a run shows, from its folder alone; None where nothing of it was run."""
+    if not open_folder(folder).exists("run.json"):
+        return None
+    run = RunReader(folder)
+    if not run.totals().items:
+        return None
+    if run.record.source.get("benchmark") == BENCHMARK:
+        return audit(run)[0]
+    return report(instrument_of(run), run)
