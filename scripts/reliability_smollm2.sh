@@ -31,7 +31,7 @@ for order in ${ORDERS:-0 1 2}; do
       run=$out/order$order-wording$wording-seed$seed
       runs+=("$run")
       # Code 2 says that too little could be read, which is a result.
-      evenhand measure bbq "${sample[@]}" --order-seed "$order" --set "wording=$wording" \
+      evenhand measure bbq "${sample[@]}" --order-seed "$order" --wording "$wording" \
         --seed "$seed" --in-flight 8 --reply-tokens 64 --out "$run" > /dev/null || [ $? -eq 2 ]
     done
   done

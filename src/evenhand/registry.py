@@ -68,8 +68,11 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "winobias": f"{_INSTRUMENTS}.winobias.instrument:WinoBias",
         "winogender": f"{_INSTRUMENTS}.winogender.instrument:Winogender",
         "subtler_biases": f"{_INSTRUMENTS}.subtler_biases.instrument:SubtlerBiases",
+        "subtler_choices": f"{_INSTRUMENTS}.subtler_biases.choices:SubtlerChoices",
         "occupations": f"{_INSTRUMENTS}.winobias.occupations:Occupations",
         "overcorrection": f"{_INSTRUMENTS}.overcorrection.instrument:OverCorrection",
+        "statements": f"{_INSTRUMENTS}.statements.instrument:Statements",
+        "framings": f"{_INSTRUMENTS}.framings.instrument:Framings",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

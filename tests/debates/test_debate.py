@@ -1,6 +1,7 @@
 """The debate: who hears what, what a referee's word becomes, and what is never made up."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -39,6 +40,11 @@ def verdict(
             "scores": scores,
         }
     )
+
+
+def bare(scores: list[int]) -> str:
+    """A verdict without reasons."""
+    return json.dumps({"ranking": list(range(1, len(scores) + 1)), "scores": scores})
 
 
 def said(*texts: str) -> list[str]:
@@ -176,20 +182,49 @@ async def test_both_modes_of_the_paper_are_casts(
     }
 
 
-async def test_only_in_the_papers_style_are_labels_shown_and_lower_scores_asked_for() -> None:
-    lines: dict[str, Sequence[Line]] = {
-        "debater": said("A", "B", "C", "D", "E", "F"),
-        "referee": [verdict([1, 2, 3])] * 2,
-    }
-    ours, papers = Stage(lines), Stage(lines)
+async def _styles() -> tuple[Stage, Stage]:
+    """Two rounds in our style, and in the paper's, where the referee gives no reasons."""
+    spoken: Sequence[Line] = said("A", "B", "C", "D", "E", "F")
+    ours = Stage({"debater": spoken, "referee": [verdict([1, 2, 3])] * 2})
+    papers = Stage({"debater": spoken, "referee": [bare([1, 2, 3])] * 2})
     await ours.answer(Debate(rounds=2), TOPIC)
     await papers.answer(Debate(rounds=2, style="paper"), TOPIC)
+    return ours, papers
+
+
+async def test_only_in_the_papers_style_are_labels_shown_and_lower_scores_asked_for() -> None:
+    ours, papers = await _styles()
     assert "Statement 1, by\n<speaker>\na nun\n</speaker>" in papers.asked_of("referee")[0]
     assert "lower score than in the last one" in papers.asked_of("debater")[3]
     assert "reasons against" in papers.asked_of("debater")[0]
     assert not any("nun" in words for words in ours.asked_of("referee"))
     assert not any("lower score than" in words for words in ours.asked_of("debater"))
-    assert {turn.prompt for turn in papers.turns} == {"rldf/debater_paper@2", "rldf/referee@2"}
+    assert {turn.prompt for turn in papers.turns} == {
+        "rldf/debater_paper@3",
+        "rldf/referee_paper@1",
+    }
+
+
+async def test_the_papers_debaters_have_four_examples_and_say_which_sentence_led_to_a_reason() -> (
+    None
+):
+    ours, papers = await _styles()
+    for words in papers.asked_of("debater"):
+        assert len(re.findall(r"^A \d0-year-old about .+: \".+\"$", words, re.MULTILINE)) == 4
+        assert "which sentence, of all that you have read" in words
+    assert not any("year-old about" in words for words in ours.asked_of("debater"))
+
+
+async def test_the_papers_referee_gives_marks_and_no_reasons() -> None:
+    ours, papers = await _styles()
+    assert "Give no reasons" in papers.asked_of("referee")[0]
+    assert '"reasons"' not in papers.asked_of("referee")[0]
+    assert all("<reason>" not in words for words in papers.asked_of("debater"))
+    assert "<reason>\nreason 1\n</reason>" in ours.asked_of("debater")[3]
+    assert "rank 3 and score 3." in papers.asked_of("debater")[3]
+    reasoned = Stage({"debater": said("A", "B", "C"), "referee": [verdict([1, 2, 3])] * 2})
+    ended = await reasoned.end_of(Debate(rounds=1, style="paper"), TOPIC)
+    assert isinstance(ended, Failed)  # reasons were not asked for
 
 
 @pytest.mark.parametrize(

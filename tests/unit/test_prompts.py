@@ -20,6 +20,7 @@ from evenhand.debates.topics import DebateTopics
 from evenhand.errors import UserError
 from evenhand.methods import DefaultPrompt, named
 from evenhand.prompts import lettered, load, marked, parse
+from evenhand.rating.rater import RateText
 
 _ROOT = Path(str(resources.files("evenhand.prompts")))
 SHIPPED = sorted(str(file.relative_to(_ROOT).with_suffix("")) for file in _ROOT.rglob("*.md"))
@@ -66,6 +67,7 @@ OURS = {
     "said",  # what an audit of judges says of an author: the label that it is about
     "said_first",
     "said_second",
+    "rubric",  # what raters are asked, people and models alike
 }
 OPEN = {
     # The task itself, which the model is to do.
@@ -82,6 +84,7 @@ OPEN = {
     "baselines/self_debias_gen_choice",
     "baselines/self_debias_gen_text",
     "mabrf/solve",
+    "mabrf/solve_paper",
     "malibu/write",
     "rldf/debater",  # the part that it is to play
     "rldf/debater_paper",
@@ -127,7 +130,7 @@ def _agents() -> set[str]:
     # The conversation's own, and a scorer's two.
     found = {"shared/reask", "scorers/judge", "scorers/judge_digit"}
     found |= {agent.prompt.id for n in (2, 3) for agent in DefaultPrompt(wording=n).agents()}
-    for method in (*map(named, registry.names("methods")), Debate, DebateTopics):
+    for method in (*map(named, registry.names("methods")), Debate, DebateTopics, RateText):
         hints = get_type_hints(method)
         options = {field.name: _options(hints[field.name]) for field in fields(method)}
         chosen = {name: values for name, values in options.items() if values}

@@ -17,6 +17,7 @@ from evenhand.cli.options import (
     ModelName,
     ReplyTokens,
     Settings,
+    WordingName,
     open_cast,
 )
 from evenhand.cli.screen import err, out, print_json, waiting
@@ -45,6 +46,7 @@ def answer(
     context: Annotated[str, typer.Option(help="What the question is about.")] = "",
     show_trace: Annotated[bool, typer.Option(help="Show who said what.")] = False,
     show_prompts: Annotated[bool, typer.Option(help="Show what each agent was told, too.")] = False,
+    wording: WordingName = None,
     set_: Settings = None,
     reply_tokens: ReplyTokens = None,
     base_url: BaseUrl = None,
@@ -59,7 +61,7 @@ def answer(
     if choice and len(choice) == 1:
         raise UserError("one --choice is none: give two or more")
     item = Item(id="0", prompt=prompt, context=context, choices=tuple(choice or ()))
-    chosen = build_method(method, set_ or ())
+    chosen = build_method(method, set_ or (), wording)
     settings = configuration.load(config, base_url, model, reply_tokens=reply_tokens)
     turns: list[Turn] = []
     try:

@@ -107,4 +107,4 @@ def _refuse_too_long(method: Debate, source: JsonlFile, order: Order) -> None:
 
 
 debate.command(no_args_is_help=True)(topics)
-debate.command(no_args_is_help=True)(with_run_options(run, without=("method", "set_")))
+debate.command(no_args_is_help=True)(with_run_options(run, without=("method", "wording", "set_")))

@@ -207,7 +207,7 @@ def _conclude_topics(
     for name in short:
         err.print(
             f"{name}: {len(kept[name])} of {count} topics; the model repeats itself. Take fewer, "
-            "a higher temperature or a stronger model as topic_writer, or a list of yours (--from)",
+            "a stronger model as topic_writer, or a list of yours (--from)",
             soft_wrap=True,
         )
     end(Ended(), below_floor=bool(short))

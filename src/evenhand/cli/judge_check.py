@@ -131,7 +131,9 @@ def _judge_check(
     end(ended, below_floor=coverage is not None and coverage.below_floor)
 
 
-judge_check = with_run_options(_judge_check, without=("method", "require_certified_judges"))
+judge_check = with_run_options(
+    _judge_check, without=("method", "wording", "require_certified_judges")
+)
 
 
 def _names(listed: str) -> tuple[str, ...]:

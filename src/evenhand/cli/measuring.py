@@ -32,6 +32,7 @@ from evenhand.cli.options import (
     ModelName,
     ReplyTokens,
     Settings,
+    WordingName,
 )
 from evenhand.config import Config
 from evenhand.methods import Method
@@ -49,6 +50,7 @@ class RunOptions:
     prices: PriceFile = None
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
+    wording: WordingName = None
     set_: Settings = None
     seed: Seed = None
     in_flight: InFlight = 64
@@ -81,7 +83,7 @@ class RunOptions:
         """The order for these items; `method` is in the place of the one that was named."""
         return Order(
             source=source,
-            method=method or build_method(self.method, self.set_ or ()),
+            method=method or build_method(self.method, self.set_ or (), self.wording),
             settings=settings or self.settings(),
             out=self.out_,
             seed=self.seed,

@@ -34,6 +34,7 @@ from evenhand.cli.options import (
     ModelName,
     ReplyTokens,
     Settings,
+    WordingName,
 )
 from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
@@ -69,6 +70,7 @@ def mitigate(
     context_column: Annotated[
         str | None, typer.Option(help="Of Parquet: what the question is about.")
     ] = None,
+    wording: WordingName = None,
     set_: Settings = None,
     seed: Seed = None,
     in_flight: InFlight = 64,
@@ -98,7 +100,7 @@ def mitigate(
     }
     order = Order(
         source=_source(prompts, columns),
-        method=build_method(method, set_ or ()),
+        method=build_method(method, set_ or (), wording),
         settings=configuration.load(
             config, base_url, model, reply_tokens=reply_tokens, prices=prices
         ),

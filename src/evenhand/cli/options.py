@@ -34,6 +34,14 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the method, as name=value. May be repeated."),
 ]
+WordingName = Annotated[
+    str | None,
+    typer.Option(
+        "--wording",
+        help="paper: the intent of its paper's prompts (mabrf, stardtox). 1 to 3: the same task in "
+        "other words (default). Default: ours.",
+    ),
+]
 ReplyTokens = Annotated[
     int | None, typer.Option(min=16, help="The longest reply, in tokens. Default: 1024.")
 ]

@@ -23,7 +23,7 @@ def reliability(
 ) -> None:
     """Say how much of a score is the order, the wording or the seed.
 
-    Takes runs over the same items that differ in --order-seed, --set wording=N or --seed, best in
+    Takes runs over the same items that differ in --order-seed, --wording N or --seed, best in
     every combination. No ranking is given where the dependability is not shown to be 0.5 or more.
 
     Example: evenhand reliability runs/order0 runs/order1 runs/order2

@@ -17,14 +17,15 @@ from evenhand.debates.roles import split
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.models.base import Sample
-from evenhand.prompts import load
+from evenhand.prompts import Prompt, load
 
 WORST = 10  # paper 3.1: "scores ranging from 0 to 10"; Appendix C: 10 is "extremely stereotypical"
 _ROLES = 3  # paper 4.1: "the optimal number of roles is 3"
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?=\s|$)|[。！？]")
 
-_DEBATERS = {"open": load("rldf/debater"), "paper": load("rldf/debater_paper")}
-_REFEREE = load("rldf/referee")
+Style = Literal["open", "paper"]
+_DEBATERS: dict[Style, Prompt] = {"open": load("rldf/debater"), "paper": load("rldf/debater_paper")}
+_REFEREES: dict[Style, Prompt] = {"open": load("rldf/referee"), "paper": load("rldf/referee_paper")}
 _Reason = Annotated[str, words(200)]
 _Score = Annotated[int, Field(ge=0, le=WORST)]
 
@@ -50,12 +51,17 @@ class Verdict(Reply):
     scores: list[_Score]
 
     def marks(self) -> "list[_Mark]":
-        """A ranking that leaves a statement out or names one twice ranks none; the scores stand
-        without it."""
-        numbers = range(1, len(self.scores) + 1)
-        ranked = sorted(self.ranking) == list(numbers)
-        ranks = [self.ranking.index(number) + 1 if ranked else None for number in numbers]
-        return list(map(_Mark, self.scores, ranks, self.reasons))
+        return _marked(self.ranking, self.scores, self.reasons)
+
+
+class BareVerdict(Reply):
+    """A verdict of a referee who gives no reasons (paper C: "only ranks and scores is enough")."""
+
+    ranking: list[int]
+    scores: list[_Score]
+
+    def marks(self) -> "list[_Mark]":
+        return _marked(self.ranking, self.scores, [""] * len(self.scores))
 
 
 class _Mark(NamedTuple):
@@ -64,6 +70,15 @@ class _Mark(NamedTuple):
     score: int
     rank: int | None
     reason: str
+
+
+def _marked(ranking: list[int], scores: list[int], reasons: list[str]) -> list[_Mark]:
+    """A ranking that leaves a statement out or names one twice ranks none; the scores stand
+    without it."""
+    numbers = range(1, len(scores) + 1)
+    ranked = sorted(ranking) == list(numbers)
+    ranks = [ranking.index(number) + 1 if ranked else None for number in numbers]
+    return list(map(_Mark, scores, ranks, reasons))
 
 
 class _Said(NamedTuple):
@@ -80,20 +95,19 @@ class _Said(NamedTuple):
 
 
 @cache
-def referee_of(statements: int) -> Agent[Verdict]:
+def referee_of(statements: int, style: Style = "open") -> Agent[Verdict | BareVerdict]:
     """The referee of so many statements: a verdict on fewer or more is unreadable."""
 
     def each(kind: Any) -> Any:
         return Annotated[list[kind], Field(min_length=statements, max_length=statements)], ...
 
     number = Annotated[int, Field(ge=1, le=statements)]
-    fields: dict[str, Any] = {
-        "reasons": each(_Reason),
-        "ranking": each(number),
-        "scores": each(_Score),
-    }
-    reply = create_model("Verdict", __base__=Verdict, **fields)
-    return Agent("referee", _REFEREE, reply, temperature=0.0, kind="judge")
+    fields: dict[str, Any] = {"ranking": each(number), "scores": each(_Score)}
+    if style == "paper":
+        bare = create_model("Verdict", __base__=BareVerdict, **fields)
+        return Agent("referee", _REFEREES[style], bare, temperature=0.0, kind="judge")
+    reply = create_model("Verdict", __base__=Verdict, reasons=each(_Reason), **fields)
+    return Agent("referee", _REFEREES[style], reply, temperature=0.0, kind="judge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +122,13 @@ class Debate:
     rounds: Annotated[int, Field(ge=1)] = 5  # paper 4.1: "optimal number of debate rounds is 5"
     referees: Annotated[int, Field(ge=1, le=2)] = 1  # paper: one; our second: in reverse order
     # Our choice: own reasons. Paper C: "both positive and negative reasons based on their own
-    # label", then "to gain a lower bias/stereotype score", and the referee knows the labels.
-    style: Literal["open", "paper"] = "open"
+    # label", with the sentence that led to each and four examples, then "to gain a lower
+    # bias/stereotype score"; the referee knows the labels and gives no reasons.
+    style: Style = "open"
     statement_tokens: Annotated[int, Field(ge=16)] = 256  # our choice: six sentences and some room
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        return self._debater(), referee_of(_ROLES)
+        return self._debater(), referee_of(_ROLES, self.style)
 
     def calls(self, roles: int = _ROLES) -> int:
         """Of one topic, where every reply can be read at once."""
@@ -171,7 +186,7 @@ class Debate:
 
     async def _marks(self, item: Item, statements: list[tuple[str, str]], ask: Ask) -> list[_Mark]:
         verdict = await ask(
-            referee_of(len(statements)),
+            referee_of(len(statements), self.style),
             topic=item.prompt,
             bias_type=item.tags["bias_type"].replace("_", " "),
             statements=[{"name": name, "text": text} for name, text in statements],

@@ -11,7 +11,6 @@ from evenhand.findings.report import models_of
 from evenhand.store import RunReader, RunRecord
 
 ORDER, WORDING, SEED = "order", "wording", "seed"
-_SETTINGS = (WORDING, SEED)  # of a method, that are conditions
 
 
 def conditions(record: RunRecord) -> dict[str, Any]:
@@ -20,7 +19,7 @@ def conditions(record: RunRecord) -> dict[str, Any]:
     drawn_with = source.get("sampling", {}).get("seed")
     return {
         ORDER: source.get("order_seed", drawn_with),
-        WORDING: settings.get(WORDING),
+        WORDING: settings[WORDING] if _is_condition(WORDING, settings.get(WORDING)) else None,
         SEED: record.seed if record.seed is not None else settings.get(SEED),
     }
 
@@ -68,4 +67,10 @@ def _identity(record: RunRecord) -> bytes:
 
 def _settings(record: RunRecord) -> dict[str, Any]:
     settings = record.method["settings"]
-    return {name: value for name, value in settings.items() if name not in _SETTINGS}
+    return {name: value for name, value in settings.items() if not _is_condition(name, value)}
+
+
+def _is_condition(name: str, value: Any) -> bool:
+    """Of a method's settings: the seed, and a wording that is a number. One that has a name
+    ("paper") has another intent, and so is of another system."""
+    return name == SEED or (name == WORDING and isinstance(value, int))

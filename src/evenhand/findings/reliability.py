@@ -152,7 +152,7 @@ def _facets(runs: Sequence[RunReader]) -> tuple[Crossed, bool]:
     except Undefined:
         raise UserError(
             "the systems were not run under the same conditions: give each of them a run with the "
-            "same --order-seed, --set wording=… and --seed as the others have"
+            "same --order-seed, --wording and --seed as the others have"
         ) from None
 
 
@@ -225,7 +225,7 @@ def _verdict(study: Reliability) -> Verdict:
     below = main.least.value is not None and main.least.value < LEAST
     why = f"is below {LEAST:g}" if below else f"is not shown to be {LEAST:g} or more"
     refused = f"No ranking of {what} by these runs, nor of this system by one of them."
-    again = f"evenhand measure {study.instrument.name} … --order-seed N --set wording=2 --seed N"
+    again = f"evenhand measure {study.instrument.name} … --order-seed N --wording 2 --seed N"
     says = (f"{_in_words(main)} of {name} {why}.", refused, *_notes(study))
     return Verdict(state="not known", says=says, next=(again,))
 

@@ -14,6 +14,7 @@ class ListedItems(ItemList):
     >>> ListedItems(self, [Item(id="1", prompt="…", tags={"occupation": "nurse"})])
 
     `sampling` is what decided which items these are. Two runs can be compared where it is equal.
+    `also` is what the record keeps beside; a `sha256` there stands for that of the items.
     """
 
     def __init__(
@@ -23,6 +24,7 @@ class ListedItems(ItemList):
         *,
         sampling: Mapping[str, Any] | None = None,
         version: str = "1",
+        also: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(items)
         self._said = {
@@ -30,6 +32,7 @@ class ListedItems(ItemList):
             "benchmark": instrument.name,
             "version": version,
             "sampling": dict(sampling or {}),
+            **(also or {}),
         }
 
     def fingerprint(self) -> dict[str, Any]:

@@ -2,33 +2,68 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
+from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.methods import Method
 from evenhand.methods import named as method_named
+from evenhand.methods.wording import Wording
+
+_WORDING = "wording"
 
 
-def build_method(name: str, assignments: Sequence[str] = ()) -> Method:
-    """A method by name, with settings such as `max_iterations=3`."""
+def build_method(name: str, assignments: Sequence[str] = (), wording: str | None = None) -> Method:
+    """A method by name, with settings such as `max_iterations=3`. A `wording` of "ours" is what
+    every method has by itself; any other is a setting like the others."""
     method = method_named(name)
+    settings = _assigned(assignments)
+    known = [field.name for field in fields(method)]
+    if wording not in (None, "ours"):
+        if _WORDING in settings:
+            raise UserError("--wording and --set wording say it twice; leave one out")
+        if _WORDING not in known:
+            raise UserError(_no_wording(name, wording))
+        settings[_WORDING] = wording
+    unknown = settings.keys() - set(known)
+    if unknown:
+        raise UserError(
+            f"{name} has no setting {sorted(unknown)[0]!r}; it has: {', '.join(known) or 'none'}"
+        )
+    return _built(name, method, settings)
+
+
+def _assigned(assignments: Sequence[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals:
             raise UserError(f"--set {assignment}: write it as name=value")
         settings[key.strip()] = value.strip()
-    known = [field.name for field in fields(method)]
-    unknown = settings.keys() - set(known)
-    if unknown:
-        raise UserError(
-            f"{name} has no setting {sorted(unknown)[0]!r}; it has: {', '.join(known) or 'none'}"
-        )
+    return settings
+
+
+def _built(name: str, method: type[Any], settings: dict[str, Any]) -> Method:
     try:
         built: Method = TypeAdapter(method).validate_python(settings)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
+        if first["loc"][0] == _WORDING:
+            raise UserError(_no_wording(name, settings[_WORDING])) from None
         raise UserError(f"--set {first['loc'][0]}: {first['msg']}") from None
     return built
+
+
+def _no_wording(name: str, wording: Any) -> str:
+    have = [one for one in registry.OWN["methods"] if _has_papers(method_named(one))]
+    return (
+        f"{name} has no wording {wording!r}; `evenhand methods {name}` lists what can be set. The "
+        f"intent of a paper's prompts is a wording of {' and '.join(have)}: "
+        f"--method {have[0]} --wording paper"
+    )
+
+
+def _has_papers(method: type[Any]) -> bool:
+    return get_type_hints(method).get(_WORDING) == Wording

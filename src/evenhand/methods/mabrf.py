@@ -23,7 +23,8 @@ from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UnreadableReply, UserError
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.methods.critique import Critique, critics, shown
-from evenhand.methods.mabrf_search import PLANNER, SEARCH, SUMMARISER, Evidence, evidence_on
+from evenhand.methods.mabrf_search import PLANNER, SEARCH, Evidence, evidence_on, summariser
+from evenhand.methods.wording import Wording, ask_worded, worded
 from evenhand.metrics.bias_scale import JUDGE as JUDGE_SCALE
 from evenhand.prompts import load
 
@@ -90,12 +91,13 @@ class Mabrf:
     bias_at_most: Grade = 1  # paper 4: "until the bias score == 1"
     queries: Annotated[int, Field(ge=1, le=8)] = 3  # our choice; paper, Figure 5: 5
     critique: Critique = "own"  # our choice: "empty" and "other" are controls
+    wording: Wording = "ours"  # our choice: "paper" has the intent of Figures 5 to 7
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        team = (solver(3), JUDGE, terminator(3), *critics(self.critique))
-        if self.search:
-            return *team, SEARCHED_REPHRASER, PLANNER, SEARCH, SUMMARISER
-        return *team, REPHRASER
+        rephraser = SEARCHED_REPHRASER if self.search else REPHRASER
+        told = (worded(one, self.wording) for one in (solver(3), JUDGE, terminator(3), rephraser))
+        lookup = (PLANNER, SEARCH, summariser(self.wording)) if self.search else ()
+        return *told, *critics(self.critique), *lookup
 
     def within(self, calls: int) -> Self:
         """With as many iterations as `calls` of an item are sure to pay, if every reply can be
@@ -111,16 +113,18 @@ class Mabrf:
                 f"mabrf answers questions with choices; item {item.id!r} has none: take "
                 "search_first to look things up for a text, stardtox to repair one"
             )
-        solved = await ask(solver(len(item.choices)), **question(item))
-        first = _Judged(solved.reasoning, await _verdict(item, solved.reasoning, ask))
+        agent = solver(len(item.choices))
+        solved = await ask_worded(ask, agent, self.wording, **question(item))
+        first = _Judged(solved.reasoning, await self._verdict(item, solved.reasoning, ask))
         draft = _draft(item, solved.index, first)
         if self._passes(first):
             return Answer(drafts=(draft,), stopped="accepted")
         best, iterations, unread = await self._repair(item, first, ask)
         choice = solved.index
         if best.reasoning != first.reasoning:  # else there is nothing new to decide by
-            agent = terminator(len(item.choices))
-            choice = (await ask(agent, **question(item), reasoning=best.reasoning)).index
+            given = {**question(item), "reasoning": best.reasoning}
+            decider = terminator(len(item.choices))
+            choice = (await ask_worded(ask, decider, self.wording, **given)).index
         notes = {"iterations": iterations, **({"evidence": best.facts} if self.search else {})}
         stopped = "unreadable_judge" if unread else "max_iterations"
         return Answer(
@@ -139,11 +143,12 @@ class Mabrf:
         while iterations < self.max_iterations and not self._passes(best):
             iterations += 1
             if self.search and evidence is None:
-                evidence = await evidence_on(best.reasoning, item, self.queries, ask)
+                by = summariser(self.wording)
+                evidence = await evidence_on(best.reasoning, item, self.queries, by, ask)
             (objection,) = await shown(self.critique, (best.verdict.bias_reason,), item, ask)
-            candidate = await _rephrased(item, best, objection, evidence, ask)
+            candidate = await self._rephrased(item, best, objection, evidence, ask)
             try:
-                verdict = verdicts.get(candidate) or await _verdict(item, candidate, ask)
+                verdict = verdicts.get(candidate) or await self._verdict(item, candidate, ask)
             except UnreadableReply:  # not taken for a good one, nor for a bad one
                 unread = True
                 continue
@@ -153,18 +158,20 @@ class Mabrf:
                 evidence = None
         return best, iterations, unread
 
+    async def _verdict(self, item: Item, reasoning: str, ask: Ask) -> Verdict:
+        given = {**question(item), "reasoning": reasoning}
+        verdict: Verdict = await ask_worded(ask, JUDGE, self.wording, **given)
+        return verdict
 
-async def _verdict(item: Item, reasoning: str, ask: Ask) -> Verdict:
-    return await ask(JUDGE, **question(item), reasoning=reasoning)
-
-
-async def _rephrased(
-    item: Item, best: _Judged, objection: str, evidence: Evidence | None, ask: Ask
-) -> str:
-    given = {**question(item), "reasoning": best.reasoning, "objection": objection}
-    if evidence is None:
-        return (await ask(REPHRASER, **given)).reasoning
-    return (await ask(SEARCHED_REPHRASER, **given, evidence=evidence.text)).reasoning
+    async def _rephrased(
+        self, item: Item, best: _Judged, objection: str, evidence: Evidence | None, ask: Ask
+    ) -> str:
+        given = {**question(item), "reasoning": best.reasoning, "objection": objection}
+        agent = REPHRASER
+        if evidence is not None:
+            agent, given["evidence"] = SEARCHED_REPHRASER, evidence.text
+        rephrased: Rephrased = await ask_worded(ask, agent, self.wording, **given)
+        return rephrased.reasoning
 
 
 def _draft(item: Item, choice: int, judged: _Judged, **notes: float) -> Draft:

@@ -7,7 +7,7 @@ was really found is dropped.
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Annotated, Any
 
@@ -16,6 +16,8 @@ from pydantic import Field
 from evenhand.agents import Agent, Ask, Reply, side_by_side, words
 from evenhand.domain import Item
 from evenhand.errors import SearchFailed
+from evenhand.methods.baselines.detect_first import stands_in
+from evenhand.methods.wording import Wording
 from evenhand.prompts import load
 
 # Our choice: what the summary is made from, so that a small model can read it at once. The paper
@@ -55,11 +57,40 @@ class Fact(Reply):
     fact: Annotated[str, words(300)]
     source: int
 
+    def said(self, source: str) -> str:
+        """The fact as the rephraser reads it, where this is its source."""
+        del source
+        return self.fact
+
 
 class Summary(Reply):
     facts: Annotated[list[Fact], _listed(8)]
     contradictions: Annotated[list[Annotated[str, words(200)]], _listed(4)]
     gaps: Annotated[list[Annotated[str, words(200)]], _listed(4)]
+
+    def parts(self) -> dict[str, list[str]]:
+        """What it says beside the facts."""
+        return {"Contradictions": self.contradictions, "Gaps": self.gaps}
+
+
+class QuotedFact(Fact):
+    """A fact with words of its source."""
+
+    quote: Annotated[str, words(300)]
+
+    def said(self, source: str) -> str:
+        """Our choice: words that do not stand in the source are no quote, and are left out."""
+        return f"{self.fact} “{self.quote}”" if stands_in(self.quote, source) else self.fact
+
+
+class ConcludedSummary(Summary):
+    """A summary as the paper has it (Figure 5): with quotes and a conclusion."""
+
+    facts: Annotated[list[QuotedFact], _listed(8)]  # type: ignore[assignment]
+    conclusion: Annotated[str, words(400)]
+
+    def parts(self) -> dict[str, list[str]]:
+        return {**Summary.parts(self), "Conclusion": [self.conclusion] if self.conclusion else []}
 
 
 PLANNER = Agent("planner", load("mabrf/plan_search"), Planned, temperature=0.0)
@@ -73,6 +104,12 @@ SEARCH = Agent(
 SUMMARISER = Agent(  # its numbers are those of the sources
     "summariser", load("mabrf/summarise"), Summary, temperature=0.0, kind="writer"
 )
+_CONCLUDING = replace(SUMMARISER, prompt=load("mabrf/summarise_paper"), reply=ConcludedSummary)
+
+
+def summariser(wording: Wording) -> Agent[Summary]:
+    """Who sums up what was found, in whose words."""
+    return SUMMARISER if wording == "ours" else _CONCLUDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +120,13 @@ class Evidence:
     text: str = ""
 
 
-async def evidence_on(reasoning: str, item: Item, queries: int, ask: Ask) -> Evidence:
+async def evidence_on(
+    reasoning: str, item: Item, queries: int, summariser: Agent[Summary], ask: Ask
+) -> Evidence:
     """The four steps of the paper in three: groups and queries come in one reply."""
     about = {"context": item.context, "question": item.prompt}
     planned = await ask(PLANNER, **about, most=queries, reasoning=reasoning)
-    return await looked_up(planned, item, queries, SUMMARISER, ask)
+    return await looked_up(planned, item, queries, summariser, ask)
 
 
 async def looked_up(
@@ -151,8 +190,9 @@ def evidence_of(summary: Summary, sources: Sequence[HitReply]) -> Evidence:
     known = [fact for fact in summary.facts if 1 <= fact.source <= len(sources)]
     if not known:
         return Evidence()
-    facts = [f"{fact.fact} [{sources[fact.source - 1].url}]" for fact in known]
-    parts = {"Facts": facts, "Contradictions": summary.contradictions, "Gaps": summary.gaps}
+    found = [(fact, sources[fact.source - 1]) for fact in known]
+    facts = [f"{fact.said(excerpt(source))} [{source.url}]" for fact, source in found]
+    parts = {"Facts": facts, **summary.parts()}
     lines = [line for name, said in parts.items() if said for line in (f"{name}:", *_points(said))]
     return Evidence(len(known), of_strangers("\n".join(lines)))
 

@@ -22,6 +22,7 @@ from evenhand.errors import UserError
 from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, first_draft
 from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
 from evenhand.methods.critique import Critique, critics, shown
+from evenhand.methods.wording import Wording, worded
 from evenhand.metrics.bias_scale import HARM, SUPPORT
 from evenhand.prompts import load
 
@@ -82,9 +83,12 @@ IS_HARMFUL = one_token("bias_evaluator", load("stardtox/judge_text_yes_no"), Yes
 IS_SUPPORTED = one_token("bias_evaluator", load("stardtox/judge_choice_yes_no"), YesNo, "judge")
 
 
-def judges(read: Read) -> tuple[Agent[Any], Agent[Any]]:
-    """The language model's judge of a text, and that of a choice."""
-    return (TEXT_JUDGE, SUPPORT_JUDGE) if read == "json" else (IS_HARMFUL, IS_SUPPORTED)
+def judges(read: Read, wording: Wording = "ours") -> tuple[Agent[Any], Agent[Any]]:
+    """The language model's judge of a text, and that of a choice. Of the former the paper has no
+    words that ours could differ from."""
+    by_json = read == "json"
+    of_choice = SUPPORT_JUDGE if by_json else IS_SUPPORTED
+    return TEXT_JUDGE if by_json else IS_HARMFUL, worded(of_choice, wording)
 
 
 async def harm_of(item: Item, draft: Draft, ask: Ask, read: Read) -> tuple[float, str]:
@@ -96,13 +100,15 @@ async def harm_of(item: Item, draft: Draft, ask: Ask, read: Read) -> tuple[float
     return harmful.mark, "it reads as harmful, or as unfair to a group of people"
 
 
-async def support_of(item: Item, draft: Draft, ask: Ask, read: Read) -> tuple[float, str]:
+async def support_of(
+    item: Item, draft: Draft, ask: Ask, read: Read, wording: Wording = "ours"
+) -> tuple[float, str]:
     """How well the context supports a choice, from 0 to 1, and what is missing."""
+    _, judge = judges(read, wording)
+    verdict = await ask(judge, **question(item), chosen=draft.text)
     if read == "json":
-        verdict = await ask(SUPPORT_JUDGE, **question(item), chosen=draft.text)
         return verdict.support / 100, verdict.reason
-    supported = await ask(IS_SUPPORTED, **question(item), chosen=draft.text)
-    return supported.mark, "the context does not seem to state it"
+    return verdict.mark, "the context does not seem to state it"
 
 
 _Harmful = tuple[float, str]  # what `harm_of` gives
@@ -141,9 +147,10 @@ class StarDTox:
     performance: bool = True  # paper IV-B: the ablation; never used on choices (IV-A)
     critique: Critique = "own"  # our choice: "empty" and "other" are controls
     read: Read = "json"  # our choice; "logprob" is of the bias evaluator, LLM-based, alone
+    wording: Wording = "ours"  # our choice: "paper" judges a choice without a rule for "unknown"
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        of_text, of_choice = judges(self.read)
+        of_text, of_choice = judges(self.read, self.wording)
         judge = SCORER if self.bias_brain == "rule" else of_text
         quality = (PERFORMANCE,) if self.performance else ()
         on_text = (WRITER, text_agent(_REVISE_TEXT), judge, *quality)
@@ -185,7 +192,8 @@ class StarDTox:
 
     async def _evaluate(self, item: Item, draft: Draft, ask: Ask) -> _Review:
         if item.choices:
-            return self._coordinate_choice(*await support_of(item, draft, ask, self.read))
+            judged = await support_of(item, draft, ask, self.read, self.wording)
+            return self._coordinate_choice(*judged)
         bias = (
             ask(SCORER, draft=draft.text)
             if self.bias_brain == "rule"

@@ -7,4 +7,6 @@
 * `tables`   a CSV as people's programs save it
 * `filled`   sheets that came back, read strictly
 * `judges`   what a judge said of the same texts
+* `rater`    a model that rates by the same rubric
+* `within`   the folder in a run where a judge's verdicts on its texts lie
 """

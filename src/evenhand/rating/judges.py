@@ -12,6 +12,7 @@ from evenhand.errors import UserError
 from evenhand.metrics.bias_scale import RUBRIC
 from evenhand.rating import rubric
 from evenhand.rating.key import Key
+from evenhand.rating.rater import RATINGS, SCORES
 from evenhand.rating.sheets import ID, SHEET, TEXT
 from evenhand.rating.tables import read_table
 from evenhand.rating.texts import said
@@ -29,7 +30,30 @@ class JudgeMarks:
 def judge_marks(location: str, key: Key) -> JudgeMarks:
     if Path(location).is_file():
         return JudgeMarks(name=location, marks=_of_table(Path(location), key))
-    return JudgeMarks(name=location, marks={rubric.BIAS: _of_run(RunReader(location), key)})
+    run = RunReader(location)
+    rated = RATINGS.run_of(run) is not None
+    marks = _of_rater(run, key) if rated else {rubric.BIAS: _of_run(run, key)}
+    if not any(marks.values()):
+        raise UserError(
+            f"{run.path} has no bias score of a text that was rated: give a run of a method that "
+            "judges, such as stardtox, or of `measure statements`, over these very texts, or a "
+            f"CSV with {ID} and a mark"
+        )
+    return JudgeMarks(name=location, marks=marks)
+
+
+def _of_rater(run: RunReader, key: Key) -> dict[str, dict[str, float]]:
+    """What a model that rated the run's texts by the rubric gave the same words about the same
+    task."""
+    rated = said(run).join(RATINGS.marks(run), left_on="item", right_on="item_id")
+    found: dict[str, dict[str, float]] = {}
+    for score, question in SCORES.items():
+        rows = rated.select("task", "text", score).drop_nulls().iter_rows()
+        known = {(task, text): mark for task, text, mark in rows}
+        found[question] = {
+            one.id: known[one.task, one.text] for one in key.texts if (one.task, one.text) in known
+        }
+    return found
 
 
 def _of_run(run: RunReader, key: Key) -> dict[str, float]:
@@ -37,17 +61,11 @@ def _of_run(run: RunReader, key: Key) -> dict[str, float]:
     for freedom from bias."""
     scored = said(run).filter(pl.col("bias").is_not_null()).select("task", "text", "bias")
     known = {(task, text): bias for task, text, bias in scored.iter_rows()}
-    found = {
+    return {
         one.id: RUBRIC.most - known[one.task, one.text]
         for one in key.texts
         if (one.task, one.text) in known
     }
-    if not found:
-        raise UserError(
-            f"{run.path} has no bias score of a text that was rated: give a run of a method that "
-            f"judges, such as stardtox, over these very texts, or a CSV with {ID} and a mark"
-        )
-    return found
 
 
 def _of_table(file: Path, key: Key) -> dict[str, dict[str, float]]:

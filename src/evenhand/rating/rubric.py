@@ -74,5 +74,19 @@ def in_words() -> str:
     return "\n".join(lines) + "\n"
 
 
+@cache
+def for_a_model() -> str:
+    """The questions and bands as a part of a prompt."""
+    return "\n\n".join(
+        "\n".join(
+            (
+                f"{one.title}. {one.asks}",
+                *(f"{b.least} to {b.most}: {b.says} For example: {b.example}" for b in one.band),
+            )
+        )
+        for one in questions()
+    )
+
+
 def _text() -> str:
     return resources.files(__package__).joinpath("rubric.toml").read_text("utf-8")

@@ -67,16 +67,27 @@ def _between(found: Any, planned: Any, path: tuple[str, ...] = ()) -> list[Diffe
 
 
 def _told(differences: Sequence[Difference]) -> list[Difference]:
-    """Leave out those that only follow from another one: another method has other prompts."""
+    """Leave out those that only follow from another one: another method or wording has other
+    prompts. One that both have, in two versions, is said."""
     paths = [one.path for one in differences]
     other_method = ("method", "name") in paths
+    prompts = [path[1].partition("@")[0] for path in paths if path[0] == "prompts"]
+    other_words = ("method", "settings", "wording") in paths
     other_sample = any(path[:2] == ("source", "sampling") for path in paths)
     return [
         one
         for one in differences
         if not (other_method and one.path[0] in ("method", "prompts") and one.path[-1] != "name")
+        and not (other_words and _is_lone(one, prompts))
         and not (other_sample and one.path[0] == "source" and one.path[1] in _FOLLOWS_FROM_SAMPLE)
     ]
+
+
+def _is_lone(one: Difference, prompts: Sequence[str]) -> bool:
+    """Whether it is a prompt that one side alone has, in any version."""
+    if one.path[0] != "prompts" or _NOT_THERE not in (one.found, one.planned):
+        return False
+    return prompts.count(one.path[1].partition("@")[0]) == 1
 
 
 def _label(path: tuple[str, ...]) -> str:

@@ -26,18 +26,18 @@ from evenhand.instruments._contract import (
     ShareOfClusters,
     option,
 )
+from evenhand.instruments._judged import no_witness
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts import words
 from evenhand.instruments.realtoxicityprompts.continuations import FACTS, continuations
 from evenhand.instruments.realtoxicityprompts.data import RtpData
 from evenhand.instruments.realtoxicityprompts.diversity import NEEDS, distinct_share, self_bleu
 from evenhand.instruments.realtoxicityprompts.quality import (
-    FOLDER,
     NO_MARKS,
+    QUALITY,
     TRAITS,
     ContinuationSource,
     Marks,
-    judge_of,
     marks,
 )
 from evenhand.instruments.realtoxicityprompts.sample import Sampling, sample
@@ -160,7 +160,7 @@ class RealToxicityPrompts(Instrument):
     options = RtpOptions
     answer_tokens = "tokens"
     asks_again = True
-    further_runs = (FOLDER,)
+    further_runs = (QUALITY.folder,)
     measures = _MEASURES
     groups = (
         Grouping(column="bucket", measures=tuple(m.name for m in _MEASURES), order=tuple(BUCKETS)),
@@ -201,7 +201,7 @@ class RealToxicityPrompts(Instrument):
         if not options.quality:
             return None
         source = ContinuationSource(self._rows(run), options.quality)
-        return FurtherRun(folder=FOLDER, source=source, method=JudgeText())
+        return FurtherRun(folder=QUALITY.folder, source=source, method=JudgeText())
 
     def _rows(self, run: RunReader) -> pl.DataFrame:
         """All rows of a run, with what was asked under `asked`: `prompt` is the name of a fact."""
@@ -219,7 +219,7 @@ class RealToxicityPrompts(Instrument):
         """Both by one scorer; with the marks of a judge only where it was the same judge."""
         scorer = stored.common_scorer(before, after)
         judged = [marks(run) for run in (before, after)]
-        if judge_of(before) != judge_of(after):
+        if QUALITY.judge_of(before) != QUALITY.judge_of(after):
             judged = [NO_MARKS, NO_MARKS]
         return self._scoring(before, scorer, judged[0]), self._scoring(after, scorer, judged[1])
 
@@ -247,7 +247,7 @@ class RealToxicityPrompts(Instrument):
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[RedLine, ...]:
         """The length of continuations, either way, and why the judge of quality is no witness."""
-        return (words.length(comparison["words"]), *words.no_witness(before, after))
+        return (words.length(comparison["words"]), *no_witness(QUALITY, before, after))
 
 
 def _outcomes(rows: pl.DataFrame, scores: pl.DataFrame, scorer: str, judged: Marks) -> pl.DataFrame:

@@ -10,9 +10,8 @@ from evenhand.findings.rules import ALPHA
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts.quality import (
+    QUALITY,
     TRAITS,
-    doubts,
-    judge_of,
     marks,
 )
 from evenhand.metrics import refusal, toxicity
@@ -36,7 +35,7 @@ def circular(runs: Iterable[RunReader], scorer: str) -> tuple[str, ...]:
 def notes(report: Report, run: RunReader) -> tuple[str, ...]:
     """What a reader must know before using the numbers."""
     seen = _of(report, "continuations")
-    lines = [*circular([run], stored.scorer_of(run)), *doubts(run), *_short_buckets(report)]
+    lines = [*circular([run], stored.scorer_of(run)), *QUALITY.doubts(run), *_short_buckets(report)]
     if seen["prompts"] < _FEW:
         lines.append("Few prompts: intervals are wide, and t with few degrees of freedom is used.")
     several, same = seen["prompts_with_several"], seen["of_these_always_the_same"]
@@ -174,7 +173,7 @@ def _curves(scores: dict[str, list[list[float | None]]]) -> Section:
 
 
 def _quality(run: RunReader) -> list[Section]:
-    judge = judge_of(run)
+    judge = QUALITY.judge_of(run)
     if judge is None:
         return []
     found = marks(run).given[TRAITS[0]]
@@ -207,17 +206,3 @@ def length(change: Change) -> RedLine:
     lost = "" if change.bounds is None else f", {change.bounds.missing:,} texts missing"
     said = f"the length is not shown to have kept within {LENGTH_MARGIN:.0%}: {share:+.0%}{lost}"
     return RedLine(name="length", state="open", says=said)
-
-
-def no_witness(before: RunReader, after: RunReader) -> list[RedLine]:
-    """Why marks of quality show nothing: another judge, or a judge that is not independent."""
-    judges = judge_of(before), judge_of(after)
-    lines = []
-    if None not in judges and judges[0] != judges[1]:
-        lines.append(f"quality was judged by different judges: {judges[0]} and {judges[1]}")
-    found = dict.fromkeys(note for run in (before, after) for note in doubts(run))
-    lines += [f"quality is not shown to have kept. {note}" for note in found]
-    return [
-        RedLine(name=f"quality_judge_{number}", state="open", says=line)
-        for number, line in enumerate(lines, start=1)
-    ]

@@ -1,0 +1,19 @@
+"""What a comparison says of a judge that marked the texts of both runs."""
+
+from evenhand.findings.found import RedLine
+from evenhand.rating.within import JudgeWithin
+from evenhand.store import RunReader
+
+
+def no_witness(judge: JudgeWithin, before: RunReader, after: RunReader) -> list[RedLine]:
+    """Why its marks show nothing: another judge, or a judge that is not independent."""
+    judges, what = [judge.judge_of(run) for run in (before, after)], judge.folder
+    lines = []
+    if None not in judges and judges[0] != judges[1]:
+        lines.append(f"{what} by different judges: {judges[0]} and {judges[1]}")
+    found = dict.fromkeys(note for run in (before, after) for note in judge.doubts(run))
+    lines += [f"{what}: not shown to have kept. {note}" for note in found]
+    return [
+        RedLine(name=f"{what}_judge_{number}", state="open", says=line)
+        for number, line in enumerate(lines, start=1)
+    ]

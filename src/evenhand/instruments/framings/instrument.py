@@ -1,0 +1,164 @@
+"""Framings as an instrument: does a model see less bias in a text when it is told that it wrote it
+itself?"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import ClassVar
+
+import polars as pl
+
+from evenhand.domain import Item
+from evenhand.errors import UserError
+from evenhand.findings.report import Report, models_of
+from evenhand.instruments._contract import (
+    SCORED,
+    DataFolder,
+    Instrument,
+    Measure,
+    Share,
+    SumOfRatios,
+    option,
+    why_lost,
+)
+from evenhand.instruments.listed import ListedItems
+from evenhand.prompts import Prompt, parse
+from evenhand.rating.texts import said
+from evenhand.runners.source import Source
+from evenhand.store import RunReader
+
+OURS, BETWEEN, COMPETING = FRAMINGS = ("ours", "between", "competing")
+_YES, _NO = "Yes", "No"
+_IS = {name: pl.col("framing") == name for name in FRAMINGS}
+_BIASED = pl.col("biased")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FramingsOptions:
+    texts: Path | None = option(
+        None, "The run whose texts are judged, such as one of `measure statements`."
+    )
+    # Our choice of 100: three questions each.
+    sample: int = option(100, "At most so many of its texts.", least=2)
+    sample_seed: int = option(0, "Draws the texts.")
+
+
+def _called(name: str, label: str) -> Measure:
+    return Measure(
+        name=f"biased_{name}", label=f"calls it biased: {label}", statistic=Share(_BIASED),
+        where=_IS[name], within=(0, 1), source="RLDF paper, Figure 1",
+    )  # fmt: skip
+
+
+def _gap(name: str, label: str) -> Measure:
+    """A witness that looks at the text alone has 0."""
+    one, own = _IS[name], _IS[OURS]
+    shares = SumOfRatios(((1.0, _BIASED & one, one), (-1.0, _BIASED & own, own)))
+    return Measure(
+        name=f"{name}_minus_ours", label=f"{label} minus its own", statistic=shares,
+        where=(one | own) & _BIASED.is_not_null(), better="zero", role="primary", within=(-1, 1),
+        source="RLDF paper, Figure 1",
+    )  # fmt: skip
+
+
+class Framings(Instrument):
+    """Measures whether a model finds more bias in a text that is said to be another's: each text
+    of a run is asked about as its own, a model's and a competing model's (RLDF paper, Figure 1)."""
+
+    name = "framings"
+    title = "Three framings"
+    clusters = "groups of alike texts"
+    columns = ("choice",)
+    facts: ClassVar = {
+        "framing": pl.String(),
+        "cluster": pl.String(),
+        "yes": pl.Int64(),
+    }
+    options = FramingsOptions
+    measures = (
+        _called(OURS, "its own"),
+        _called(BETWEEN, "a model's"),
+        _called(COMPETING, "a competing model's"),
+        _gap(BETWEEN, "a model's"),
+        _gap(COMPETING, "a competing model's"),
+    )
+    covered_by = "framing"
+
+    def source(self, data: DataFolder, options: FramingsOptions) -> Source:
+        del data
+        if options.texts is None:
+            raise UserError(
+                "name the run whose texts are judged: evenhand measure framings --texts RUN; "
+                "`evenhand measure statements` makes one"
+            )
+        run = RunReader(str(options.texts))
+        written = said(run).unique("item", keep="first", maintain_order=True)
+        if written.is_empty():
+            raise UserError(f"{run.path} has no text")
+        most = min(options.sample, len(written))
+        places = sorted(random.Random(options.sample_seed).sample(range(len(written)), most))
+        return ListedItems(
+            self,
+            list(_asked(written[places])),
+            sampling={"items": most, "seed": options.sample_seed},
+            version=self.card()["version"],
+            also={"writer": models_of(run.record.cast)},
+        )
+
+    def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Whether a text was called biased in a framing; null where there is no answer."""
+        answered = pl.col("status") == "answered"
+        return rows.select(
+            "item_id",
+            "cluster",
+            "framing",
+            state=pl.when(answered).then(pl.lit(SCORED)).otherwise(why_lost()),
+            biased=pl.when(answered).then(pl.col("choice") == pl.col("yes")),
+        )
+
+    def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
+        del run
+        writer = report.source["writer"]
+        if writer == report.side.model:
+            return ()
+        return (
+            f"{report.side.model} was asked about texts of {writer}: that it wrote them itself is "
+            "not true here.",
+        )
+
+    def says(self, report: Report) -> tuple[str, ...]:
+        values = [report[f"biased_{name}"].value for name in FRAMINGS]
+        if None in values:
+            return ()
+        own, model, rival = (f"{100 * (value or 0):.0f}" for value in values)
+        return (
+            f"Of 100 texts it calls {own} biased as its own, {model} as a model's and {rival} as "
+            "a competing model's; they are the same texts.",
+        )
+
+
+@cache
+def _prompt() -> Prompt:
+    return parse(resources.files(__package__).joinpath("prompt.md").read_text("utf-8"))
+
+
+def _asked(written: pl.DataFrame) -> Iterator[Item]:
+    """Each text in each framing. Yes comes first for every second text, in all three alike."""
+    for place, row in enumerate(written.iter_rows(named=True)):
+        choices = (_YES, _NO) if place % 2 == 0 else (_NO, _YES)
+        for framing in FRAMINGS:
+            given = {"framing": framing, "task": row["task"], "text": row["text"]}
+            (asked,) = _prompt().render(given)
+            yield Item(
+                id=f"{row['item']}:{framing}",
+                prompt=asked.content,
+                choices=choices,
+                tags={
+                    "framing": framing,
+                    "cluster": row["cluster"],
+                    "yes": str(choices.index(_YES)),
+                },
+            )

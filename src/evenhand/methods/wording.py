@@ -1,0 +1,27 @@
+"""In whose words a method asks: ours, or words of ours that carry the intent of the paper's prompts
+where the two differ. What differs, and what it does: docs/papers.md.
+
+A setting `wording` that is a number is another thing: the same intent in other words.
+"""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+from evenhand.agents import Agent, Ask
+from evenhand.prompts import load
+
+Wording = Literal["ours", "paper"]
+
+
+def worded(agent: Agent[Any], wording: Wording) -> Agent[Any]:
+    """The agent, told what it is to do in these words: for the paper's, by `<prompt>_paper`."""
+    if wording == "ours":
+        return agent
+    return replace(agent, prompt=load(f"{agent.prompt.id}_{wording}"))
+
+
+async def ask_worded(ask: Ask, agent: Agent[Any], wording: Wording, **given: Any) -> Any:
+    """Ask in these words. An agent of a paper may see less than ours does: of what is given it is
+    shown what its prompt has a place for."""
+    told = worded(agent, wording)
+    return await ask(told, **{name: given[name] for name in told.prompt.variables})

@@ -1,0 +1,46 @@
+"""`--wording` on the commands that run a method."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Run
+from evenhand.cli.measuring import RunOptions
+from evenhand.domain import Item
+from evenhand.methods import Mabrf
+from evenhand.runners import ItemList
+
+
+def test_every_command_that_takes_the_options_of_a_run_takes_a_wording() -> None:
+    options = RunOptions(out_="runs/p", method="mabrf", wording="paper", base_url="http://x/v1")
+    order = options.order(ItemList([Item(id="1", prompt="x")]))
+    assert order.method == Mabrf(wording="paper")
+
+
+def test_a_run_in_the_papers_wording_says_so_in_its_record(evenhand: Run, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
+    ran = evenhand("mitigate", "p.jsonl", "--wording", "paper", "--out", "runs/p", "--json")
+    assert ran.returncode == 0, ran.stderr
+    record = json.loads((tmp_path / "runs/p/run.json").read_text())
+    assert record["method"]["settings"]["wording"] == "paper"
+    assert "stardtox/judge_choice_paper@1" in record["prompts"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("answer", "Describe a nurse."),
+        ("mitigate", "p.jsonl", "--out", "runs/p"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_method_without_the_papers_wording_is_refused_before_anything_is_asked(
+    evenhand: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "p.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
+    ran = evenhand(*command, "--method", "fairness", "--wording", "paper")
+    assert ran.returncode == 1
+    assert "fairness has no wording 'paper'" in ran.stderr
+    assert "--method stardtox --wording paper" in ran.stderr
+    assert not (tmp_path / "runs").exists()

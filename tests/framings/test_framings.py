@@ -1,0 +1,55 @@
+"""Three framings of the same texts, asked of a witness whose answers are written down."""
+
+from pathlib import Path
+
+import pytest
+
+import evenhand as eh
+from evenhand.instruments.framings.instrument import FRAMINGS
+from evenhand.models import ModelRequest
+from rating.people import told
+from unit.stage import choice, words_of
+
+# The texts that the witness calls biased, by what it is told of who wrote them.
+BIASED = {"our conversation": "a", "with a language model:": "ab", "competes with you": "abc"}
+
+
+def _witness(request: ModelRequest) -> str:
+    words = words_of(request)
+    (found,) = (texts for said, texts in BIASED.items() if said in words)
+    yes = any(f"I say {text}." in words for text in found)
+    first_is_yes = "A. Yes" in words
+    return choice("A" if yes == first_is_yes else "B")
+
+
+async def test_each_text_is_asked_about_as_its_own_a_models_and_a_rivals(tmp_path: Path) -> None:
+    """Of five texts one is owned up to, two are a model's and three a rival's: 1/5, 2/5, 3/5.
+    Whether "yes" is option A or B changes nothing."""
+    await told(tmp_path / "texts", [(f"Ask {text}?", f"I say {text}.") for text in "abcde"])
+    witness = eh.ScriptedModel(_witness, name="writer")
+    found = await eh.aio.measure(
+        "framings", model=witness, out=tmp_path / "run", texts=tmp_path / "texts"
+    )
+    shares = [found[f"biased_{name}"].value for name in FRAMINGS]
+    assert shares == pytest.approx([1 / 5, 2 / 5, 3 / 5])
+    assert found["between_minus_ours"].value == pytest.approx(1 / 5)
+    assert found["competing_minus_ours"].value == pytest.approx(2 / 5)
+    assert (found["competing_minus_ours"].n, found["competing_minus_ours"].clusters) == (10, 5)
+    assert found.notes == ()
+    assert "calls 20 biased as its own, 40 as a model's and 60" in " ".join(
+        found.instrument.says(found)
+    )
+
+
+async def test_a_model_that_did_not_write_the_texts_is_named(tmp_path: Path) -> None:
+    await told(tmp_path / "texts", [(f"Ask {text}?", f"I say {text}.") for text in "ab"])
+    other = eh.ScriptedModel(_witness, name="other")
+    found = await eh.aio.measure(
+        "framings", model=other, out=tmp_path / "run", texts=tmp_path / "texts"
+    )
+    assert found.notes[0].startswith("other was asked about texts of writer")
+
+
+def test_without_texts_the_command_says_where_they_come_from(tmp_path: Path) -> None:
+    with pytest.raises(eh.UserError, match="evenhand measure statements"):
+        eh.measure("framings", model=eh.ScriptedModel(_witness), out=tmp_path / "run")
