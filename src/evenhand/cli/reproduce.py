@@ -26,9 +26,10 @@ from evenhand.cli.reproduce_runs import Asked, laid_out, planned
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
-from evenhand.experiments.reproducing import forecasts, run_all
+from evenhand.experiments.reproducing import Caps, forecasts, run_all
 from evenhand.findings.reproduction import catalogue
 from evenhand.findings.shown import Shown
+from evenhand.methods.wording import Wording
 from evenhand.papers import PAPERS, Paper, Size, Table, paper_named
 from evenhand.store.folder import open_folder
 from evenhand.views import markdown, page_of, terminal_of
@@ -97,6 +98,10 @@ def _reproduce(
     only: Annotated[
         str | None, typer.Option(help="Runs with commas; the others are shown if they are there.")
     ] = None,
+    wording: Annotated[
+        Wording,
+        typer.Option(help="paper: mabrf and stardtox with the intent of the papers' prompts."),
+    ] = "ours",
     show: Annotated[
         bool, typer.Option("--show", help="Ask nobody: lay out what is in the folder.")
     ] = False,
@@ -124,8 +129,6 @@ def _reproduce(
         show=show,
         dry_run=dry_run,
         prices=prices,
-        max_cost=max_cost,
-        max_calls=max_calls,
         seed=seed,
         in_flight=in_flight,
         replay=None if replay is None else replay.rstrip("/"),
@@ -133,17 +136,19 @@ def _reproduce(
         reply_tokens=reply_tokens,
         base_url=base_url,
         config=config,
+        wording=wording,
     )
     plan = planned(asked)
-    ended, pilots = asyncio.run(run_all(plan.jobs, Terminal(plan.settings)))
+    prices_ = plan.settings.prices.prices() if plan.settings.prices else None
+    caps = Caps(calls=max_calls, cost=max_cost, prices=prices_)
+    ended, pilots = asyncio.run(run_all(plan.jobs, Terminal(plan.settings), caps))
     if dry_run and pilots:
-        jobs = [job for job in plan.jobs if job.place in pilots]
-        _show(asyncio.run(forecasts(jobs, pilots)), json=json)
+        _show(asyncio.run(forecasts(plan.jobs, pilots, prices_)), json=json)
     if dry_run or ended.early:
         end(ended, below_floor=False)
         return
     found = laid_out(asked, plan)
-    folder = open_folder(f"{asked.out}/{paper}/{size}")
+    folder = open_folder(f"{asked.out}/{asked.place}")
     for one in found:
         folder.replace(f"{one.table}.json", to_json(one))
         folder.replace(f"{one.table}.md", markdown.render(page_of(one)).encode())
@@ -153,7 +158,7 @@ def _reproduce(
         for one in found:
             out.print(terminal_of(one), "")
         names = ", ".join(f"{one.table}.json, {one.table}.md" for one in found)
-        out.print(f"{asked.out}/{paper}/{size}: {names}", style="dim")
+        out.print(f"{asked.out}/{asked.place}: {names}", style="dim")
     end(ended, below_floor=any(one.below_floor for one in found))
 
 

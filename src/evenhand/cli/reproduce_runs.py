@@ -4,7 +4,9 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, get_type_hints
 
 from evenhand import config as configuration
 from evenhand.cli.execution import Order
@@ -14,10 +16,14 @@ from evenhand.config import Config
 from evenhand.errors import UserError
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.reproducing import Job, Place, found_in
+from evenhand.experiments.request import Request
 from evenhand.findings.reproduction import Found, Reproduction, reproduction
 from evenhand.instruments import instrument_named
+from evenhand.methods import named as method_named
 from evenhand.methods.build import build_method
-from evenhand.papers import Paper, RunSpec, Size, Table
+from evenhand.methods.wording import Wording
+from evenhand.papers import OF_RUN, Paper, Sample, Size, Table
+from evenhand.runners import Source
 from evenhand.tools.search.base import ROLE as SEARCH
 
 NO_SEARCH = "it needs a search engine: write [search] into the config"
@@ -37,8 +43,6 @@ class Asked:
     show: bool
     dry_run: bool
     prices: Path | None
-    max_cost: float | None
-    max_calls: int | None
     seed: int | None
     in_flight: int
     replay: str | None
@@ -46,10 +50,17 @@ class Asked:
     reply_tokens: int | None
     base_url: str | None
     config: Path | None
+    wording: Wording
+
+    @property
+    def place(self) -> str:
+        """The folder of the paper's runs and tables within --out, of this size and wording."""
+        words = "" if self.wording == "ours" else f"-{self.wording}-wording"
+        return f"{self.paper.name}/{self.size}{words}"
 
     def folder(self, model: str, run: str, within: str | None = None) -> str:
         """The run folder. Runs of one paper have one name each, so that tables share them."""
-        return f"{within or self.out}/{self.paper.name}/{self.size}/{model}/{run}"
+        return f"{within or self.out}/{self.place}/{model}/{run}"
 
     def settings(self, model: str | None, answer_tokens: int | None = None) -> Config:
         """The config in which this model plays by default: one that the config names, or a model
@@ -97,8 +108,8 @@ def planned(asked: Asked) -> Planned:
             else:
                 jobs.append(_job(asked, label, model, name))
     chosen = [job for job in jobs if not asked.only or job.run in asked.only]
-    if asked.dry_run:  # what is played back costs nothing, and needs the whole run
-        chosen = [job for job in chosen if not asked.paper.runs[job.run].replays]
+    if asked.dry_run:  # what waits for another run needs the whole of it
+        chosen = [job for job in chosen if not asked.paper.waits_for(job.run)]
     jobs = [] if asked.show else chosen
     return Planned(settings=settings, models=tuple(names), jobs=tuple(jobs), missing=missing)
 
@@ -124,7 +135,7 @@ def _models(asked: Asked, settings: Config) -> Sequence[str]:
         return asked.models
     place = asked.replay or (asked.out if asked.show else None)
     if place is not None:
-        folder = Path(place) / asked.paper.name / asked.size
+        folder = Path(place) / asked.place
         found = sorted(one.name for one in folder.iterdir() if one.is_dir()) if (
             folder.is_dir()) else []  # fmt: skip
         if not found:
@@ -167,36 +178,54 @@ def _job(asked: Asked, label: str, model: str, name: str) -> Job:
     spec = asked.paper.runs[name]
     if spec.trained is not None:
         model = _served(asked, spec.trained, model) or model  # a replay names nobody
-    return _measuring(asked, label, model, name, spec)
+    prepare = partial(_prepared, asked, label, model, name)
+    return Job(model=label, run=name, out=asked.folder(label, name), prepare=prepare)
 
 
-def _measuring(asked: Asked, label: str, model: str, name: str, spec: RunSpec) -> Job:
+def _prepared(
+    asked: Asked, label: str, model: str, name: str
+) -> tuple[Request, Measurement | None]:
+    """The request of a run with one model, and what it measures."""
+    spec = asked.paper.runs[name]
     sample = asked.paper.samples[spec.sample]
     instrument = instrument_named(sample.instrument)
-    given = sample.at(asked.size)
-    options = instrument.options_from(given)
+    options = instrument.options_from(_options(asked, label, sample))
     tokens = getattr(options, instrument.answer_tokens) if instrument.answer_tokens else None
     settings = asked.settings(model, answer_tokens=tokens)
     measurement = Measurement(
         instrument=instrument, options=options, services=ConfigServices(settings)
     )
-    order = Order(
-        source=measurement.items(configuration.data_folder()),
-        method=build_method(spec.method, spec.assignments),
+    source = measurement.items(configuration.data_folder())
+    return _order(asked, label, name, source, settings).request(), measurement
+
+
+def _order(asked: Asked, label: str, name: str, source: Source, settings: Config) -> Order:
+    spec = asked.paper.runs[name]
+    words = asked.wording if _has_papers(spec.method) else None
+    replay = None if asked.replay is None else asked.folder(label, name, within=asked.replay)
+    return Order(
+        source=source,
+        method=build_method(spec.method, spec.assignments, words),
         settings=settings,
         out=asked.folder(label, name),
         seed=asked.seed,
         in_flight=asked.in_flight,
         take_over=asked.take_over,
-        max_cost=asked.max_cost,
-        max_calls=asked.max_calls,
-        replay=_replay(asked, label, name, spec),
+        max_cost=None,
+        max_calls=None,
+        replay=asked.folder(label, spec.replays) if spec.replays else replay,
         dry_run=asked.dry_run,
     )
-    return Job(model=label, run=name, request=order.request(), measurement=measurement)
 
 
-def _replay(asked: Asked, label: str, name: str, spec: RunSpec) -> str | None:
-    if spec.replays is not None:
-        return asked.folder(label, spec.replays)
-    return None if asked.replay is None else asked.folder(label, name, within=asked.replay)
+def _options(asked: Asked, label: str, sample: Sample) -> dict[str, Any]:
+    """The options of a sample, with the folders of the runs that it names."""
+    given = sample.at(asked.size)
+    for option, value in given.items():
+        if str(value).startswith(OF_RUN):
+            given[option] = asked.folder(label, str(value).removeprefix(OF_RUN))
+    return given
+
+
+def _has_papers(method: str) -> bool:
+    return get_type_hints(method_named(method)).get("wording") == Wording

@@ -2,9 +2,10 @@
 they show is laid out as the paper's table."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from evenhand.domain.prices import Prices
 from evenhand.experiments.measuring import Measurement, left, measure
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import Ended, execute, is_done
@@ -25,21 +26,37 @@ Place = tuple[str, str]  # the model, and the name of the run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job is one run of a recipe with one model. Without a measurement it is an audit of a
-    judge."""
+    """A job is one run of a recipe with one model. It is prepared when its turn comes: its items
+    may be the texts of an earlier one. Without a measurement it is an audit of a judge."""
 
     model: str
     run: str
-    request: Request
-    measurement: Measurement | None
+    out: str
+    prepare: Callable[[], tuple[Request, Measurement | None]]
 
     @property
     def place(self) -> Place:
         return self.model, self.run
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """Caps are for all runs together."""
+
+    calls: int | None = None
+    cost: float | None = None
+    prices: Prices | None = None
+
+    def spent(self, jobs: Sequence[Job]) -> Spent:
+        """Count what the runs have spent so far; nothing is counted where there is no cap."""
+        if (self.calls, self.cost) == (None, None):
+            return Spent()
+        each = [spent_on(job.out, self.prices) for job in jobs]
+        return Spent(sum(one.calls for one in each), sum(one.cost for one in each))
+
+
 async def run_all(
-    jobs: Sequence[Job], watch: Watch
+    jobs: Sequence[Job], watch: Watch, caps: Caps
 ) -> tuple[Ended, Mapping[Place, tuple[int, ...]]]:
     """Run until all are done, a signal comes or a cap is reached; of a dry run, give the positions
     that each has answered."""
@@ -47,46 +64,33 @@ async def run_all(
     ended = Ended()
     for number, job in enumerate(jobs, 1):
         watch.note(f"run {number} of {len(jobs)}: {job.run} with {job.model}")
-        ended = await _run(job, jobs, watch)
+        others = caps.spent([one for one in jobs if one is not job])
+        ended = await _run(job, watch, left(caps.calls, others.calls), left(caps.cost, others.cost))
         if ended.pilot is not None:
             pilots[job.place] = ended.pilot
         if ended.early:
-            return replace(ended, calls=_spent(jobs).calls), pilots
+            return replace(ended, calls=caps.spent(jobs).calls), pilots
     return ended, pilots
 
 
-async def _run(job: Job, jobs: Sequence[Job], watch: Watch) -> Ended:
-    """Run one; of each cap is left what the others did not spend."""
-    others = _spent([one for one in jobs if one is not job])
-    caps = job.request
-    request = replace(
-        job.request,
-        max_calls=left(caps.max_calls, others.calls),
-        max_cost=left(caps.max_cost, others.cost),
-    )
-    if job.measurement is not None:
-        return (await measure(job.measurement, request, watch)).ended
+async def _run(job: Job, watch: Watch, calls: int | None, cost: float | None) -> Ended:
+    request, measurement = job.prepare()
+    request = replace(request, max_calls=calls, max_cost=cost)
+    if measurement is not None:
+        return (await measure(measurement, request, watch)).ended
     return Ended() if await is_done(request) else await execute(request, watch)
 
 
-def _spent(jobs: Sequence[Job]) -> Spent:
-    """What the runs have spent so far; nothing is counted where there is no cap."""
-    capped = [one.request for one in jobs if (one.request.max_calls, one.request.max_cost)
-              != (None, None)]  # fmt: skip
-    each = [spent_on(one.out, one.prices) for one in capped]
-    return Spent(sum(one.calls for one in each), sum(one.cost for one in each))
-
-
 async def forecasts(
-    jobs: Sequence[Job], pilots: Mapping[Place, tuple[int, ...]]
+    jobs: Sequence[Job], pilots: Mapping[Place, tuple[int, ...]], prices: Prices | None
 ) -> FrontierForecast:
     """Sum what the runs of a dry run will take."""
     each = {}
     for job in jobs:
-        run = RunReader(job.request.out)
-        pilot = pilots.get(job.place, ())
-        expected = await asyncio.to_thread(forecast, run, pilot, job.request.prices)
-        each[f"{job.model}: {job.run}"] = plain(expected.to_dict())
+        if job.place in pilots:
+            pilot = pilots[job.place]
+            expected = await asyncio.to_thread(forecast, RunReader(job.out), pilot, prices)
+            each[f"{job.model}: {job.run}"] = plain(expected.to_dict())
     return whole(each, of="table")
 
 

@@ -7,6 +7,7 @@ file is one table. A recipe is data: a run is named once and may serve several t
 from evenhand.papers.recipe import (
     NEEDS,
     NOT_PRINTED,
+    OF_RUN,
     SIZES,
     Figure,
     Line,
@@ -24,6 +25,7 @@ from evenhand.papers.shelf import PAPERS, paper_named
 __all__ = [
     "NEEDS",
     "NOT_PRINTED",
+    "OF_RUN",
     "PAPERS",
     "SIZES",
     "Figure",

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Size = Literal["small", "paper"]
 SIZES: tuple[Size, ...] = ("small", "paper")
 NOT_PRINTED = "-"
+OF_RUN = "run:"
 
 # What a table may need beside this package, in words.
 NEEDS = {
@@ -32,7 +33,8 @@ class _Part(BaseModel):
 
 class Sample(_Part):
     """The items of runs: an instrument with its options at each size. An `audit` is a run of
-    `judge-check`, and its options are those of the design."""
+    `judge-check`, and its options are those of the design. An option "run:NAME" is the folder of
+    that run, of the same model."""
 
     kind: Literal["measure", "audit"] = "measure"
     instrument: str = ""
@@ -43,6 +45,11 @@ class Sample(_Part):
     def at(self, size: Size) -> dict[str, Any]:
         """The options at a size."""
         return {**self.options, **(self.small if size == "small" else self.paper)}
+
+    def reads(self) -> set[str]:
+        """The runs that its options name."""
+        given = [*self.options.values(), *self.small.values(), *self.paper.values()]
+        return {one.removeprefix(OF_RUN) for one in given if str(one).startswith(OF_RUN)}
 
 
 class RunSpec(_Part):
@@ -169,23 +176,27 @@ class Paper(_Part):
         there = {one.name for one in self.tables} | {one.table for one in self.figures}
         if there != set(self.order):
             raise ValueError(f"{self.name}: {sorted(there ^ set(self.order))} is not in both lists")
-        lenders = [one.replays for one in self.runs.values() if one.replays]
-        shown = [name for table in self.tables for name in table.runs()]
-        _known({*lenders, *shown}, self.runs, "run")
+        shown = {name for table in self.tables for name in table.runs()}
         _known({one.sample for one in self.runs.values()}, self.samples, "sample")
+        _known(shown.union(*map(self.waits_for, self.runs)), self.runs, "run")
         weights = {one.trained for one in self.runs.values()}
         weights |= {one.like for one in self.trained.values()}
         _known(weights - {None}, self.trained, "weights")
         return self
 
-    def in_order(self, names: Iterable[str]) -> list[str]:
-        """Runs with those that they are played back from, each after its lender."""
-        wanted = set(names)
-        wanted |= {lender for name in wanted if (lender := self.runs[name].replays)}
-        return sorted((name for name in self.runs if name in wanted), key=self._lent)
+    def waits_for(self, name: str) -> set[str]:
+        """The runs that must be whole before this one: it plays one back, or asks about texts."""
+        run = self.runs[name]
+        return self.samples[run.sample].reads() | ({run.replays} if run.replays else set())
 
-    def _lent(self, name: str) -> bool:
-        return self.runs[name].replays is not None
+    def in_order(self, names: Iterable[str]) -> list[str]:
+        """Runs with those that they wait for, each after them."""
+        wanted = set(names)
+        wanted |= {first for name in wanted for first in self.waits_for(name)}
+        return sorted(
+            (name for name in self.runs if name in wanted),
+            key=lambda one: bool(self.waits_for(one)),
+        )
 
     def table(self, name: str) -> Table | None:
         return next((one for one in self.tables if one.name == name), None)
