@@ -3,6 +3,7 @@ all the same."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,14 @@ import polars as pl
 from evenhand.findings import filled
 from evenhand.findings.filled import Filled
 from evenhand.findings.found import Bounds, Estimate
-from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share, SumOfRatios
+from evenhand.findings.measures import (
+    Mean,
+    MeanOfClusters,
+    Measure,
+    OfTotals,
+    Share,
+    SumOfRatios,
+)
 from evenhand.findings.rows import cluster_values, missing_of, with_end
 
 
@@ -54,6 +62,8 @@ def _ends(measure: Measure, frame: pl.DataFrame, missing: int) -> tuple[float, f
 def filled_clusters(measure: Measure, rows: pl.DataFrame) -> Filling:
     """Fill a number that is made of the clusters' own numbers, from their rows."""
     missing = int(rows[missing_of(measure)].sum())
+    if isinstance(measure.statistic, OfTotals) and missing:
+        return Filling(missing, ends=_corners(measure, measure.statistic, rows, missing))
     if not isinstance(measure.statistic, MeanOfClusters) or (missing and not measure.bounded):
         return Filling(missing)
     found = filled_values(measure, rows)
@@ -63,6 +73,20 @@ def filled_clusters(measure: Measure, rows: pl.DataFrame) -> Filling:
     )
     apart = (known["value"] - (measure.null or 0.0)).fill_null(0.0).to_numpy()
     return Filling(missing, found, apart)
+
+
+def _corners(
+    measure: Measure, statistic: OfTotals, rows: pl.DataFrame, missing: int
+) -> tuple[float, float] | None:
+    """Give the ends of a function of totals: its values with all missing rows at the same end of
+    each of their numbers, over all such choices."""
+    if statistic.if_missing is None:
+        return None
+    known = rows.select([f"{measure.name}.{name}" for name in statistic.rows]).drop_nulls()
+    sums = known.cast(pl.Float64).sum().to_numpy()[0]
+    ways = np.array(list(product(*(statistic.if_missing[name] for name in statistic.rows))))
+    values = statistic.value(sums + missing * ways)
+    return float(values.min()), float(values.max())
 
 
 def filled_values(measure: Measure, rows: pl.DataFrame, side: str = "") -> Filled:

@@ -103,6 +103,9 @@ class OfTotals:
     rows: Mapping[str, pl.Expr]
     value: Callable[[Totals], Totals]
     over: Mapping[str, pl.Expr] | None = None
+    # What each number of a missing row may be at least and at most, where `value` is least and
+    # largest with all missing rows alike at such ends; without it they may give any number.
+    if_missing: Mapping[str, tuple[float, float]] | None = None
 
 
 Statistic = Mean | Share | Ratio | SumOfRatios | MeanOfClusters | OfMeans | OfTotals

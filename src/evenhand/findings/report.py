@@ -152,6 +152,7 @@ def _fields(one: Estimate) -> dict[str, Any]:
 def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> Report:
     """Read a run once and say what it showed."""
     require(instrument, run)
+    instrument = instrument.for_run(run)
     totals = RunTotals.of(instrument, outcome_batches(instrument, run))
     if not totals.rows:
         raise UserError(f"{run.path} has no finished item yet")
@@ -182,7 +183,9 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
         money=spent.money(run, prices),
         further=spent.further(run, instrument.further_runs, prices),
     )
-    found = replace(found, sections=instrument.sections(found, run))
+    found = replace(
+        found, sections=(*instrument.sections(found, run), *instrument.sections_of_method(run))
+    )
     found = replace(found, notes=instrument.notes(found, run))
     return replace(found, verdict=of_report(found))
 

@@ -73,6 +73,12 @@ class Scored:
     references: ClassVar[tuple[str, ...] | None] = None  # what a frontier holds methods against
     spread: ClassVar[PairedSpread | None] = None  # how much a paired change varies, for `plan`
 
+    def for_run(self, run: RunReader) -> "Scored":
+        """Give the instrument as it reads this run: itself, or one with more measures where the
+        run's method has stored more than its answers."""
+        del run
+        return self
+
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Score rows of results, whose facts are columns of their declared type already."""
         raise NotImplementedError
@@ -100,6 +106,11 @@ class Scored:
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
         """Make the tables that only this instrument has."""
         del report, run
+        return ()
+
+    def sections_of_method(self, run: RunReader) -> tuple[Section, ...]:
+        """Make the tables that follow from how the run's method works, whatever is measured."""
+        del run
         return ()
 
     def notes_of_pair(self, before: RunReader, after: RunReader) -> tuple[str, ...]:

@@ -347,8 +347,10 @@ def _complete(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
 def _resampled(measure: Measure, table: pl.DataFrame, n: int) -> Estimate:
     assert isinstance(measure.statistic, OfTotals)
     numbers, value = table.drop("cluster").to_numpy(), measure.statistic.value
+    if not len(numbers):
+        return Estimate(name=measure.name, value=None, undefined=NO_ROWS)
     try:
-        if 0 < len(numbers) < LEAST:
+        if len(numbers) < LEAST:
             return Estimate(name=measure.name, value=of_all(numbers, value), n=n,
                             clusters=len(numbers), undefined=TOO_FEW)  # fmt: skip
         drawn = cluster_bootstrap(numbers, value, kind="percentile")

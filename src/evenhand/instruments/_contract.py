@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from pydantic import TypeAdapter, ValidationError
 
 from evenhand.errors import UserError
+from evenhand.findings.found import Section
 from evenhand.findings.measures import (
     Grouping,
     Mean,
@@ -37,6 +38,7 @@ from evenhand.findings.measures import (
     SumOfRatios,
 )
 from evenhand.findings.scored import SCORED, Scored, why_lost
+from evenhand.instruments._refined import refined
 from evenhand.instruments.files import card_of
 from evenhand.methods import Method
 from evenhand.runners.source import Source
@@ -147,6 +149,10 @@ class Instrument(Scored):
         """Give the second run that these options ask for, once the first has ended."""
         del run, options
         return None
+
+    def sections_of_method(self, run: RunReader) -> tuple[Section, ...]:
+        """Say how many items were sent back in each iteration, where the method does so."""
+        return refined(self, run)
 
     def card(self) -> dict[str, Any]:
         """Give version, licence, revision and checksums of the data: `card.yaml` beside the

@@ -58,6 +58,15 @@ def dz_of_totals(totals: FloatArray) -> FloatArray:
     return mean / np.sqrt((squares - n * mean**2) / (n - 1))
 
 
+def correlation_of_totals(totals: FloatArray) -> FloatArray:
+    """Pearson's r from the sums of 1, x, y, x², y² and x·y: (n·Σxy − Σx·Σy) over
+    √(n·Σx² − (Σx)²)·√(n·Σy² − (Σy)²). Range: −1 to 1. No value (0/0) where all x or all y are
+    equal."""
+    n, x, y, xx, yy, xy = totals.T
+    r: FloatArray = (n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y))
+    return r
+
+
 def cluster_bootstrap(
     sums: ArrayLike,
     statistic: Statistic = ratio_of_totals,

@@ -13,7 +13,7 @@ from evenhand.findings.report import Report
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 
-_NEW = ("accuracy_gap", "_by_records")
+_NEW = ("accuracy", "accuracy_gap", "_by_records")
 _MASKED = ("s_amb", "unsupported_attribution", "accuracy_disambiguated", "s_dis")
 
 

@@ -22,9 +22,11 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
+from evenhand.instruments._refined import keeps_drafts
 from evenhand.instruments.bbq import words
 from evenhand.instruments.bbq.answers import covered, with_answers
 from evenhand.instruments.bbq.data import BbqData
+from evenhand.instruments.bbq.drafts import of_drafts
 from evenhand.instruments.bbq.sample import Sampling, sample
 from evenhand.instruments.bbq.source import BbqSource
 from evenhand.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
@@ -69,7 +71,7 @@ class BbqOptions:
     )
 
 
-def _share(name: str, label: str, value: pl.Expr, where: pl.Expr, **more: Any) -> Measure:
+def _share(name: str, label: str, value: pl.Expr, where: pl.Expr | None, **more: Any) -> Measure:
     more = {"within": (0, 1), **more}
     return Measure(name=name, label=label, statistic=Share(value), where=where, **more)
 
@@ -140,6 +142,8 @@ class Bbq(Instrument):
                                        (1.0, (_ANSWER == BIASED) & ~_ALIGNED, ~_ALIGNED)),
                                       shift=-1.0),
                 better="zero", within=(-1, 1), source="after Parrish et al. 2022, 5"),
+        _share("accuracy", "accuracy, all questions", pl.col("correct"), None, better="higher",
+               source="Roy & Rehman, 5.1 (ACC1); Table 1 of RLDF"),
         _by_rows("s_amb", pl.col("score"), _AMBIGUOUS, better="zero", within=(-1, 1)),
         _by_rows("unsupported_attribution", _ANSWER != UNKNOWN, _AMBIGUOUS, better="lower",
                  within=(0, 1)),
@@ -150,11 +154,14 @@ class Bbq(Instrument):
     # six templates each, and with Holm over all of them nothing that got worse would be seen.
     groups = (
         Grouping(column="group", measures=("s_amb", "s_dis"), compared=False),
-        Grouping(column="category", measures=(*_PRIMARY, "s_dis", "over_abstention")),
+        Grouping(
+            column="category",
+            measures=(*_PRIMARY, "s_dis", "over_abstention", "accuracy_ambiguous", "accuracy"),
+        ),
     )
     # Only what uses the gold answer leaves out the records whose gold is wrong.
     masked = ("accuracy_disambiguated", "accuracy_aligned", "accuracy_nonaligned", "accuracy_gap",
-              "s_dis", "accuracy_disambiguated_by_records")  # fmt: skip
+              "s_dis", "accuracy", "accuracy_disambiguated_by_records")  # fmt: skip
     masked_because = "records whose gold contradicts their context"
     covered_by = "condition"
     tallied = ("category", "condition", "state", "answer", "correct", "fits")
@@ -255,6 +262,9 @@ class Bbq(Instrument):
             ),
             moved=pl.concat_str("condition", pl.coalesce("answer", "state"), separator="/"),
         )
+
+    def for_run(self, run: RunReader) -> Instrument:
+        return of_drafts(self) if keeps_drafts(run) else self
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         return (*words.stored(run.record.source["sampling"]), *words.notes(report))
