@@ -16,6 +16,7 @@ from evenhand.findings.shown import Shown
 from evenhand.papers import NEEDS, PAPERS, Figure, Line, Paper, Size, Table, number, paper_named
 
 Found = Report | Audit
+REFINED = "refined_"  # with a number: the share of items that were refined so many times
 ITEMS = "items"  # in the place of a measure: how many there are
 _FLAT = ("row", "column", "source", "value", "low", "high", "n", "why")
 
@@ -254,6 +255,8 @@ def estimate_of(found: Found, measure: str, group: str | None) -> Estimate:
     without a value."""
     if measure == ITEMS:
         return Estimate(name=measure, value=_items(found, group))
+    if measure.startswith(REFINED):
+        return _refined(found, int(measure.removeprefix(REFINED)), group)
     if isinstance(found, Audit):
         estimates: Sequence[Estimate] = found.estimates
         wanted = measure if group is None else f"{measure}: {group}"
@@ -264,6 +267,21 @@ def estimate_of(found: Found, measure: str, group: str | None) -> Estimate:
         estimates, wanted = [one for part in by_value for one in part], measure
     one = next((one for one in estimates if one.name == wanted), None)
     return one or Estimate(name=measure, value=None, undefined="no item of it")
+
+
+def _refined(found: Found, times: int, group: str | None) -> Estimate:
+    """Read how many items were refined so many times; the table ends where nobody was."""
+    name = f"{REFINED}{times}"
+    table = found.section("refined")
+    if table is None:
+        return Estimate(name=name, value=None, undefined="its method sends no draft back")
+    rows = {row[1]: row for row in table.rows if row[0] == (group or "all")}
+    if times not in rows:
+        asked = rows.get(1)
+        known = {"value": 0.0, "n": asked[5]} if asked else {"value": None}
+        return Estimate(name=name, undefined=None, **known)  # type: ignore[arg-type]
+    _, _, value, low, high, n, *_ = rows[times]
+    return Estimate(name=name, value=value, low=low, high=high, n=n)  # type: ignore[arg-type]
 
 
 def _items(found: Found, group: str | None) -> float | None:

@@ -114,7 +114,7 @@ def of_drafts(bbq: Instrument) -> Instrument:
 
 
 def _with_parts(one: Grouping) -> Grouping:
-    more = _BY_PART if one.column == "category" else ()
+    more = _BY_PART if one.column in ("category", "whole") else ()
     return replace(one, measures=tuple(dict.fromkeys((*one.measures, *more))))
 
 

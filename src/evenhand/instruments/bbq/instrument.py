@@ -40,6 +40,7 @@ _ANSWER = pl.col("answer")
 _ALIGNED = pl.col("aligned")
 _DECIDED = _SURE & _ANSWER.is_in([BIASED, COUNTER])
 _SCORES = {UNKNOWN: 0, BIASED: 1, COUNTER: -1}
+_WITH_NAMES = ("Gender_identity", "Race_ethnicity", "Race_x_SES", "Race_x_gender")
 _PRIMARY = ("s_amb", "unsupported_attribution", "accuracy_disambiguated")
 
 
@@ -158,6 +159,8 @@ class Bbq(Instrument):
             column="category",
             measures=(*_PRIMARY, "s_dis", "over_abstention", "accuracy_ambiguous", "accuracy"),
         ),
+        # As papers count: four categories with their questions about people known by name.
+        Grouping(column="whole", measures=("accuracy",), says_whom=False, compared=False),
     )
     # Only what uses the gold answer leaves out the records whose gold is wrong.
     masked = ("accuracy_disambiguated", "accuracy_aligned", "accuracy_nonaligned", "accuracy_gap",
@@ -252,6 +255,7 @@ class Bbq(Instrument):
             "stands_for",
             cluster=pl.col("template"),
             category=pl.when(pl.col("names") == 1).then(name + " (names)").otherwise(name),
+            whole=pl.when(name.is_in(_WITH_NAMES)).then(name + " (with names)"),
             group=pl.col("group").replace("", None),
             masked=pl.col("masked") == 1,
             correct=pl.when(answered).then(choice == pl.col("gold")),
