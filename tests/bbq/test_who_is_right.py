@@ -13,7 +13,7 @@ from evenhand.instruments.bbq.answers import covered, with_answers
 from evenhand.instruments.bbq.data import STRATUM
 from evenhand.instruments.bbq.groups import name_of
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.instruments.bbq.words import as_published, stored
+from evenhand.instruments.bbq.words import as_published, not_drawn
 from evenhand.store import RunReader
 from same_numbers.adapter import KEPT
 
@@ -209,5 +209,5 @@ def test_picked_answers_say_how_many_blocks_are_incomplete(
     kept.write_ndjson(tmp_path / "picked.jsonl")
     counted = covered(with_answers(records, tmp_path / "picked.jsonl"))
     assert counted == {"records": 10, "of": 58_492, "incomplete_blocks": 2}
-    assert "10 of 58,492 records, 2 blocks incomplete" in stored({"stored": counted})[0]
-    assert stored({"preset": "templates"}) == ()
+    assert "10 of 58,492 records, 2 blocks incomplete" in not_drawn({"stored": counted})[0]
+    assert not_drawn({"preset": "templates"}) == ()

@@ -5,8 +5,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from evenhand.agents import Cast
 from evenhand.errors import UserError
+from evenhand.findings.report import report
+from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.squad import Sampling, SquadData, SquadSource, sample
+from evenhand.instruments.squad.instrument import Squad, SquadOptions
+from evenhand.methods import DefaultPrompt
+from evenhand.models import ScriptedModel
+from evenhand.runners import Plan, Progress, StopSignal, run
+from evenhand.store import RunReader
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +76,50 @@ def test_bytes_that_are_not_the_pinned_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "squad_v2" / "dev-v2.0.json").write_text('{"data": []}')
     with pytest.raises(UserError, match="is not the file"):
         SquadData(local=tmp_path, cache=tmp_path / "cache").records()
+
+
+def test_the_papers_hundred_are_the_first_of_the_file(records: pl.DataFrame) -> None:
+    drawn = sample(records, Sampling(first=100))
+    assert drawn["row"].to_list() == list(range(100))
+    assert Sampling(first=100).describe() == {"first": 100, "seed": 0}
+
+
+def test_a_closed_book_is_the_same_question_without_its_passage(records: pl.DataFrame) -> None:
+    opened, closed = (
+        SquadSource(records[:3], Sampling(questions=3), closed_book=closed)
+        for closed in (False, True)
+    )
+    for one, other in zip(opened.read(0, 3), closed.read(0, 3), strict=True):
+        assert (one.id, one.tags) == (other.id, other.tags)
+        passage = one.prompt.split("<passage>\n")[1].split("\n</passage>")[0]
+        question = one.prompt.split("<question>")[1].split("</question>")[0]
+        assert passage not in other.prompt
+        assert question in other.prompt
+        assert "NO ANSWER" in other.prompt
+    ours, theirs = opened.fingerprint(), closed.fingerprint()
+    # The same questions, so that the two arms are compared; other words, so that neither is
+    # resumed as the other.
+    assert (ours["sha256"], ours["sampling"]) == (theirs["sha256"], theirs["sampling"])
+    assert list(theirs["prompt"]) == ["squad/recall@1"]
+    assert ours["prompt"] != theirs["prompt"]
+
+
+async def test_a_report_of_a_closed_book_says_so(records: pl.DataFrame, tmp_path: Path) -> None:
+    for name in ("closed", "opened"):
+        source = SquadSource(records[:3], Sampling(first=3), closed_book=name == "closed")
+        plan = Plan(method=DefaultPrompt(), cast=Cast(ScriptedModel(lambda _: "France")),
+                    source=source)  # fmt: skip
+        await run(plan, tmp_path / name, progress=Progress(), stop=StopSignal())
+    closed, opened = (
+        report(Squad(), RunReader(tmp_path / name)).notes for name in ("closed", "opened")
+    )
+    assert closed[-1].startswith("Closed book: no passage was shown.")
+    assert len(closed) == len(opened) + 1
+
+
+def test_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    squad, data = Squad(), DataFolder(local=None, cache=tmp_path)
+    with pytest.raises(UserError, match="leave out --questions and --all"):
+        squad.source(data, SquadOptions(first=100, all=True))
+    with pytest.raises(UserError, match="--closed-book"):
+        squad.source(data, SquadOptions(closed_book=True, answers=tmp_path / "answers.json"))

@@ -27,6 +27,7 @@ from evenhand.instruments.bbq import words
 from evenhand.instruments.bbq.answers import covered, with_answers
 from evenhand.instruments.bbq.data import BbqData
 from evenhand.instruments.bbq.drafts import of_drafts
+from evenhand.instruments.bbq.picked import Answered, picked
 from evenhand.instruments.bbq.sample import Sampling, sample
 from evenhand.instruments.bbq.source import BbqSource
 from evenhand.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
@@ -65,6 +66,10 @@ class BbqOptions:
     order_seed: int | None = option(
         None, "Draws the order in which options are shown. Default: as --sample-seed."
     )
+    items_from: str | None = option(
+        None, "Ask only the items of this run whose first answer was as --answered says."
+    )
+    answered: Answered = option("biased", "With --items-from: biased, or wrong either way.")
     answers: Path | None = option(
         None,
         "Score these stored answers instead of asking: JSON lines with category, example_id, "
@@ -211,15 +216,19 @@ class Bbq(Instrument):
             seed=options.sample_seed,
             other_than=options.other_than,
         )
-        if options.answers is None:
-            return BbqSource(sample(records, sampling), sampling, options.order_seed)
-        if replace(sampling, seed=0) != Sampling():
+        named = options.answers is not None, options.items_from is not None
+        if any(named) and (all(named) or replace(sampling, seed=0) != Sampling()):
             raise UserError(
-                "--answers scores every stored answer: leave out --per-category, --per-template "
-                "and --preset, or keep only the wanted lines in the file"
+                "--answers and --items-from each say which items are asked: give one of them, and "
+                "leave out --per-category, --per-template and --preset"
             )
-        answered = with_answers(records, options.answers)
-        return BbqSource(answered, Sampling(stored=covered(answered), seed=sampling.seed))
+        if options.answers is not None:
+            answered = with_answers(records, options.answers)
+            return BbqSource(answered, Sampling(stored=covered(answered), seed=sampling.seed))
+        if options.items_from is None:
+            return BbqSource(sample(records, sampling), sampling, options.order_seed)
+        drawn, by = picked(self, records, RunReader(options.items_from), options.answered)
+        return BbqSource(drawn, replace(sampling, picked=by), options.order_seed)
 
     def remarks(self, options: BbqOptions, items: int) -> tuple[str, ...]:
         wanted = options.per_category
@@ -271,7 +280,7 @@ class Bbq(Instrument):
         return of_drafts(self) if keeps_drafts(run) else self
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        return (*words.stored(run.record.source["sampling"]), *words.notes(report))
+        return (*words.not_drawn(run.record.source["sampling"]), *words.notes(report))
 
     def says(self, report: Report) -> tuple[str, ...]:
         return words.says(report)

@@ -30,6 +30,7 @@ class Sampling:
     per_category: int | None = None  # items, rounded up to whole blocks; overrules the preset
     per_template: int = 1  # pairs of blocks of each template
     stored: Mapping[str, int] | None = None  # what stored answers cover; nothing is drawn
+    picked: Mapping[str, object] | None = None  # by the answers of which run; nothing is drawn
     seed: int = 0
     other_than: int | None = None  # the seed of a sample that is avoided
 
@@ -39,6 +40,8 @@ class Sampling:
             drawn["other_than"] = self.other_than
         if self.stored is not None:
             return {"stored": dict(self.stored), **drawn}
+        if self.picked is not None:
+            return {"picked": dict(self.picked), **drawn}
         if self.per_category is not None:
             return {"per_category": self.per_category, "balanced": True, **drawn}
         pairs = {"pairs": self.per_template} if self.preset == "templates" else {}

@@ -50,16 +50,23 @@ def says(report: Report) -> tuple[str, ...]:
     return (f"{said}, and the stereotyped person {more} often than the other one.",)
 
 
-def stored(sampling: Mapping[str, Any]) -> tuple[str, ...]:
-    """Say that nobody drew the items of stored answers."""
-    kept = sampling.get("stored")
-    if kept is None:
-        return ()
-    return (
-        f"Stored answers: {kept['records']:,} of {kept['of']:,} records, "
-        f"{kept['incomplete_blocks']:,} blocks incomplete. Nothing was drawn: whoever picked these "
-        "records picked the result.",
-    )
+def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say that nobody drew the items: answers to them were stored, or a run's answers picked
+    them."""
+    kept, picked = sampling.get("stored"), sampling.get("picked")
+    if kept is not None:
+        return (
+            f"Stored answers: {kept['records']:,} of {kept['of']:,} records, "
+            f"{kept['incomplete_blocks']:,} blocks incomplete. Nothing was drawn: whoever picked "
+            "these records picked the result.",
+        )
+    if picked is not None:
+        return (
+            f"Picked items: those of {picked['of']:,} that {picked['model']} ({picked['method']}) "
+            f"first answered {picked['answered']}. It does better on them by chance alone when it "
+            "is asked again: hold two runs over these items against each other.",
+        )
+    return ()
 
 
 def _weighed(sampling: Mapping[str, Any]) -> str:

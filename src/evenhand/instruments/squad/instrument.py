@@ -23,7 +23,7 @@ from evenhand.instruments._contract import (
 from evenhand.instruments.squad.answers import with_answers
 from evenhand.instruments.squad.data import SquadData
 from evenhand.instruments.squad.sample import Sampling, sample
-from evenhand.instruments.squad.source import SquadSource
+from evenhand.instruments.squad.source import SquadSource, prompt
 from evenhand.metrics.squad import normalised, score
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
@@ -48,6 +48,10 @@ _SCHEMA = {
 class SquadOptions:
     questions: int = option(300, "So many questions, spread over all 35 articles.", least=2)
     all: bool = option(False, "All 11,873 questions.")
+    first: int | None = option(
+        None, "The first so many of the file: the MABRF paper's 100 are of one article.", least=1
+    )
+    closed_book: bool = option(False, "Do not show the passage: what does the model know itself?")
     sample_seed: int = option(0, "Draws the sample.")
     answers: Path | None = option(
         None,
@@ -94,16 +98,21 @@ class Squad(Instrument):
     utility = "f1"
 
     def source(self, data: DataFolder, options: SquadOptions) -> Source:
-        records = SquadData(local=data.local, cache=data.cache).records()
         wanted = None if options.all else options.questions
-        sampling = Sampling(questions=wanted, seed=options.sample_seed)
+        sampling = Sampling(questions=wanted, first=options.first, seed=options.sample_seed)
+        named = options.all or options.questions != SquadOptions().questions
+        if options.answers is not None and (named or options.first or options.closed_book):
+            raise UserError(
+                "--answers scores every stored answer: leave out --questions, --all, --first and "
+                "--closed-book"
+            )
+        if options.first and named:
+            raise UserError("--first says which questions: leave out --questions and --all")
+        records = SquadData(local=data.local, cache=data.cache).records()
         if options.answers is not None:
-            if options.all or options.questions != SquadOptions().questions:
-                raise UserError(
-                    "--answers scores every stored answer: leave out --questions and --all"
-                )
             return SquadSource(with_answers(records, options.answers), sampling)
-        return SquadSource(sample(records, sampling), sampling)
+        drawn = sample(records, sampling)
+        return SquadSource(drawn, sampling, closed_book=options.closed_book)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Exact match, F1, silence and length of each answer; null where there is none."""
@@ -113,10 +122,16 @@ class Squad(Instrument):
         return pl.DataFrame(scored, schema=_SCHEMA, orient="row")
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del run
-        if report.clusters >= 30:
-            return ()
-        return (f"Only {report.clusters} articles: what holds for them may not hold for others.",)
+        lines = []
+        if report.clusters < 30:
+            few = f"Only {report.clusters} articles: what holds for them may not hold for others."
+            lines.append(few)
+        if prompt(closed_book=True).label in run.record.source.get("prompt", {}):
+            lines.append(
+                "Closed book: no passage was shown. A question without an answer in its passage "
+                "may have one elsewhere, and that counts as wrong."
+            )
+        return tuple(lines)
 
     def says(self, report: Report) -> tuple[str, ...]:
         f1 = report["f1"]

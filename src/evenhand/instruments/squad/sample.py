@@ -1,6 +1,6 @@
 """Which questions are asked: seeded, spread over the articles, half of them without an answer.
 
-"The first 100" are all from one article, as in the MABRF paper.
+"The first 100", which the MABRF paper asked, are all from one article.
 """
 
 from dataclasses import dataclass
@@ -14,14 +14,19 @@ from evenhand.errors import UserError
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     questions: int | None = 300  # ours; None: all 11,873
+    first: int | None = None  # of the file, in its order; MABRF paper: 100
     seed: int = 0
 
     def describe(self) -> dict[str, object]:
+        if self.first is not None:
+            return {"first": self.first, "seed": self.seed}
         return {"questions": self.questions or "all", "seed": self.seed}
 
 
 def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
     """The drawn questions, in the order of the data."""
+    if sampling.first is not None:
+        return records.head(sampling.first)
     if sampling.questions is None:
         return records
     rng = np.random.default_rng(sampling.seed)

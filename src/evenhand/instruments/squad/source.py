@@ -1,4 +1,5 @@
-"""SQuAD's questions as items: passage, question and the form of the answer in one prompt."""
+"""SQuAD's questions as items: passage, question and the form of the answer in one prompt; of a
+closed book the passage is not shown."""
 
 import hashlib
 from collections.abc import Iterator
@@ -17,8 +18,9 @@ from evenhand.prompts import Prompt, parse
 
 
 @cache
-def prompt() -> Prompt:
-    return parse(resources.files(__package__).joinpath("prompt.md").read_text("utf-8"))
+def prompt(closed_book: bool = False) -> Prompt:
+    file = "prompt_closed.md" if closed_book else "prompt.md"
+    return parse(resources.files(__package__).joinpath(file).read_text("utf-8"))
 
 
 class SquadSource:
@@ -28,15 +30,19 @@ class SquadSource:
     becomes a blank: an item without any answer would be an item to be asked.
     """
 
-    def __init__(self, drawn: pl.DataFrame, sampling: Sampling) -> None:
+    def __init__(
+        self, drawn: pl.DataFrame, sampling: Sampling, *, closed_book: bool = False
+    ) -> None:
         self._sha256 = _sha256(drawn, "id")  # of the sample, not of its order
         # In a seeded order, so that a run that is stopped early has asked a bit of every article.
         order = np.random.default_rng([sampling.seed, 1]).permutation(len(drawn))
         self._drawn = drawn[order]
         self._sampling = sampling
+        self._closed_book = closed_book
         self._stored = "answer" in drawn.columns
 
     def fingerprint(self) -> dict[str, Any]:
+        asked = prompt(self._closed_book)
         by_id = self._drawn.sort("id")
         answers = {"answers": _sha256(by_id, "id", "answer")} if self._stored else {}
         return {
@@ -44,7 +50,7 @@ class SquadSource:
             "benchmark": "squad",
             "version": card()["version"],
             "revision": card()["data"]["revision"],
-            "prompt": {prompt().label: prompt().sha256},
+            "prompt": {asked.label: asked.sha256},
             "sampling": {"stored": True} if self._stored else self._sampling.describe(),
             "items": len(self._drawn),
             "order": "spread",
@@ -63,7 +69,8 @@ class SquadSource:
             yield self._item(row)
 
     def _item(self, row: dict[str, Any]) -> Item:
-        (asked,) = prompt().render({"passage": row["passage"], "question": row["question"]})
+        shown = ("question",) if self._closed_book else ("passage", "question")
+        (asked,) = prompt(self._closed_book).render({name: row[name] for name in shown})
         return Item(
             id=row["id"],
             prompt=asked.content,
