@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -19,6 +19,9 @@ from evenhand.experiments.reproducing import Job, Place, found_in
 from evenhand.experiments.request import Request
 from evenhand.findings.reproduction import Found, Reproduction, reproduction
 from evenhand.instruments import instrument_named
+from evenhand.instruments.judge import Design, MalibuData, MalibuSource
+from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
+from evenhand.instruments.judge.probes import AuditSource
 from evenhand.methods import named as method_named
 from evenhand.methods.build import build_method
 from evenhand.methods.wording import Wording
@@ -109,7 +112,7 @@ def planned(asked: Asked) -> Planned:
                 jobs.append(_job(asked, label, model, name))
     chosen = [job for job in jobs if not asked.only or job.run in asked.only]
     if asked.dry_run:  # what waits for another run needs the whole of it
-        chosen = [job for job in chosen if not asked.paper.waits_for(job.run)]
+        chosen = [job for job in chosen if not job.waits]
     jobs = [] if asked.show else chosen
     return Planned(settings=settings, models=tuple(names), jobs=tuple(jobs), missing=missing)
 
@@ -179,7 +182,8 @@ def _job(asked: Asked, label: str, model: str, name: str) -> Job:
     if spec.trained is not None:
         model = _served(asked, spec.trained, model) or model  # a replay names nobody
     prepare = partial(_prepared, asked, label, model, name)
-    return Job(model=label, run=name, out=asked.folder(label, name), prepare=prepare)
+    waits = bool(asked.paper.waits_for(name))
+    return Job(model=label, run=name, out=asked.folder(label, name), prepare=prepare, waits=waits)
 
 
 def _prepared(
@@ -188,6 +192,8 @@ def _prepared(
     """The request of a run with one model, and what it measures."""
     spec = asked.paper.runs[name]
     sample = asked.paper.samples[spec.sample]
+    if sample.kind == "audit":
+        return _audit(asked, label, model, name), None
     instrument = instrument_named(sample.instrument)
     options = instrument.options_from(_options(asked, label, sample))
     tokens = getattr(options, instrument.answer_tokens) if instrument.answer_tokens else None
@@ -197,6 +203,20 @@ def _prepared(
     )
     source = measurement.items(configuration.data_folder())
     return _order(asked, label, name, source, settings).request(), measurement
+
+
+def _audit(asked: Asked, label: str, model: str, name: str) -> Request:
+    """The request of an audit: the model is the judge, and nobody else is looked at."""
+    sample = asked.paper.samples[asked.paper.runs[name].sample]
+    data = MalibuData()
+    design = Design(**sample.at(asked.size))
+    asked_of = MalibuSource(data.scenarios(None), data.labels(None), design)
+    margins = {"score": SCORE_MARGIN, "win_rate": WIN_MARGIN}
+    settings = asked.settings(model)
+    alone = {"models": {"default": settings.default_model()}, "cast": {}, "search": None}
+    source = AuditSource(asked_of, [], margins)
+    order = _order(asked, label, name, source, settings.model_copy(update=alone))
+    return replace(order, is_audit=True).request()
 
 
 def _order(asked: Asked, label: str, name: str, source: Source, settings: Config) -> Order:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evenhand.domain.prices import Prices
+from evenhand.errors import UserError
 from evenhand.experiments.measuring import Measurement, left, measure
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import Ended, execute, is_done
@@ -33,6 +34,7 @@ class Job:
     run: str
     out: str
     prepare: Callable[[], tuple[Request, Measurement | None]]
+    waits: bool = False  # for an earlier run
 
     @property
     def place(self) -> Place:
@@ -74,7 +76,13 @@ async def run_all(
 
 
 async def _run(job: Job, watch: Watch, calls: int | None, cost: float | None) -> Ended:
-    request, measurement = job.prepare()
+    try:
+        request, measurement = job.prepare()
+    except UserError as why:
+        if not job.waits:
+            raise
+        watch.note(f"{job.run} is passed over: {why}")  # the run before gave it nothing to ask
+        return Ended()
     request = replace(request, max_calls=calls, max_cost=cost)
     if measurement is not None:
         return (await measure(measurement, request, watch)).ended

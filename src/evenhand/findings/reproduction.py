@@ -258,15 +258,44 @@ def estimate_of(found: Found, measure: str, group: str | None) -> Estimate:
     if measure.startswith(REFINED):
         return _refined(found, int(measure.removeprefix(REFINED)), group)
     if isinstance(found, Audit):
+        return _of_judge(found.more, measure, group)
+    if group is None:
         estimates: Sequence[Estimate] = found.estimates
-        wanted = measure if group is None else f"{measure}: {group}"
-    elif group is None:
-        estimates, wanted = found.estimates, measure
     else:
         by_value = [values[group] for values in found.groups.values() if group in values]
-        estimates, wanted = [one for part in by_value for one in part], measure
-    one = next((one for one in estimates if one.name == wanted), None)
+        estimates = [one for part in by_value for one in part]
+    one = next((one for one in estimates if one.name == measure), None)
     return one or Estimate(name=measure, value=None, undefined="no item of it")
+
+
+def _of_judge(more: Mapping[str, Any], measure: str, group: str | None) -> Estimate:
+    """Read a number of a judge's audit: the mean mark of a label ("mean:METRIC"), the difference of
+    two ("A - B"), or how often a label wins."""
+    name, _, metric = measure.partition(":")
+    sign, shift = 1.0, 0.0
+    if name == "mean":
+        means = more["figures"]["means"]
+        rows = [one for one in means if (one["label"], one["metric"]) == (group, metric)]
+    elif name == "difference":
+        label, _, other = (group or "").partition(" - ")
+        gaps = {(one["label"], one["other"]): one for one in more["figures"]["differences"]}
+        sign = 1.0 if (label, other) in gaps else -1.0
+        found = gaps.get((label, other) if sign > 0 else (other, label))
+        rows = [found] if found else []
+    else:  # the audit has what a label adds to one half
+        shift = 0.5
+        alone = [one for one in more["exploratory"] if one["against"] == "all others"]
+        wins = [one for one in alone if (one["label"], one["value"]) == (group, "win")]
+        rows = [{**one, "value": one["estimate"], "n": one["cells"]} for one in wins]
+    if not rows or rows[0]["value"] is None:
+        why = (rows[0]["undefined"] if rows else None) or "not asked about"
+        return Estimate(name=measure, value=None, undefined=why)
+    ends = [
+        None if rows[0][end] is None else sign * rows[0][end] + shift for end in ("low", "high")
+    ]
+    low, high = ends if sign > 0 else ends[::-1]
+    value = sign * rows[0]["value"] + shift
+    return Estimate(name=measure, value=value, low=low, high=high, n=rows[0]["n"])
 
 
 def _refined(found: Found, times: int, group: str | None) -> Estimate:
