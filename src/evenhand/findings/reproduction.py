@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from evenhand.errors import UserError
 from evenhand.findings.check import Audit
-from evenhand.findings.found import COVERAGE_FLOOR, Estimate
+from evenhand.findings.found import COVERAGE_FLOOR, NO_SPREAD, Estimate
 from evenhand.findings.report import Report
 from evenhand.findings.shown import Shown
 from evenhand.papers import NEEDS, PAPERS, Figure, Line, Paper, Size, Table, number, paper_named
@@ -23,7 +23,8 @@ _FLAT = ("row", "column", "source", "value", "low", "high", "n", "why")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ours:
-    """One of our numbers, in the unit that the paper prints. Without a value it says why."""
+    """One of our numbers, in the unit that the paper prints. `why` says why there is no value, or
+    that all clusters gave the same one."""
 
     value: float | None = None
     low: float | None = None
@@ -247,7 +248,8 @@ def _ours(
     if one.value is None:
         return Ours(n=one.n, why=one.undefined or "no value")
     low, high = (None if end is None else times * end for end in (one.low, one.high))
-    return Ours(value=times * one.value, low=low, high=high, n=one.n)
+    alike = "no spread" if one.undefined == NO_SPREAD else ""
+    return Ours(value=times * one.value, low=low, high=high, n=one.n, why=alike)
 
 
 def estimate_of(found: Found, measure: str, group: str | None) -> Estimate:
@@ -317,7 +319,7 @@ def _items(found: Found, group: str | None) -> float | None:
     """Count the items of a run, or of a group of them."""
     if isinstance(found, Audit):
         return None if found.coverage is None else found.coverage.n
-    return found.coverage.n if group is None else found.rows_by_group.get(group)
+    return found.coverage.n if group is None else found.rows_by_group.get(group, 0)
 
 
 def _ran(model: str, name: str, found: Found) -> Ran:

@@ -56,8 +56,9 @@ def _written(one: Ours, places: int) -> str:
     if not one.n:  # a count
         return value
     if one.low is None or one.high is None:
-        return f"{value} (no interval, n {one.n:,})"
-    return f"{value} ({_digits(one.low, places)} to {_digits(one.high, places)}, n {one.n:,})"
+        return f"{value} ({one.why or 'no interval'}, n {one.n:,})"
+    ends = f"{_digits(one.low, places)} to {_digits(one.high, places)}"
+    return f"{value} ({', '.join(filter(None, (ends, one.why, f'n {one.n:,}')))})"
 
 
 def _digits(value: float, places: int) -> str:
