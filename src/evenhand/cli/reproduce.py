@@ -172,12 +172,13 @@ def _show(found: Shown, *, json: bool) -> None:
 def _tables(paper: Paper, name: str | None) -> tuple[Table, ...]:
     """The tables that were asked for; one that has no recipe says why."""
     if name is None:
-        return tuple(found for one in paper.order if (found := paper.table(one)) is not None)
+        return tuple(one for one in paper.tables if not one.reason)
     found = paper.table(name)
-    if found is None:
-        why = next((f"{one.where}: {one.reason}" for one in paper.figures if one.table == name), "")
-        there = ", ".join(one for one in paper.order if paper.table(one))
-        raise UserError(f"{paper.name} has no {name} to run. {why} There are: {there}")
+    if found is None or found.reason:
+        listed = {one.table: one for one in catalogue([paper.name]).entries}
+        why = f"{listed[name].where}: {listed[name].reason} " if name in listed else ""
+        there = ", ".join(table for table, one in listed.items() if one.runnable)
+        raise UserError(f"{paper.name} has no {name} to run. {why}There are: {there}")
     return (found,)
 
 

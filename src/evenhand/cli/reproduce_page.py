@@ -13,7 +13,7 @@ def paper_page(paper: Paper, tables: Path | None) -> str:
     """The page as Markdown; `tables` is a folder with PAPER-TABLE.json of those that were run."""
     option = "" if tables is None else f" --tables {tables.as_posix()}"
     parts = [
-        f"# {paper.title.partition(':')[0]}: the paper's tables beside ours",
+        f"# {paper.called}: the paper's tables beside ours",
         f"{paper.authors}: *{paper.title}*",
         f'Made by `evenhand reproduce page {paper.name}{option}`. Numbers under "paper" are typed '
         'from the paper; "not run" means that we have not run it yet. `evenhand reproduce '
@@ -54,6 +54,8 @@ def _table(paper: Paper, table: Table, tables: Path | None) -> list[str]:
     found = _ran(paper, table, tables)
     shown = markdown.render(page_of(found)[1:])  # its first line is the heading here
     needs = f"`evenhand reproduce {paper.name} {table.name}` needs: {in_words(table.needs)}."
+    if table.reason:
+        needs = f"Cannot be run: {table.reason}"
     return [f"## {table.where}: {table.title}", needs, shown]
 
 

@@ -20,7 +20,7 @@ Start:  evenhand doctor        endpoint: {endpoint}
 Try without a model:  evenhand measure bbq --method random --out runs/try
 
 Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
-      train  serve-local  conformance  reliability  rate
+      train  serve-local  conformance  reliability  rate  reproduce
 All commands: evenhand --help"""
 
 

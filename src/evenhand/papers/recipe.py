@@ -162,6 +162,7 @@ class Paper(_Part):
     """A paper: who wrote it, its runs by name, and all its tables and figures in their order."""
 
     name: str
+    called: str  # by this short name
     title: str
     authors: str
     order: tuple[str, ...]  # of all tables and figures

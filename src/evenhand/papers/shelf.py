@@ -17,13 +17,12 @@ def paper_named(name: str) -> Paper:
     if name not in PAPERS:
         raise UserError(f"there is no paper {name!r}; there are: {', '.join(PAPERS)}")
     folder = resources.files("evenhand.papers") / name
-    files = sorted(
-        (one for one in folder.iterdir() if one.name.endswith(".toml") and one.name != _WHOLE),
-        key=lambda one: one.name,
-    )
-    tables = [
-        {**tomllib.loads(one.read_text("utf-8")), "name": one.name.removesuffix(".toml")}
-        for one in files
-    ]
     whole = tomllib.loads((folder / _WHOLE).read_text("utf-8"))
+    files = {one.name.removesuffix(".toml"): one for one in folder.iterdir()
+             if one.name.endswith(".toml") and one.name != _WHOLE}  # fmt: skip
+    order = {table: place for place, table in enumerate(whole["order"])}
+    tables = [
+        {**tomllib.loads(files[table].read_text("utf-8")), "name": table}
+        for table in sorted(files, key=lambda one: order.get(one, len(order)))
+    ]
     return Paper.model_validate({**whole, "name": name, "tables": tables})

@@ -6,6 +6,7 @@ from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _PLACES = 2  # our choice, where the paper prints no number to go by
 NOT_RUN = "not run"
+AS_PRINTED = "as printed"  # the system of a table that counts data
 
 
 def page(found: Reproduction, *, full: bool = False) -> list[Block]:
@@ -39,7 +40,7 @@ def _column(found: Reproduction, place: int) -> Grid:
         )
         for number, title in enumerate(found.rows)
     ]  # fmt: skip
-    heads = [f"paper: {said.system}" for said in found.published]
+    heads = [f"paper: {said.system}".replace(f": {AS_PRINTED}", "") for said in found.published]
     columns = (found.columns[place], *heads, *models)
     return Grid(columns, tuple(rows))
 
@@ -88,9 +89,10 @@ def _short(found: Reproduction) -> list[str]:
 
 def _differs(found: Reproduction) -> list[Block]:
     """Say what is not as in the paper: the model, the items, then what the recipe knows."""
-    systems = ", ".join(said.system for said in found.published)
+    systems = ", ".join(one.system for one in found.published if one.system != AS_PRINTED)
     models = ", ".join(one.model for one in found.ours)
-    first = [f"Model: ours {models or NOT_RUN}" + (f"; the paper's {systems}." if systems else ".")]
+    theirs = f"; the paper's {systems}" if systems else ""
+    first = [f"Model: ours {models}{theirs}."] if models else []
     sizes = sorted({one.items for one in found.runs})
     if sizes:
         counted = " and ".join(f"{size:,}" for size in sizes)
