@@ -12,17 +12,10 @@ set -euo pipefail
 out=${1:?where to: scripts/reliability_smollm2.sh FOLDER}
 : "${EVENHAND_DATA:?a folder with the data sets}"
 mkdir -p "$out"
-port=${PORT:-8080}
-export EVENHAND_BASE_URL=http://127.0.0.1:$port/v1
 read -ra sample <<< "${SAMPLE:---preset mabrf}"
 
-evenhand serve-local --port "$port" --threads 2 --slots 8 2> "$out/server.log" &
-server=$!
-trap 'kill $server' EXIT
-until curl -sf "$EVENHAND_BASE_URL/models" > "$out/served.json"; do
-  kill -0 $server 2> /dev/null || { cat "$out/server.log" >&2; exit 1; }
-  sleep 1
-done
+. "$(dirname "$0")/serving.sh"
+serve
 
 runs=()
 for order in ${ORDERS:-0 1 2}; do

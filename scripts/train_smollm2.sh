@@ -15,11 +15,9 @@ set -euo pipefail
 out=${1:?where to: scripts/train_smollm2.sh FOLDER}
 : "${EVENHAND_DATA:?a folder with the data sets}"
 mkdir -p "$out"
-port=${PORT:-8080}
-export EVENHAND_BASE_URL=http://127.0.0.1:$port/v1
+. "$(dirname "$0")/serving.sh"
 # Readable JSON takes a small model few words; more would only be cut off later.
 model_calls=(--in-flight 8 --seed 1 --reply-tokens 192)
-server=
 
 step() { # NAME RESULT COMMAND…: once, timed
   local name=$1 result=$2 began=$SECONDS
@@ -29,17 +27,6 @@ step() { # NAME RESULT COMMAND…: once, timed
   "$@" || return
   printf '%s\t%d\n' "$name" $((SECONDS - began)) >> "$out/times.tsv"
 }
-
-serve() { # [GGUF]: until `unserve`
-  evenhand serve-local --port "$port" --threads 2 --slots 8 ${1:+--gguf "$1"} 2> "$out/server.log" &
-  server=$!
-  until curl -sf "$EVENHAND_BASE_URL/models" > "$out/served.json"; do
-    kill -0 $server 2> /dev/null || { cat "$out/server.log" >&2; exit 1; }
-    sleep 1
-  done
-}
-unserve() { kill $server && wait $server || true; server=; }
-trap '[ -z "$server" ] || kill $server' EXIT
 
 worth_a_look() { # COMMAND…: code 2 says that too little came of it, which is a result
   "$@" || [ $? -eq 2 ]

@@ -8,7 +8,12 @@ from typing import Any
 from loopback import replies
 from loopback.http import Call, Line
 
-_SCORES = {"20": 6, "40": 4, "60": 2}  # by the age that a speaker gives; one less each round
+_SCORES = {
+    "14": 5,
+    "20": 6,
+    "40": 4,
+    "60": 2,
+}  # by the age that a speaker gives; one less each round
 
 
 @dataclass

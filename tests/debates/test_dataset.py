@@ -14,7 +14,7 @@ from evenhand.debates.account import Pairing, Split
 from evenhand.debates.building import Built, from_statements
 from evenhand.errors import UserError
 
-from .planted import everything, statement
+from .planted import debate, everything, statement
 
 HALF = Split(test_share=0.5)
 
@@ -30,7 +30,7 @@ def _built(**more: str) -> Built:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     built = _built()
-    dataset.write(tmp_path / "pairs", built.pairs, built.report, "mit")
+    dataset.write(tmp_path / "pairs", built.pairs, built.report, "mit", built.low)
     return tmp_path / "pairs"
 
 
@@ -42,6 +42,35 @@ def test_the_files_hold_the_pairs_type_by_type_and_side_by_side(folder: Path) ->
             expected = [one for one in built.pairs[side] if one.bias_type == kind]
             assert rows.to_dicts() == [one.row() for one in expected]
             assert len(expected) > 0
+
+
+def test_all_low_statements_of_a_trained_topic_are_there_in_a_pair_or_not(folder: Path) -> None:
+    """Of ten statements of a topic, with scores 0 to 9, the first four are low."""
+    pairs, rows = _built().pairs, pl.read_parquet(folder / "low-age.parquet")
+    topics = {one.topic for one in pairs["train"] if one.bias_type == "age"}
+    assert set(rows["topic"]) == topics
+    assert sorted(rows["score_chosen"]) == sorted([0, 1, 2, 3] * len(topics))
+    first = rows.row(0, named=True)
+    (said,), (asked,) = first["chosen"], first["prompt"]
+    number = 10 * int(first["topic"].split()[0].removeprefix("word")) + int(first["score_chosen"])
+    assert said == {
+        "role": "assistant",
+        "content": f"word{number} speaks of thing{number} in manner{number}",
+    }
+    assert asked["content"].endswith(first["topic"])
+
+
+def test_a_topic_without_a_pair_has_low_statements_to_learn_from(tmp_path: Path) -> None:
+    """About dogs nobody said anything high; about horses nobody anything low."""
+    built = from_statements(debate(), Pairing(), Split(test_share=0))
+    assert {(row["topic"], row["score_chosen"]) for row in built.low} == {
+        *(("cats", 2), ("cats", 3)),
+        *(("dogs", 1), ("dogs", 0)),
+    }
+    assert built.report.to_dict()["statements"]["low_to_train"] == 4
+    dataset.write(tmp_path / "pairs", built.pairs, built.report, "mit", built.low)
+    assert dataset.trained_topics(tmp_path / "pairs") == {"cats", "dogs"}
+    assert "All 4 low statements" in (tmp_path / "pairs/README.md").read_text("utf-8")
 
 
 def test_datasets_loads_each_bias_type_and_all_of_them(folder: Path, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def _few(tmp_path: Path, topics: int = 4) -> None:
     (tmp_path / "topics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
-@pytest.mark.parametrize("command", ["topics", "run"])
+@pytest.mark.parametrize("command", ["topics", "run", "sweep"])
 def test_each_command_has_help_with_an_example(evenhand: Run, command: str) -> None:
     ran = evenhand("debate", command, "--help")
     assert f"Example: evenhand debate {command}" in ran.stdout
@@ -57,6 +57,7 @@ def test_topics_are_asked_for_until_there_are_enough(
         "topic": rows[0]["prompt"],
         "bias_type": "age",
         "roles": "a 20-year-old|a 40-year-old|a 60-year-old",
+        "more_roles": "a 14-year-old|an 80-year-old",
     }
     asked = server.read().outcomes["said"]
     first = (tmp_path / "topics.jsonl").read_bytes()

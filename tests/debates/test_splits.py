@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from evenhand.debates import near_duplicates
 from evenhand.debates.near_duplicates import ALIKE, topic_families
-from evenhand.debates.splits import draw, sides
+from evenhand.debates.splits import draw, sides, trained
 
 TOPICS = [(f"word{n} thing{n} matter{n}", "age") for n in range(400)]
 
@@ -33,6 +33,15 @@ def test_two_wordings_of_a_topic_are_on_one_side() -> None:
     for seed in range(20):
         found = sides([*TOPICS[:10], *worded], 0.5, seed)
         assert len({found[topic] for topic, _ in worded}) == 1
+
+
+def test_a_topic_without_a_side_is_trained_on_unless_it_is_like_one_that_is_held_out() -> None:
+    night = "people over 60 driving cars at night"
+    found = trained(
+        ["cats sing", "dogs dance", night, f"old {night}", "cows read"],
+        {"cats sing": "train", "dogs dance": "test", night: "test"},
+    )
+    assert found == {"cats sing", "cows read"}
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,5 +1,6 @@
 """The prompts at hand, what is drawn of them, and each continuation as an item."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -78,3 +79,42 @@ def test_the_whole_set_is_read_where_the_user_has_it(tmp_path: Path) -> None:
 def test_a_part_of_the_whole_set_is_not_taken_for_it(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="99,442"):
         RtpData(local=_whole(tmp_path, 10), cache=tmp_path).prompts()
+
+
+def test_a_file_of_ones_own_is_drawn_from_whatever_its_size(tmp_path: Path) -> None:
+    file = _whole(tmp_path, 150) / "realtoxicityprompts/prompts.jsonl"
+    packed = tmp_path / "own.jsonl.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    plain, zipped = (
+        RtpData(local=None, cache=tmp_path, own=one).prompts() for one in (file, packed)
+    )
+    assert plain.equals(zipped)
+    assert len(plain) == 150
+    assert plain["set"][0].startswith("own@")
+    assert len(sample(plain, Sampling())) == 100  # of one bucket, and the other has none
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"text": "no prompt"}\n')
+    with pytest.raises(UserError, match="not in the form of RealToxicityPrompts"):
+        RtpData(local=None, cache=tmp_path, own=other).prompts()
+    with pytest.raises(UserError, match="cannot be read"):
+        RtpData(local=None, cache=tmp_path, own=tmp_path / "nowhere.jsonl").prompts()
+
+
+def test_only_what_the_set_marks_as_challenging_is_drawn_where_that_is_asked(
+    tmp_path: Path, prompts: pl.DataFrame
+) -> None:
+    rows = [
+        {"challenging": n % 3 == 0, "prompt": {"text": f"Beginning {n}", "toxicity": 0.9}}
+        for n in range(9)
+    ]
+    file = tmp_path / "own.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    found = RtpData(local=None, cache=tmp_path, own=file).prompts()
+    drawn = sample(found, Sampling(challenging=True))
+    assert drawn["text"].to_list() == ["Beginning 0", "Beginning 3", "Beginning 6"]
+    assert Sampling(challenging=True).describe()["challenging"] is True
+    assert "challenging" not in Sampling().describe()
+    unsaid = found.with_columns(challenging=pl.lit(None, pl.Boolean))
+    with pytest.raises(UserError, match="marks no prompt as challenging"):
+        sample(unsaid, Sampling(challenging=True))
+    assert prompts["challenging"].all()  # those at hand are all of that kind

@@ -1,10 +1,13 @@
 """Supervised fine-tuning and the reward model on the tiny model."""
 
+import hashlib
 import json
 import math
 from pathlib import Path
 from statistics import fmean, stdev
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
@@ -182,6 +185,25 @@ def test_a_pad_token_that_ends_turns_too_is_replaced(tiny: Path, tmp_path: Path)
 def test_an_answer_that_is_chosen_in_many_pairs_is_learnt_once() -> None:
     rows = pair_rows(("gardening",))
     assert len(data.statements([*rows, *rows])) == len(rows) == 2
+
+
+def test_sft_learns_from_all_low_statements_if_told_so(tiny: Path, tmp_path: Path) -> None:
+    """One topic has a pair; the low statements of three have one step each of two rows."""
+    pairs = write_pairs(tmp_path / "pairs", pair_rows(("gardening",)), set())
+    recipe = SftRecipe(full=True, batch=2, micro_batch=2, all_low=True, threads=1)
+    with pytest.raises(UserError, match=r"no low statements .* leave out all_low"):
+        sft.train(recipe, tiny, pairs, tmp_path / "none")
+    low = [
+        {name: row[name] for name in ("prompt", "chosen", "topic")}
+        for row in pair_rows(("gardening", "coding", "old buses"))
+    ]
+    file = pairs / "low-profession.parquet"
+    pq.write_table(pa.Table.from_pylist(low), file)
+    sft.train(recipe, tiny, pairs, tmp_path / "all")
+    record = json.loads((tmp_path / "all/train.json").read_text())
+    assert record["steps"] == 3
+    digest = hashlib.sha256(hashlib.sha256(file.read_bytes()).digest()).hexdigest()
+    assert record["pairs"]["sha256"] == digest
 
 
 def test_scoring_cuts_where_training_cut(tiny: Path, toy_pairs: Path, tmp_path: Path) -> None:

@@ -50,7 +50,10 @@ COMMANDS = {
         "conformance:conformance",
         "Test what scorers of BBQ-like questions make of answers whose truth is known.",
     ),
-    "runs": ("runs:runs", "Look at run folders: list, show, report, status, export, verify."),
+    "runs": (
+        "runs:runs",
+        "Look at run folders: list, show, report, repeats, status, export, verify.",
+    ),
     "scorers": ("scorers:scorers", "Toxicity scorers: list them, score texts, audit them."),
     "debate": ("debate:debate", "Let a model debate in roles and score what it says for bias."),
     "pairs": ("pairs:pairs", "Make preference pairs to train on."),

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
+from evenhand.cli.debate_sweep import refuse_too_long, sweep
 from evenhand.cli.debate_topics import topics
 from evenhand.cli.execution import Order, end, execute
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.screen import out, print_json
-from evenhand.debates.debate import Debate, roles_of
-from evenhand.errors import UserError
+from evenhand.debates.debate import Debate
 from evenhand.findings.debates import debates
 from evenhand.runners import JsonlFile
 from evenhand.store import RunReader
@@ -54,6 +54,10 @@ def run(
     statement_tokens: Annotated[
         int, typer.Option(min=16, help="The longest statement, in tokens.")
     ] = _USUAL.statement_tokens,
+    roles: Annotated[
+        int | None,
+        typer.Option(min=2, help="So many of the roles that a topic names. Default: its usual."),
+    ] = _USUAL.roles,
 ) -> None:
     """Debate every topic of a file: roles speak, a referee ranks and scores 0 to 10 for bias.
 
@@ -68,10 +72,11 @@ def run(
         referees=referees,
         style=style.value,
         statement_tokens=statement_tokens,
+        roles=roles,
     )
     source = JsonlFile(file)
     order = options.order(source, method)
-    _refuse_too_long(method, source, order)
+    refuse_too_long(method, source.read(0, len(source)), order)
     _run_and_show(order, json=options.json)
 
 
@@ -92,19 +97,6 @@ def _run_and_show(order: Order, *, json: bool) -> None:
     end(ended, below_floor=found.summary.coverage.below_floor)
 
 
-def _refuse_too_long(method: Debate, source: JsonlFile, order: Order) -> None:
-    """Look at every topic before the first call: none without roles, none that cannot end."""
-    if not len(source):
-        raise UserError("the file has no topics; `evenhand debate topics` writes them")
-    most = max(len(roles_of(item)) for item in source.read(0, len(source)))
-    needed, allowed = method.calls(most), order.settings.limits.calls
-    if needed > allowed:
-        raise UserError(
-            f"a debate of {most} roles over {method.rounds} rounds makes {needed} calls, and an "
-            f"item may make {allowed}: take fewer rounds, or write `calls = {2 * needed}` under "
-            "[limits] in the config"
-        )
-
-
 debate.command(no_args_is_help=True)(topics)
 debate.command(no_args_is_help=True)(with_run_options(run, without=("method", "wording", "set_")))
+debate.command(no_args_is_help=True)(with_run_options(sweep, without=("method", "wording", "set_")))

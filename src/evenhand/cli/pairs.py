@@ -12,7 +12,7 @@ from evenhand.debates import dataset, items, revisions
 from evenhand.debates.account import Pairing, Split
 from evenhand.debates.building import Built, from_statements
 from evenhand.debates.card import UNKNOWN_LICENSE
-from evenhand.debates.read import statements
+from evenhand.debates.read import first_of, statements
 from evenhand.store import RunReader
 from evenhand.views import terminal_of
 
@@ -46,6 +46,12 @@ MatchLengths = Annotated[
 PerTopic = Annotated[
     int | None, typer.Option(min=1, help="At most so many pairs of a topic. Default: all.")
 ]
+TrainPairs = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="At most so many pairs to train on, topics in turn. Those held out stay."
+    ),
+]
 DrawSeed = Annotated[int, typer.Option("--seed", help="Draws the split and the pairs kept.")]
 License = Annotated[
     str, typer.Option(help="For the data card: the terms of the model that wrote the texts.")
@@ -71,6 +77,13 @@ def from_debates(
         typer.Option(help="Beginnings like “As a 60-year-old, …”: cut off, left, or left out."),
     ] = OpenersName.STRIP,
     match_lengths: MatchLengths = False,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="The first so many rounds of each debate alone.")
+    ] = None,
+    topics: Annotated[
+        int | None, typer.Option(min=1, help="The first so many topics of each bias type alone.")
+    ] = None,
+    train_pairs: TrainPairs = None,
     test_share: TestShare = 0.1,
     seed: DrawSeed = 0,
     license: License = UNKNOWN_LICENSE,
@@ -88,9 +101,14 @@ def from_debates(
         openers=openers.value,
     )
     split = Split(
-        test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
+        test_share=test_share,
+        per_topic=per_topic,
+        match_lengths=match_lengths,
+        train_pairs=train_pairs,
+        seed=seed,
     )
-    said = [one for run in runs for one in statements(_opened(run))]
+    every = [one for run in runs for one in statements(_opened(run))]
+    said = first_of(every, rounds=rounds, topics=topics)
     err.print(f"pairing {len(said):,} statements", style="dim")
     _write(from_statements(said, pairing, split), out_, license, json)
 
@@ -151,7 +169,7 @@ def _opened(run: str) -> RunReader:
 def _write(built: Built, folder: Path, license: str, json: bool) -> None:
     total = sum(map(len, built.pairs.values()))
     err.print(f"writing {total:,} pairs", style="dim")
-    dataset.write(folder, built.pairs, built.report, license)
+    dataset.write(folder, built.pairs, built.report, license, built.low)
     if json:
         print_json(built.report.to_dict())
     else:

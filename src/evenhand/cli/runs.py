@@ -11,14 +11,16 @@ from rich.text import Text
 
 from evenhand import config as configuration
 from evenhand.cli import runs_list
+from evenhand.cli.compare import runs_named
 from evenhand.cli.options import UNFINISHED, ConfigFile, Full, Json
 from evenhand.cli.screen import err, out, print_json, status_line, status_view
 from evenhand.domain import Draft
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
+from evenhand.findings.repeats import repeats as repeated
 from evenhand.findings.report import report as reported
 from evenhand.findings.summary import summary
-from evenhand.instruments import instrument_of
+from evenhand.instruments import instrument_of, same_instrument
 from evenhand.runners.progress import STATUS_FILE
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
@@ -29,7 +31,8 @@ from evenhand.views.numbers import duration
 from evenhand.views.timeline_page import conversation
 
 runs = typer.Typer(
-    help="Look at run folders: list, show, report, status, export, verify.", no_args_is_help=True
+    help="Look at run folders: list, show, report, repeats, status, export, verify.",
+    no_args_is_help=True,
 )
 
 RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")]
@@ -149,6 +152,29 @@ def report(
         out.print(terminal_of(found, full=full))
     if found.not_run:
         raise typer.Exit(UNFINISHED)
+
+
+@runs.command()
+def repeats(
+    settings: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN,RUN…", help="The runs of a setting, with commas between."),
+    ],
+    full: Full = False,
+    json: Json = False,
+) -> None:
+    """Show mean ± standard deviation over the runs of a setting, of one or more settings.
+
+    Example: evenhand runs repeats runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3
+    """
+    every = [runs_named(setting) for setting in settings]
+    for run in (run for one in every for run in one):
+        same_instrument(every[0][0], run)
+    found = repeated(instrument_of(every[0][0]), every)
+    if json:
+        print_json(plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found, full=full))
 
 
 @runs.command()

@@ -17,6 +17,7 @@ class Split:
     test_share: float = 0.1  # our choice, of the topics: enough to test on, most to train on
     per_topic: int | None = None  # None: all of them
     match_lengths: bool = False
+    train_pairs: int | None = None  # None: all of them; those held out stay whatever it is
     seed: int = 0
 
 
@@ -62,6 +63,7 @@ class StatementCounts:
     near_duplicates_dropped: int
     high: int
     low: int
+    low_to_train: int  # those of topics that are not held out
     with_opener: Mapping[str, float | None]  # shares of the high and of the low ones
 
 

@@ -5,6 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from evenhand.debates.account import (
     FromDebates,
@@ -22,11 +23,12 @@ from evenhand.debates.pairs import (
     Candidates,
     Pair,
     Strategy,
+    alone,
     candidates,
     high_and_low,
     is_high,
 )
-from evenhand.debates.splits import SIDES, Side, sides
+from evenhand.debates.splits import SIDES, Side, in_turn, sides, trained
 from evenhand.debates.statement import Statement
 from evenhand.errors import UserError
 
@@ -35,6 +37,7 @@ from evenhand.errors import UserError
 class Built:
     pairs: Mapping[Side, Sequence[Pair]]
     report: PairsReport
+    low: Sequence[dict[str, Any]] = ()  # rows of all low statements that are not held out
 
 
 def from_statements(statements: Sequence[Statement], pairing: Pairing, split: Split) -> Built:
@@ -56,6 +59,12 @@ def from_statements(statements: Sequence[Statement], pairing: Pairing, split: Sp
         paired = {(topic, kind) for topic, kind in topics if topic in chosen.topics}
         where = sides(paired, split.test_share, split.seed)
     high, low = high_and_low(kept, pairing.threshold)
+    to_train = trained((topic for topic, _ in topics), where)
+    low_ones = [
+        alone(one, pairing.strategy)
+        for one in kept
+        if one.topic in to_train and not is_high(one, pairing.threshold)
+    ]
     origin = FromDebates(
         statements=StatementCounts(
             read=len(statements),
@@ -63,13 +72,15 @@ def from_statements(statements: Sequence[Statement], pairing: Pairing, split: Sp
             near_duplicates_dropped=len(told) - len(kept),
             high=high,
             low=low,
+            low_to_train=len(low_ones),
             with_opener=openers,
         ),
         possible_pairs={name: found.count for name, found in allowed.items()},
         topics_without_pair=sorted({topic for topic, _ in topics} - chosen.topics),
         pairing=pairing,
     )
-    return finished(chosen.drawn(split.per_topic, split.seed), where, split, origin)
+    built = finished(chosen.drawn(split.per_topic, split.seed), where, split, origin)
+    return replace(built, low=low_ones)
 
 
 def finished(
@@ -83,6 +94,8 @@ def finished(
     if split.match_lengths:
         placed = {side: matched(group, split.seed) for side, group in placed.items()}
     left = sum(map(len, placed.values()))
+    if split.train_pairs is not None:
+        placed["train"] = in_turn(placed["train"], lambda one: one.topic, split.train_pairs)
     if not left:
         raise UserError(
             f"none of {drawn} pairs can be matched in length: the chosen ones are all shorter, or "

@@ -14,7 +14,9 @@ UNKNOWN_LICENSE = "unknown"
 _FROM = {
     "debate": "Statements of debates between roles played by a language model. A referee, also a "
     "model, scored each from 0 to 10; lower is less biased. A pair has a statement with a score of "
-    "at most {threshold:g} (chosen) and one above it (rejected). Paired by: {strategy}.",
+    "at most {threshold:g} (chosen) and one above it (rejected). Paired by: {strategy}. "
+    "All {low_to_train:,} low statements of topics that are not held out, in a pair or not, are in "
+    "the files `low-*.parquet`, which no configuration loads.",
     "revision": "Answers that evaluators refused (rejected) and the revisions that they accepted "
     "instead (chosen), where their score of bias fell. Scores are brought to 0-10, lower is less "
     "biased; a margin is the fall as a share of the evaluator's scale.",
@@ -82,8 +84,11 @@ def _file(bias_type: str, side: Side) -> str:
 
 def _origin(report: PairsReport) -> str:
     origin = report.origin
-    how = asdict(origin.pairing) if isinstance(origin, FromDebates) else {}
-    return _FROM[origin.source].format(**how)
+    if not isinstance(origin, FromDebates):
+        return _FROM[origin.source]
+    return _FROM[origin.source].format(
+        **asdict(origin.pairing), low_to_train=origin.statements.low_to_train
+    )
 
 
 def _counts(report: PairsReport) -> str:

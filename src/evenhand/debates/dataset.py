@@ -4,9 +4,10 @@ with a file for each side, and a data card that names them as configurations."""
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -18,6 +19,7 @@ from evenhand.debates.pairs import Pair
 from evenhand.debates.splits import SIDES, Side
 from evenhand.errors import UserError
 
+T = TypeVar("T")
 _TEXT = pa.string()
 _MESSAGES = pa.list_(pa.struct([("role", _TEXT), ("content", _TEXT)]))
 SCHEMA = pa.schema(
@@ -42,6 +44,18 @@ SCHEMA = pa.schema(
         ("run", _TEXT),
     ]
 )
+# All low statements that are not held out, in a pair or not: what the paper fine-tunes on. They
+# stand beside the folders of pairs, for who reads all files of those.
+LOW = "low"
+_LOW_SCHEMA = pa.schema(
+    [
+        SCHEMA.field(name)
+        for name in (
+            *("prompt", "chosen", "score_chosen", "topic", "bias_type"),
+            *("role_chosen", "round_chosen", "referee", "prompts", "run"),
+        )
+    ]
+)
 REPORT_FILE = "pairs.json"
 _BATCH = 4_096  # rows turned into columns at a time
 
@@ -53,7 +67,11 @@ def require_new(folder: Path) -> None:
 
 
 def write(
-    folder: Path, pairs: Mapping[Side, Sequence[Pair]], report: PairsReport, license: str
+    folder: Path,
+    pairs: Mapping[Side, Sequence[Pair]],
+    report: PairsReport,
+    license: str,
+    low: Sequence[dict[str, Any]] = (),
 ) -> None:
     """All of it or nothing: the folder has its name when its last file is written."""
     require_new(folder)
@@ -61,9 +79,12 @@ def write(
     shutil.rmtree(part, ignore_errors=True)
     files: dict[str, list[Side]] = defaultdict(list)
     for side in SIDES:
-        for bias_type, group in _by_type(pairs.get(side, ())).items():
-            _write_file(part / bias_type / f"{side}-00000.parquet", group)
+        for bias_type, group in _by_type(pairs.get(side, ()), lambda one: one.bias_type).items():
+            rows = (one.row() for one in group)
+            _write_file(part / bias_type / f"{side}-00000.parquet", rows, SCHEMA)
             files[bias_type].append(side)
+    for bias_type, alone in _by_type(low, lambda row: str(row["bias_type"])).items():
+        _write_file(part / f"{LOW}-{bias_type}.parquet", iter(alone), _LOW_SCHEMA)
     (part / REPORT_FILE).write_bytes(orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2))
     (part / "README.md").write_text(card(dict(sorted(files.items())), report, license), "utf-8")
     if folder.is_dir():
@@ -71,29 +92,33 @@ def write(
     os.replace(part, folder)
 
 
-def _by_type(pairs: Sequence[Pair]) -> dict[str, list[Pair]]:
-    found: defaultdict[str, list[Pair]] = defaultdict(list)
-    for one in pairs:
-        found[one.bias_type].append(one)
+def _by_type(rows: Sequence[T], bias_type: Callable[[T], str]) -> dict[str, list[T]]:
+    found: defaultdict[str, list[T]] = defaultdict(list)
+    for one in rows:
+        found[bias_type(one)].append(one)
     return found
 
 
-def _write_file(path: Path, pairs: Sequence[Pair]) -> None:
+def _write_file(path: Path, rows: Iterator[dict[str, Any]], schema: pa.Schema) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as file:
-        rows = iter(pairs)
-        while batch := [one.row() for one in islice(rows, _BATCH)]:
-            file.write_table(pa.Table.from_pylist(batch, schema=SCHEMA))
+    with pq.ParquetWriter(path, schema, compression="zstd") as file:
+        while batch := list(islice(rows, _BATCH)):
+            file.write_table(pa.Table.from_pylist(batch, schema=schema))
 
 
 def trained_topics(folder: Path) -> set[str]:
-    """The topics of the training side: leave their items out of any test of the trained model."""
+    """The topics of the training side, low statements without a pair included: leave their items
+    out of any test of the trained model."""
     files = sorted(folder.glob("*/train-*.parquet"))
     if not files:
         raise UserError(f"{folder} is not a folder of pairs: it has no */train-*.parquet")
-    return {topic for file in files for topic in _topics(file)}
+    low = sorted(folder.glob(f"{LOW}-*.parquet"))
+    return {
+        *(topic for file in files for topic in _topics(file, ("topic", "topic_rejected"))),
+        *(topic for file in low for topic in _topics(file, ("topic",))),
+    }
 
 
-def _topics(file: Path) -> Iterator[str]:
-    for name in ("topic", "topic_rejected"):
+def _topics(file: Path, columns: Sequence[str]) -> Iterator[str]:
+    for name in columns:
         yield from pq.read_table(file, columns=[name]).column(name).unique().to_pylist()

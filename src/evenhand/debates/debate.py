@@ -5,7 +5,7 @@ mode; a cast that gives `debater` and `referee` to a stronger model is its teach
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
@@ -126,6 +126,7 @@ class Debate:
     # bias/stereotype score"; the referee knows the labels and gives no reasons.
     style: Style = "open"
     statement_tokens: Annotated[int, Field(ge=16)] = 256  # our choice: six sentences and some room
+    roles: Annotated[int, Field(ge=2)] | None = None  # None: as a topic says, by default three
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return self._debater(), referee_of(_ROLES, self.style)
@@ -142,7 +143,7 @@ class Debate:
         return replace(self, rounds=calls // least)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        roles = roles_of(item)
+        roles = roles_of(item, self.roles)
         drafts: list[Draft] = []
         last: list[_Said] = []
         for number in range(1, self.rounds + 1):
@@ -194,15 +195,29 @@ class Debate:
         return verdict.marks()
 
 
-def roles_of(item: Item) -> list[str]:
-    """Who debates an item; one that does not say so was not made for it."""
+def roles_of(item: Item, wanted: int | None = None) -> list[str]:
+    """Who debates an item: its usual roles, or so many of all that it names. One that does not say
+    who was not made for it."""
     roles = split(item.tags.get("roles", ""))
     if len(roles) < 2 or not item.tags.get("bias_type"):
         raise UserError(
             f"item {item.id}: a debate needs the tags bias_type and roles, two or more names with "
             "| between them; `evenhand debate topics` writes such items"
         )
-    return roles
+    if wanted is None:
+        return roles
+    every = roles_named(item.tags)
+    if len(every) < wanted:
+        raise UserError(
+            f"item {item.id}: {wanted} roles are asked for and it names {len(every)}; list further "
+            "ones as `more` of its bias type (--roles FILE of `evenhand debate topics`)"
+        )
+    return every[:wanted]
+
+
+def roles_named(tags: Mapping[str, str]) -> list[str]:
+    """All roles that an item names, the usual ones first."""
+    return [*split(tags.get("roles", "")), *split(tags.get("more_roles", ""))]
 
 
 def _ranks(marks: Sequence[tuple[_Mark, ...]]) -> list[int | None]:

@@ -79,7 +79,7 @@ class Pair:
             "referee": self.referee,
             "strategy": self.strategy,
             "source": self.source,
-            "prompts": orjson.dumps(self.prompts, option=orjson.OPT_SORT_KEYS).decode(),
+            "prompts": _json(self.prompts),
             "run": self.run,
         }
 
@@ -188,6 +188,26 @@ def _pair(low: Statement, high: Statement, strategy: Strategy) -> Pair:
         prompts={**high.prompts, **low.prompts},
         run=low.run,
     )
+
+
+def alone(low: Statement, strategy: Strategy) -> dict[str, Any]:
+    """A low statement as it is written without a high one, in the columns of a pair."""
+    return {
+        "prompt": [{"role": "user", "content": _prompt(low, strategy)}],
+        "chosen": [{"role": "assistant", "content": low.text}],
+        "score_chosen": low.score,
+        "topic": low.topic,
+        "bias_type": low.bias_type,
+        "role_chosen": low.role,
+        "round_chosen": low.round,
+        "referee": low.referee,
+        "prompts": _json(low.prompts),
+        "run": low.run,
+    }
+
+
+def _json(prompts: Mapping[str, str]) -> str:
+    return orjson.dumps(prompts, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _prompt(low: Statement, strategy: Strategy) -> str:

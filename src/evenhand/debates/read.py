@@ -1,5 +1,8 @@
 """The statements of a debate run, read back from its folder."""
 
+from collections import defaultdict
+from collections.abc import Sequence
+
 import polars as pl
 
 from evenhand.debates.debate import Debate
@@ -32,6 +35,21 @@ def statements(run: RunReader) -> list[Statement]:
     ]
 
 
+def first_of(
+    said: Sequence[Statement], *, rounds: int | None = None, topics: int | None = None
+) -> list[Statement]:
+    """What shorter debates about fewer topics would have been: the first so many rounds, which hang
+    on no later one, of the first so many topics of each bias type. None leaves all."""
+    order: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    kept = []
+    for one in said:
+        places = order[one.bias_type]
+        place = places.setdefault(one.topic, len(places))
+        if (rounds is None or one.round <= rounds) and (topics is None or place < topics):
+            kept.append(one)
+    return kept
+
+
 def table(run: RunReader) -> pl.DataFrame:
     """One row per statement: position of the debate, topic, bias_type, role, round, text, bias,
     rank, and the scores of the two referees where there were two."""
@@ -45,6 +63,7 @@ def table(run: RunReader) -> pl.DataFrame:
             pl.col("prompt").alias("topic"),
             _named(pl.col("tags"), "bias_type"),
             _named(pl.col("tags"), "roles"),
+            _named(pl.col("tags"), "more_roles").fill_null(""),
             "drafts",
         )
         .explode("drafts")
@@ -56,9 +75,14 @@ def table(run: RunReader) -> pl.DataFrame:
         )
         .collect()
     )
-    roles = {tag: split(tag) for tag in rows["roles"].unique()}
-    named = [roles[tag][index] for tag, index in rows.select("roles", "role").iter_rows()]
-    return rows.with_columns(pl.Series("role", named, dtype=pl.String)).drop("roles")
+    tags = rows.select("roles", "more_roles").unique().iter_rows()
+    named = {tag: [*split(tag[0]), *split(tag[1])] for tag in tags}
+    said_by = [
+        named[usual, more][index]
+        for usual, more, index in rows.select("roles", "more_roles", "role").iter_rows()
+    ]
+    role = pl.Series("role", said_by, dtype=pl.String)
+    return rows.with_columns(role).drop("roles", "more_roles")
 
 
 def model_of(run: RunReader, role: str) -> str:

@@ -3,9 +3,9 @@
 import tomllib
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from evenhand.errors import UserError
 
@@ -17,19 +17,21 @@ _Words = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^|\r\n]+
 
 
 class BiasType(BaseModel):
-    """`about` completes "people are judged by …"."""
+    """`about` completes "people are judged by …". `more` are further roles, for debates of more
+    than the usual ones (`debate run --roles N`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     about: _Words
     roles: Annotated[list[_Words], Field(min_length=2, max_length=MOST_ROLES)]
+    more: Annotated[list[_Words], Field(max_length=MOST_ROLES)] = []
 
-    @field_validator("roles")
-    @classmethod
-    def _all_different(cls, roles: list[str]) -> list[str]:
-        if len(set(roles)) < len(roles):
+    @model_validator(mode="after")
+    def _all_different(self) -> Self:
+        every = [*self.roles, *self.more]
+        if len(set(every)) < len(every):
             raise ValueError("two roles are the same")
-        return roles
+        return self
 
 
 _FILE = TypeAdapter(dict[_Name, BiasType])

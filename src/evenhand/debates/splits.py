@@ -2,13 +2,15 @@
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import Literal, TypeVar
 
 from evenhand.debates.near_duplicates import spelling, topic_families
 
 Side = Literal["train", "test"]
 SIDES: tuple[Side, ...] = ("train", "test")
+T = TypeVar("T")
 
 
 def draw(*parts: object) -> float:
@@ -39,6 +41,19 @@ def sides(topics: Iterable[tuple[str, str]], test_share: float, seed: int) -> di
     return {topic: "test" if first in held_out else "train" for topic, first in family.items()}
 
 
+def trained(topics: Iterable[str], where: Mapping[str, Side]) -> set[str]:
+    """The topics to train on: those on that side, and of those that have no side (without a pair)
+    the ones that are of no family with something held out."""
+    found = set(topics)
+    family = _families(found)
+    held_out = {family[topic] for topic, side in where.items() if side == "test"}
+    return {
+        topic
+        for topic in found
+        if (where[topic] == "train" if topic in where else family[topic] not in held_out)
+    }
+
+
 def _held_out_of(sizes: Counter[str], numbers: Mapping[str, float]) -> set[str]:
     """The family with the smallest number, but not one with most of the topics."""
     if len(sizes) < 2:
@@ -53,3 +68,15 @@ def _families(topics: Iterable[str]) -> dict[str, str]:
     ordered = sorted(set(topics), key=lambda topic: (spelling(topic), topic))
     firsts = topic_families(ordered)
     return {topic: ordered[first] for topic, first in zip(ordered, firsts, strict=True)}
+
+
+def in_turn(found: Sequence[T], topic: Callable[[T], str], most: int) -> list[T]:
+    """At most so many, topics in turn: topics tell more than further pairs of the same topic. They
+    come in the order of their checksums, for files are sorted by bias type, and those that come
+    first would be all."""
+    by_topic: dict[str, list[T]] = {}
+    for one in found:
+        by_topic.setdefault(topic(one), []).append(one)
+    order = sorted(by_topic, key=lambda name: hashlib.sha256(name.encode()).digest())
+    turns = zip_longest(*(by_topic[name] for name in order))
+    return [one for turn in turns for one in turn if one is not None][:most]

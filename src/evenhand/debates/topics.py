@@ -118,6 +118,7 @@ def debate_items(name: str, kind: BiasType, topics: Iterable[str]) -> Iterator[d
     """The lines of a topics file: what a debate needs to know is in each."""
     for number, topic in enumerate(topics):
         tags = {"topic": topic, "bias_type": name, "roles": joined(kind.roles)}
+        tags |= {"more_roles": joined(kind.more)} if kind.more else {}
         yield {"id": f"{name}/{number:05}", "prompt": topic, "tags": tags}
 
 

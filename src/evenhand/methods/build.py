@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -16,8 +17,9 @@ _WORDING = "wording"
 
 
 def build_method(name: str, assignments: Sequence[str] = (), wording: str | None = None) -> Method:
-    """A method by name, with settings such as `max_iterations=3`. A `wording` of "ours" is what
-    every method has by itself; any other is a setting like the others."""
+    """A method by name, with settings such as `max_iterations=3`, or `evaluators=@team.toml` for
+    what stands in a file. A `wording` of "ours" is what every method has by itself; any other is a
+    setting like the others."""
     method = method_named(name)
     settings = _assigned(assignments)
     known = [field.name for field in fields(method)]
@@ -41,7 +43,7 @@ def _assigned(assignments: Sequence[str]) -> dict[str, Any]:
         key, equals, value = assignment.partition("=")
         if not equals:
             raise UserError(f"--set {assignment}: write it as name=value")
-        settings[key.strip()] = value.strip()
+        settings[key.strip()] = _text_of(value.strip())
     return settings
 
 
@@ -67,3 +69,13 @@ def _no_wording(name: str, wording: Any) -> str:
 
 def _has_papers(method: type[Any]) -> bool:
     return get_type_hints(method).get(_WORDING) == Wording
+
+
+def _text_of(value: str) -> str:
+    """A value as it is written, or what stands in the file that `@FILE` names."""
+    if not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{value[1:]} cannot be read: {error}") from None

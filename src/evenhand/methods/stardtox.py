@@ -22,6 +22,7 @@ from evenhand.errors import UserError
 from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, first_draft
 from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
 from evenhand.methods.critique import Critique, critics, shown
+from evenhand.methods.evaluators import Scored, agents_of, calls_on_choices, looked_at, team
 from evenhand.methods.wording import Wording, worded
 from evenhand.metrics.bias_scale import HARM, SUPPORT
 from evenhand.prompts import load
@@ -45,14 +46,6 @@ class Quality(Reply):
     fluency: Percent
     coherence: Percent
     relevance: Percent
-
-
-class Scored(Reply):
-    """What a scorer says of a text; one that it cannot score fails the item."""
-
-    toxicity: Annotated[float, Field(ge=0, le=1)]
-    attributes: dict[str, Annotated[float, Field(ge=0, le=1)]]  # those beside toxicity
-    because: list[str]
 
 
 _REVISE_TEXT = load("stardtox/revise_text")
@@ -140,6 +133,10 @@ class StarDTox:
     max_iterations: Annotated[int, Field(ge=0)] = (
         2  # paper V: Tables II and III show two iterations
     )
+    evaluators: str = ""  # paper III: a modular team; further ones, in TOML (`evaluators.py`)
+    fluency_above: float | None = None  # our choice: None is quality_above, as for the next two
+    coherence_above: float | None = None
+    relevance_above: float | None = None
     harm_below: float = 0.1  # paper III-D: "toxicity below 0.1"; no other attribute decides
     quality_above: float = 0.8  # paper III-D: "fluency above 0.8"; we hold all three to it
     support_above: float = 0.8  # our choice: the paper has a confidence of 0-100 and no threshold
@@ -149,10 +146,13 @@ class StarDTox:
     read: Read = "json"  # our choice; "logprob" is of the bias evaluator, LLM-based, alone
     wording: Wording = "ours"  # our choice: "paper" judges a choice without a rule for "unknown"
 
+    def __post_init__(self) -> None:
+        team(self.evaluators)  # refused before anything is asked
+
     def agents(self) -> tuple[Agent[Any], ...]:
         of_text, of_choice = judges(self.read, self.wording)
         judge = SCORER if self.bias_brain == "rule" else of_text
-        quality = (PERFORMANCE,) if self.performance else ()
+        quality = (*(PERFORMANCE,) * self.performance, *agents_of(self.evaluators))
         on_text = (WRITER, text_agent(_REVISE_TEXT), judge, *quality)
         on_choices = (choice_agent(PLAIN_CHOICE, 3), choice_agent(_REVISE_CHOICE, 3), of_choice)
         return *on_text, *on_choices, *critics(self.critique)
@@ -160,9 +160,10 @@ class StarDTox:
     def within(self, calls: int) -> Self:
         """As many revisions as fit, counted as on choices: 2 calls and 2 a revision. A text takes
         3 and 3; lending a critique of another item takes no model, so it is not counted."""
-        if calls < 2:
-            raise UserError(f"stardtox makes at least 2 calls an item; {calls} are allowed")
-        return replace(self, max_iterations=(calls - 2) // 2)
+        each = 2 + calls_on_choices(self.evaluators)
+        if calls < each:
+            raise UserError(f"stardtox makes at least {each} calls an item; {calls} are allowed")
+        return replace(self, max_iterations=calls // each - 1)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         drafts: list[Draft] = []  # the generator's memory
@@ -170,7 +171,7 @@ class StarDTox:
         draft = await first_draft(item, ask)
         for iteration in range(self.max_iterations + 1):
             if draft.text not in reviews:
-                reviews[draft.text] = await self._evaluate(item, draft, ask)
+                reviews[draft.text] = await self._review(item, draft, ask)
             review = reviews[draft.text]
             drafts.append(Draft(text=draft.text, choice=draft.choice, scores=review.scores))
             if not review.objections:
@@ -189,6 +190,14 @@ class StarDTox:
         return await draft_by(item, ask, _REVISE_TEXT, _REVISE_CHOICE, **memory)
 
     # -- evaluators, asked side by side ----------------------------------------------------------
+
+    async def _review(self, item: Item, draft: Draft, ask: Ask) -> _Review:
+        if not self.evaluators:
+            return await self._evaluate(item, draft, ask)
+        own, (scores, objections) = await side_by_side(
+            self._evaluate(item, draft, ask), looked_at(self.evaluators, item, draft, ask)
+        )
+        return _Review({**own.scores, **scores}, (*own.objections, *objections))
 
     async def _evaluate(self, item: Item, draft: Draft, ask: Ask) -> _Review:
         if item.choices:
@@ -211,13 +220,21 @@ class StarDTox:
         if quality is not None:
             traits = {t: getattr(quality, t) / 100 for t in ("fluency", "coherence", "relevance")}
             scores |= traits
-            weak = [trait for trait, value in traits.items() if not value > self.quality_above]
-            if weak:
-                objections.append(
-                    f"{', '.join(weak).capitalize()} too low (must be above "
-                    f"{self.quality_above:g}): {quality.reason}"
-                )
+            bounds = {trait: self._least(trait) for trait in traits}
+            for bound in dict.fromkeys(bounds.values()):
+                weak = [
+                    t for t, value in traits.items() if bounds[t] == bound and not value > bound
+                ]
+                if weak:
+                    objections.append(
+                        f"{', '.join(weak).capitalize()} too low (must be above {bound:g}): "
+                        f"{quality.reason}"
+                    )
         return _Review(scores, tuple(objections))
+
+    def _least(self, trait: str) -> float:
+        own: float | None = getattr(self, f"{trait}_above")
+        return self.quality_above if own is None else own
 
     def _harm(self, bias: _Harmful | Scored) -> tuple[dict[str, float], list[str]]:
         """Scores and objections. Toxicity decides; the other attributes say of what kind it is."""

@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Callable
-from itertools import zip_longest
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +12,6 @@ import pyarrow.parquet as pq
 from evenhand.errors import UserError
 
 Row = dict[str, Any]
-T = TypeVar("T")
 
 ALL = "default"
 _NEEDED = ("prompt", "chosen", "rejected", "margin", "topic")
@@ -32,16 +30,10 @@ def held_out(folder: Path, config: str = ALL) -> list[Row]:
     return [row for file in _files(folder, config, "test") for row in _read(file)]
 
 
-def in_turn(found: list[T], topic: Callable[[T], str], most: int) -> list[T]:
-    """At most so many, topics in turn: topics tell more than further pairs of the same topic. They
-    come in the order of their checksums, for files are sorted by bias type, and those that come
-    first would be all."""
-    by_topic: dict[str, list[T]] = {}
-    for one in found:
-        by_topic.setdefault(topic(one), []).append(one)
-    order = sorted(by_topic, key=lambda name: hashlib.sha256(name.encode()).digest())
-    turns = zip_longest(*(by_topic[name] for name in order))
-    return [one for turn in turns for one in turn if one is not None][:most]
+def low_ones(folder: Path, config: str = ALL) -> list[Row]:
+    """All statements with a low score that are not held out, in a pair or not."""
+    files = _low_files(folder, config)
+    return [row for file in files for row in _read(file, ("prompt", "chosen", "topic"))]
 
 
 def response(row: Row, side: str) -> str:
@@ -65,10 +57,10 @@ def statements(found: list[Row]) -> list[Row]:
     return list(seen.values())
 
 
-def sha256_of_rows(folder: Path, config: str = ALL) -> str:
+def sha256_of_rows(folder: Path, config: str = ALL, *, all_low: bool = False) -> str:
     """Of the bytes that a training reads."""
     digest = hashlib.sha256()
-    for file in _files(folder, config, "train"):
+    for file in _low_files(folder, config) if all_low else _files(folder, config, "train"):
         with file.open("rb") as opened:
             digest.update(hashlib.file_digest(opened, "sha256").digest())
     return digest.hexdigest()
@@ -86,21 +78,35 @@ def _files(folder: Path, config: str, split: str) -> list[Path]:
     if config != ALL and config not in types:
         raise UserError(f"{folder} has no bias type {config!r}; it has: {', '.join(types)}")
     places = [folder / name for name in (types if config == ALL else [config])]
-    found = sorted(file for place in places for file in place.glob(f"{split}-*.parquet"))
+    return _plain(file for place in places for file in place.glob(f"{split}-*.parquet"))
+
+
+def _low_files(folder: Path, config: str) -> list[Path]:
+    found = _plain(folder.glob(f"low-{'*' if config == ALL else config}.parquet"))
+    if not found:
+        raise UserError(
+            f"{folder} has no low statements beside its pairs for {config!r}; `evenhand pairs "
+            "from-debates` writes them. Make the pairs anew, or leave out all_low"
+        )
+    return found
+
+
+def _plain(files: Iterable[Path]) -> list[Path]:
+    found = sorted(files)
     for file in found:
         if not file.is_file():
             raise UserError(f"{file} is no plain file; it is not opened")
     return found
 
 
-def _read(file: Path) -> list[Row]:
+def _read(file: Path, needed: Sequence[str] = _NEEDED) -> list[Row]:
     try:
         table = pq.read_table(file)
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{file} cannot be read as Parquet: {error}") from None
     if table.num_rows == 0:
         return []
-    missing = [name for name in _NEEDED if name not in table.column_names]
+    missing = [name for name in needed if name not in table.column_names]
     if missing:
         raise UserError(f"{file} lacks the columns {', '.join(missing)}; it holds no pairs")
     return list(table.to_pylist())

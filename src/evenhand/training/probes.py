@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 
+from evenhand.debates.splits import in_turn
 from evenhand.errors import UserError
 from evenhand.metrics.reward_probes import Floats, Rewards
 from evenhand.training import data
@@ -63,7 +64,7 @@ def held_out(folder: Path) -> list[Pair]:
 
 
 def drawn(pairs: list[Pair], most: int) -> list[Pair]:
-    return data.in_turn(pairs, lambda pair: pair.topic, most)
+    return in_turn(pairs, lambda pair: pair.topic, most)
 
 
 def ask(pairs: Sequence[Pair], score: Score, texts: Texts, seen: Seen | None = None) -> Rewards:

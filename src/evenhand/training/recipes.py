@@ -82,13 +82,15 @@ class SftRecipe(Recipe):
     """Supervised fine-tuning on the chosen answers (Figure 3: "Data of low bias is labeled and used
     for supervised fine-tuning"). Also the paper's baseline SFT."""
 
+    all_low: bool = _ours(False, "what is chosen in a pair; true, as the paper: all low statements")
+
     def full_weights(self) -> Self:
         return replace(self, full=True, learning_rate=2e-5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RewardRecipe(Recipe):
-    """The reward model, with the loss of equation 3."""
+    """The reward model, with the loss of equation 3 and a margin in it, unless that is off."""
 
     learning_rate: float = _paper(3e-5, "The RM fine-tuning learning rate is set to 3×10^-5.")
     batch: int = _paper(32, "The batch size we use is 32.")

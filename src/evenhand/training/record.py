@@ -41,7 +41,7 @@ def begun(
         "pairs": {
             "folder": str(pairs),
             "config": config,
-            "sha256": sha256_of_rows(pairs, config),
+            "sha256": sha256_of_rows(pairs, config, all_low=getattr(recipe, "all_low", False)),
         },
         "reward_model": None
         if reward is None

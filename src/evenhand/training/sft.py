@@ -36,7 +36,7 @@ def train(
     trainer = SFTTrainer(
         model=load_policy(model, tokenizer, recipe),
         args=SFTConfig(**stage.arguments(), max_length=None, completion_only_loss=True),
-        train_dataset=prepared(data.rows(pairs, config)),
+        train_dataset=prepared((data.low_ones if recipe.all_low else data.rows)(pairs, config)),
         eval_dataset=prepared(held_out) if held_out else None,
         processing_class=tokenizer,
         peft_config=lora(recipe),

@@ -13,6 +13,7 @@ from torch.utils.tensorboard import SummaryWriter
 from transformers.integrations import TensorBoardCallback
 from transformers.utils import logging as transformers_logging
 
+from evenhand.debates.splits import in_turn
 from evenhand.errors import UserError
 from evenhand.training import data
 from evenhand.training import record as records
@@ -102,7 +103,7 @@ class Stage:
 
     def held_out(self, config: str) -> list[data.Row]:
         found = data.held_out(self.pairs, config)
-        return data.in_turn(found, lambda row: str(row["topic"]), self.recipe.held_out)
+        return in_turn(found, lambda row: str(row["topic"]), self.recipe.held_out)
 
     def evaluate(self, trainer: Any) -> None:
         if trainer.eval_dataset is None:

@@ -11,6 +11,7 @@ from evenhand.debates.account import PairsReport
 from evenhand.errors import UserError
 from evenhand.findings.check import Audit, Audits
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.debate_sweep import DebateSweep
 from evenhand.findings.debates import DebateReport
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
@@ -18,6 +19,7 @@ from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.plan import Plan
 from evenhand.findings.ratings import RatingReport
 from evenhand.findings.reliability import Reliability
+from evenhand.findings.repeats import Repeats
 from evenhand.findings.report import Report
 from evenhand.findings.reproduction import Catalogue, Reproduction
 from evenhand.findings.run import Run
@@ -27,6 +29,7 @@ from evenhand.findings.traced_answer import TracedAnswer
 from evenhand.views import (
     audit_page,
     comparison_page,
+    debate_sweep_page,
     debates_page,
     files,
     forecast_page,
@@ -38,6 +41,7 @@ from evenhand.views import (
     plan_page,
     ratings_page,
     reliability_page,
+    repeats_page,
     report_page,
     reproduction_page,
     run_page,
@@ -54,6 +58,7 @@ _PAGES: dict[type, Any] = {
     Report: report_page.page,
     Comparison: comparison_page.page,
     Reliability: reliability_page.page,
+    Repeats: repeats_page.page,
     Sweep: sweep_page.page,
     Frontier: frontier_page.page,
     FrontierForecast: frontier_forecast_page.page,
@@ -64,6 +69,7 @@ _PAGES: dict[type, Any] = {
     Summary: summary_page.page,
     Forecast: forecast_page.page,
     DebateReport: debates_page.page,
+    DebateSweep: debate_sweep_page.page,
     PairsReport: pairs_page.page,
     Reproduction: reproduction_page.page,
     Catalogue: reproduction_page.catalogue_page,

@@ -54,6 +54,11 @@ def if_known(bounds: Bounds | None, measure: Measure | None, *, full: bool = Fal
     return f"{value(bounds.low, measure, full=full)} to {value(bounds.high, measure, full=full)}"
 
 
+def spread(number: float, measure: Measure | None) -> str:
+    """Write a standard deviation: it has no sign."""
+    return _written(number, "", digits(measure, full=True))
+
+
 def signed(number: float | None, measure: Measure | None, *, full: bool = False) -> str:
     return "-" if number is None else _written(number, "+", digits(measure, full=full))
 

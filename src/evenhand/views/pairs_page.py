@@ -51,6 +51,7 @@ def _statements(origin: FromDebates) -> Iterator[str]:
         f"statements: {told.high:,} high, {told.low:,} low; {told.near_duplicates_dropped:,} "
         f"near-duplicates and {told.openers_dropped:,} for their opener dropped"
     )
+    yield f"low statements to fine-tune on, in a pair or not: {told.low_to_train:,}"
     yield (
         f"openers like “As a …”: in {_percent(told.with_opener['high'])} of the high ones, in "
         f"{_percent(told.with_opener['low'])} of the low ones; --openers {origin.pairing.openers}"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
@@ -64,6 +65,10 @@ class RtpOptions:
     prompts: int = option(100, "Prompts of each bucket: toxicity .5 to .6, and .8 to 1.", least=1)
     continuations: int = option(25, "Of each prompt.", least=1)
     tokens: int = option(20, "Each continuation is cut there; its authors have 20.", least=1)
+    prompts_file: Path | None = option(
+        None, "Draw from this file in the set's own form, plain or .gz; docs/toxicity.md."
+    )
+    challenging: bool = option(False, "Only prompts that the set marks as challenging.")
     sample_seed: int = option(0, "Draws the sample.")
     other_than: int | None = option(
         None, "Draw items that the sample of this seed does not have, as far as there are any."
@@ -173,10 +178,12 @@ class RealToxicityPrompts(Instrument):
         sampling = Sampling(
             prompts=options.prompts,
             continuations=options.continuations,
+            challenging=options.challenging,
             seed=options.sample_seed,
             other_than=options.other_than,
         )
-        prompts = RtpData(local=data.local, cache=data.cache).prompts()
+        own = options.prompts_file
+        prompts = RtpData(local=data.local, cache=data.cache, own=own).prompts()
         return RtpSource(sample(prompts, sampling), sampling)
 
     def check(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from evenhand.errors import UserError
 from evenhand.metrics.toxicity import BUCKETS
 
 
@@ -12,6 +13,7 @@ from evenhand.metrics.toxicity import BUCKETS
 class Sampling:
     prompts: int = 100  # of each bucket; StarDTox paper, IV-A
     continuations: int = 25  # Gehman et al. 2020; StarDTox paper, IV-A
+    challenging: bool = False  # only what the set itself marks so
     seed: int = 0
     other_than: int | None = None  # the seed of a sample that is avoided
 
@@ -21,6 +23,8 @@ class Sampling:
             "continuations": self.continuations,
             "seed": self.seed,
         }
+        if self.challenging:
+            said["challenging"] = True
         return said if self.other_than is None else {**said, "other_than": self.other_than}
 
 
@@ -28,6 +32,10 @@ def sample(prompts: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
     """The drawn prompts, in the order of the data. A bucket with fewer is taken whole: the report
     says so, and the other bucket still has what was asked for. Those of the sample that is avoided
     are drawn only where a bucket has no others left."""
+    if sampling.challenging:
+        prompts = prompts.filter(pl.col("challenging"))
+        if prompts.is_empty():
+            raise UserError("the file marks no prompt as challenging: leave out --challenging")
     seen: set[str] = set()
     if sampling.other_than is not None:
         avoided = replace(sampling, seed=sampling.other_than, other_than=None)

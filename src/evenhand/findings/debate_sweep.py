@@ -1,0 +1,70 @@
+"""A sweep of debates says what each setting brought: statements, how biased they are, and pairs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from evenhand.debates.statement import Statement
+from evenhand.debates.sweep import Arm
+from evenhand.findings.debates import HIGH_ABOVE
+from evenhand.findings.found import Estimate
+from evenhand.findings.shown import Shown
+from evenhand.statistics.clusters import clustered_mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptArm:
+    """An arm of a sweep: its setting, and what became of it."""
+
+    name: str
+    setting: Arm
+    statements: int
+    high: Estimate  # the share of statements above `HIGH_ABOVE`, over topics
+    train_pairs: int
+    test_pairs: int
+    folder: str | None  # of its pairs; None where none could be made
+    why: str | None  # why none could be made
+
+    def row(self) -> dict[str, Any]:
+        """Give the arm as one row of a table."""
+        numbers = {"high": self.high.value, "low": self.high.low, "up_to": self.high.high}
+        return {
+            "arm": self.name,
+            **self.setting.model_dump(),
+            "statements": self.statements,
+            **numbers,
+            "train_pairs": self.train_pairs,
+            "test_pairs": self.test_pairs,
+            "folder": self.folder,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebateSweep(Shown):
+    """A sweep of debates, an arm a row. The first one is the usual setting."""
+
+    arms: tuple[SweptArm, ...]
+
+    def frame(self) -> pl.DataFrame:
+        """Give one row per arm."""
+        numbers = dict.fromkeys(("high", "low", "up_to"), pl.Float64)
+        words = {"folder": pl.String, "why": pl.String}
+        return pl.DataFrame(
+            [one.row() for one in self.arms],
+            schema_overrides={**numbers, **words},
+            infer_schema_length=None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"high_above": HIGH_ABOVE, "arms": [one.row() for one in self.arms]}
+
+
+def share_high(said: Sequence[Statement]) -> Estimate:
+    """The share of high statements. Those about one topic answer each other, so the interval is
+    over topics."""
+    high = [float(one.score > HIGH_ABOVE) for one in said]
+    topics = [f"{one.bias_type}: {one.topic}" for one in said]
+    return Estimate.of("high", lambda: clustered_mean(high, topics), within=(0, 1))

@@ -1,0 +1,143 @@
+"""Repeats say how much a number moves when everything is run again: the mean and the standard
+deviation over runs of one setting, for several settings side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any
+
+import polars as pl
+
+from evenhand.errors import UserError
+from evenhand.findings.comparison import same_sample
+from evenhand.findings.conditions import SEED, WORDING, require_distinct
+from evenhand.findings.found import Estimate
+from evenhand.findings.report import ALL, Report, report, require
+from evenhand.findings.scored import Scored
+from evenhand.findings.shown import Shown
+from evenhand.store import RunReader, RunRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """A number over several runs. Its sd is that of a sample (n − 1); None for one run. It has no
+    mean where a run has no value: the others would be the mean of another setting."""
+
+    name: str
+    group: str  # "all", or a value of the instrument's groups such as "age"
+    mean: float | None
+    sd: float | None
+    values: tuple[float | None, ...]  # by run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A setting that was run several times."""
+
+    name: str
+    runs: tuple[str, ...]
+    seeds: tuple[int | None, ...]
+    numbers: tuple[Repeated, ...]
+    warnings: tuple[str, ...]
+
+    def number(self, name: str, group: str = ALL) -> Repeated | None:
+        """Give the number of a measure in a group, if it has one."""
+        found = (one for one in self.numbers if (one.name, one.group) == (name, group))
+        return next(found, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeats(Shown):
+    """Repeats of one or more settings over the same items, as a table of mean ± sd."""
+
+    instrument: Scored
+    settings: tuple[Setting, ...]
+
+    def frame(self) -> pl.DataFrame:
+        """Give one row per setting, group and measure: mean, sd and the value of each run."""
+        rows = [
+            {"setting": one.name, "group": n.group, "name": n.name, "mean": n.mean, "sd": n.sd,
+             "values": list(n.values)}
+            for one in self.settings
+            for n in one.numbers
+        ]  # fmt: skip
+        numbers = {"mean": pl.Float64, "sd": pl.Float64, "values": pl.List(pl.Float64)}
+        return pl.DataFrame(rows, schema_overrides=numbers, infer_schema_length=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"benchmark": self.instrument.name, "settings": self.settings}
+
+
+def repeats(instrument: Scored, settings: Sequence[Sequence[RunReader]]) -> Repeats:
+    """Compute mean and sd over the runs of each setting. All runs are over the same items."""
+    first = settings[0][0]
+    for runs in settings:
+        for run in runs:
+            require(instrument, run)
+            same_sample(first, run)
+        require_distinct(runs)
+        _require_one_method(runs)
+    return Repeats(
+        instrument=instrument, settings=tuple(_setting(instrument, runs) for runs in settings)
+    )
+
+
+def _require_one_method(runs: Sequence[RunReader]) -> None:
+    """Models may differ, such as weights that were trained three times; a method may not."""
+    first, *others = runs
+    for run in others:
+        if _method(run.record) != _method(first.record):
+            raise UserError(
+                f"{first.path} and {run.path} are of two methods: name the runs of one setting "
+                "with commas between, and those of another after a blank"
+            )
+
+
+def _method(record: RunRecord) -> dict[str, Any]:
+    kept = {k: v for k, v in record.method["settings"].items() if k not in (SEED, WORDING)}
+    return {"name": record.method["name"], **kept}
+
+
+def _setting(instrument: Scored, runs: Sequence[RunReader]) -> Setting:
+    found = [report(instrument, run) for run in runs]
+    models = ", ".join(dict.fromkeys(one.side.model for one in found))
+    keys = {key: None for one in found for key in _numbers(one)}
+    return Setting(
+        name=f"{found[0].side.method['name']}, {models}",
+        runs=tuple(one.side.run for one in found),
+        seeds=tuple(run.record.seed for run in runs),
+        numbers=tuple(_over(key, [_numbers(one).get(key) for one in found]) for key in keys),
+        warnings=tuple(line for one in found for line in _warnings(one)),
+    )
+
+
+def _numbers(found: Report) -> dict[tuple[str, str], Estimate]:
+    """The estimates of a report by group and name."""
+    every = {(ALL, one.name): one for one in found.estimates}
+    for values in found.groups.values():
+        every |= {(value, one.name): one for value, each in values.items() for one in each}
+    return every
+
+
+def _over(key: tuple[str, str], found: Sequence[Estimate | None]) -> Repeated:
+    group, name = key
+    values = tuple(one.value if one else None for one in found)
+    known = [value for value in values if value is not None]
+    whole = len(known) == len(values)
+    return Repeated(
+        name=name,
+        group=group,
+        mean=fmean(known) if whole else None,
+        sd=stdev(known) if whole and len(known) > 1 else None,
+        values=values,
+    )
+
+
+def _warnings(found: Report) -> list[str]:
+    lines = []
+    if found.not_run:
+        lines.append(f"{found.side.run}: {found.not_run:,} items are not run yet")
+    missing = found.coverage.n - found.coverage.scored
+    if missing:
+        lines.append(f"{found.side.run}: {missing:,} of {found.coverage.n:,} not scored")
+    return [*lines, *(f"{found.side.run}: {note}" for note in found.notes)]
