@@ -13,7 +13,7 @@ from loopback.process import RemoteServer, in_own_process
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 
-FIGURE = ("reproduce", "rldf", "figure1", "--seed", "1")
+FIGURE = ("reproduce", "rldf", "figure1", "--seed", "1", "--sample", "per_type=1")
 PLACE = Path("rldf/small")
 
 
@@ -33,14 +33,14 @@ def test_a_table_is_resumed_shown_and_played_back_byte_for_byte(
     config = f'[models.mine]\nbase_url = "{server.url}"\n'
     (tmp_path / "mine.toml").write_text(config)
     mine = ("--config", "mine.toml", "--model", "mine")
-    capped = evenhand(*FIGURE, *mine, "--max-calls", "80", "--out", "first")
+    capped = evenhand(*FIGURE, *mine, "--max-calls", "20", "--out", "first")
     assert capped.returncode == 3, capped.stderr
-    assert _asked(server) <= 80
+    assert _asked(server) <= 20
     ran = evenhand(*FIGURE, *mine, "--json", "--out", "first")
     assert ran.returncode in (0, 2), ran.stderr
     (table,) = json.loads(ran.stdout)["tables"]
     assert [one["model"] for one in table["ours"]] == ["mine"]
-    assert table["runs"][0]["items"] == 180  # 5 types of 4 topics, 3 roles, 3 framings
+    assert table["runs"][0]["items"] == 45  # 5 types of a topic, 3 roles, 3 framings
     paid = _asked(server)
     runs = [RunReader(one.parent) for one in (tmp_path / "first").rglob("run.json")]
     assert paid == sum(run.totals().calls for run in runs)  # what the cap cut off was kept
@@ -87,6 +87,8 @@ def test_what_holds_no_result_is_refused_with_the_reason(evenhand: Run) -> None:
     ran = evenhand("reproduce", "rldf", "figure3")
     assert ran.returncode == 1
     assert "A drawing of the method" in " ".join(ran.stderr.split())
+    other = evenhand("reproduce", "rldf", "figure1", "--sample", "a=3", "--model", "x")
+    assert "no run has such an option" in " ".join(other.stderr.split())
     unknown = evenhand("reproduce", "rldf", "table99")
     assert "There are: figure1, table1" in " ".join(unknown.stderr.split())
 

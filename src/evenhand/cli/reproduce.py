@@ -98,6 +98,14 @@ def _reproduce(
     only: Annotated[
         str | None, typer.Option(help="Runs with commas; the others are shown if they are there.")
     ] = None,
+    sample: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="An option of an instrument in the place of the recipe's, such as per_category=20 "
+            "or prompts_file=FILE; give it another --out.",
+        ),
+    ] = None,
     wording: Annotated[
         Wording,
         typer.Option(help="paper: mabrf and stardtox with the intent of the papers' prompts."),
@@ -124,7 +132,7 @@ def _reproduce(
         out=out_.rstrip("/"),
         size=size,
         models=tuple(model or ()),
-        trained=_pairs(trained or ()),
+        trained=_pairs("--trained", trained or ()),
         only=None if only is None else tuple(name.strip() for name in only.split(",")),
         show=show,
         dry_run=dry_run,
@@ -137,6 +145,7 @@ def _reproduce(
         base_url=base_url,
         config=config,
         wording=wording,
+        sample=_pairs("--sample", sample or ()),
     )
     plan = planned(asked)
     prices_ = plan.settings.prices.prices() if plan.settings.prices else None
@@ -182,12 +191,12 @@ def _tables(paper: Paper, name: str | None) -> tuple[Table, ...]:
     return (found,)
 
 
-def _pairs(given: list[str] | tuple[()]) -> dict[str, str]:
+def _pairs(option: str, given: list[str] | tuple[()]) -> dict[str, str]:
     found = {}
     for one in given:
         name, equals, value = one.partition("=")
         if not equals:
-            raise UserError(f"--trained {one}: write it as NAME=MODEL")
+            raise UserError(f"{option} {one}: write it as NAME=VALUE")
         found[name.strip()] = value.strip()
     return found
 

@@ -3,10 +3,12 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter
 
 from evenhand import config as configuration
 from evenhand.cli.execution import Order
@@ -18,7 +20,7 @@ from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.reproducing import Job, Place, found_in
 from evenhand.experiments.request import Request
 from evenhand.findings.reproduction import Found, Reproduction, reproduction
-from evenhand.instruments import instrument_named
+from evenhand.instruments import Instrument, instrument_named
 from evenhand.instruments.judge import Design, MalibuData, MalibuSource
 from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
 from evenhand.instruments.judge.probes import AuditSource
@@ -54,6 +56,7 @@ class Asked:
     base_url: str | None
     config: Path | None
     wording: Wording
+    sample: Mapping[str, str]  # options of instruments, in the place of the recipe's
 
     @property
     def place(self) -> str:
@@ -101,6 +104,7 @@ def planned(asked: Asked) -> Planned:
     for name in asked.only or ():
         if name not in wanted:
             raise UserError(f"--only {name}: there is no such run; there are: {', '.join(wanted)}")
+    _check_sample(asked, wanted)
     jobs: list[Job] = []
     missing: dict[Place, str] = {}
     for label, model in names.items():
@@ -194,7 +198,7 @@ def _prepared(
     sample = asked.paper.samples[spec.sample]
     if sample.kind == "audit":
         return _audit(asked, label, model, name), None
-    instrument = instrument_named(sample.instrument)
+    instrument = _instrument(sample)
     options = instrument.options_from(_options(asked, label, sample))
     tokens = getattr(options, instrument.answer_tokens) if instrument.answer_tokens else None
     settings = asked.settings(model, answer_tokens=tokens)
@@ -209,7 +213,7 @@ def _audit(asked: Asked, label: str, model: str, name: str) -> Request:
     """The request of an audit: the model is the judge, and nobody else is looked at."""
     sample = asked.paper.samples[asked.paper.runs[name].sample]
     data = MalibuData()
-    design = Design(**sample.at(asked.size))
+    design = TypeAdapter(Design).validate_python(_options(asked, label, sample))
     asked_of = MalibuSource(data.scenarios(None), data.labels(None), design)
     margins = {"score": SCORE_MARGIN, "win_rate": WIN_MARGIN}
     settings = asked.settings(model)
@@ -239,12 +243,32 @@ def _order(asked: Asked, label: str, name: str, source: Source, settings: Config
 
 
 def _options(asked: Asked, label: str, sample: Sample) -> dict[str, Any]:
-    """The options of a sample, with the folders of the runs that it names."""
+    """The options of a sample, with the folders of the runs that it names, and what was given."""
     given = sample.at(asked.size)
     for option, value in given.items():
         if str(value).startswith(OF_RUN):
             given[option] = asked.folder(label, str(value).removeprefix(OF_RUN))
-    return given
+    return {**given, **{k: v for k, v in asked.sample.items() if k in _known(sample)}}
+
+
+def _known(sample: Sample) -> set[str]:
+    """The options that a sample can be given."""
+    audit = sample.kind == "audit"
+    return {one.name for one in fields(Design if audit else _instrument(sample).options)}
+
+
+def _instrument(sample: Sample) -> Instrument:
+    return instrument_named(sample.instrument)
+
+
+def _check_sample(asked: Asked, runs: Sequence[str]) -> None:
+    known = {
+        name for run in runs for name in _known(asked.paper.samples[asked.paper.runs[run].sample])
+    }
+    for name in asked.sample:
+        if name not in known:
+            there = ", ".join(sorted(known))
+            raise UserError(f"--sample {name}: no run has such an option; there are: {there}")
 
 
 def _has_papers(method: str) -> bool:

@@ -308,11 +308,11 @@ def _refined(found: Found, times: int, group: str | None) -> Estimate:
         return Estimate(name=name, value=None, undefined="its method sends no draft back")
     rows = {row[1]: row for row in table.rows if row[0] == (group or "all")}
     if times not in rows:
-        asked = rows.get(1)
-        known = {"value": 0.0, "n": asked[5]} if asked else {"value": None}
-        return Estimate(name=name, undefined=None, **known)  # type: ignore[arg-type]
-    _, _, value, low, high, n, *_ = rows[times]
-    return Estimate(name=name, value=value, low=low, high=high, n=n)  # type: ignore[arg-type]
+        if 1 not in rows:
+            return Estimate(name=name, value=None, undefined="no item of it")
+        return Estimate(name=name, value=0.0, n=int(rows[1][5] or 0))
+    value, low, high, n = (None if one is None else float(one) for one in rows[times][2:6])
+    return Estimate(name=name, value=value, low=low, high=high, n=int(n or 0))
 
 
 def _items(found: Found, group: str | None) -> float | None:
