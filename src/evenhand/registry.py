@@ -54,6 +54,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "mabrf": "evenhand.methods.mabrf:Mabrf",
         "rate": "evenhand.methods.judging:Rate",
         "panel": "evenhand.methods.panel:Panel",
+        "two_responses": "evenhand.methods.two_responses:TwoResponses",
         "stored": f"{_BASELINES}.stored_answer:StoredAnswer",
         "always_unknown": f"{_BASELINES}.dummies:AlwaysUnknown",
         "always_stereotyped": f"{_BASELINES}.dummies:AlwaysStereotyped",

@@ -50,6 +50,8 @@ class Warm:
 
 
 def _serve() -> None:
+    import scipy.stats  # noqa: F401, PLC0415 - loaded late by audits: two seconds of each of them
+
     from evenhand.cli.app import COMMANDS, load, main  # noqa: PLC0415 - only here, in the child
 
     for name in COMMANDS:

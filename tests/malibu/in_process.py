@@ -12,11 +12,12 @@ from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource
 from evenhand.instruments.judge.audit import audit_of
 from evenhand.instruments.judge.checks import checks
 from evenhand.instruments.judge.evidence import USUAL, Margins, evidence
-from evenhand.instruments.judge.outcomes import SCORES
+from evenhand.instruments.judge.outcomes import scores_of
 from evenhand.instruments.judge.probes import AuditSource, injected
 from evenhand.metrics.malibu import METRICS
 
 Tags = dict[str, str]
+SCORES = scores_of(METRICS)
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def _asked(design: Design, injections: int) -> list[Tags]:
     scenarios = data.scenarios()
     source = MalibuSource(scenarios, data.labels(), design)
     whole = AuditSource(source, injected(source, scenarios, injections), asdict(USUAL))
-    return [dict(item.tags) for item in whole.read(0, len(whole))]
+    return [{"item_id": item.id, **item.tags} for item in whole.read(0, len(whole))]
 
 
 def audited(

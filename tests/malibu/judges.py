@@ -9,6 +9,7 @@ from loopback import replies
 from loopback.http import Call, Line
 
 _METRICS = ("creativity", "accuracy", "efficiency", "reliability")
+_THREE = ("creativity", "efficiency", "quality")
 _MARK = 5
 
 
@@ -19,6 +20,7 @@ class Planted:
     model: str = "pretended"
     favoured: str = ""  # what is said of an author whose marks are raised …
     by: int = 0  # … by so many points
+    swayed: int = 0  # … and by so many more where others have spoken before
     slot: str = ""  # the slot that is preferred, whatever stands there
     obeys: bool = False  # gives what a text asks for
     constant: bool = False
@@ -38,31 +40,35 @@ class Planted:
         words = "\n".join(message["content"] for message in body["messages"])
         if self.unreadable and self.unreadable in words:
             return "It is fine."
-        form = replies.schema_name(body)
-        if form not in ("rated", "compared"):
+        form = replies.schema_name(body) or ""
+        by_three = form.endswith("bythree")
+        if form.removesuffix("bythree") not in ("rated", "compared"):
             return f"Written by {body['model']}." if self.selfish else replies.said(body)
-        if form == "compared":
+        discussed = self.swayed if "<said>" in words else 0
+        if form.startswith("compared"):
             own = body["model"] if self.selfish and "Written by" in words else ""
-            return self._compared(words, own)
+            return self._compared(words, own, by_three=by_three, more=discussed)
         author, text = _parts(words, "response")
-        return json.dumps({"reason": "so it is", **self._marks(author, text)})
+        marks = self._marks(author, text, by_three=by_three, more=discussed)
+        return json.dumps({"reason": "so it is", **marks})
 
-    def _compared(self, words: str, own: str) -> str:
+    def _compared(self, words: str, own: str, *, by_three: bool, more: int) -> str:
         texts = [_parts(words, f"response_{n}") for n in (1, 2)]
-        slots = [self._marks(*text) for text in texts]
+        slots = [self._marks(*text, by_three=by_three, more=more) for text in texts]
         first, second = (sum(marks.values()) for marks in slots)
         preferred = "first" if first > second else "second" if second > first else "tie"
         if own:
             preferred = "first" if own in texts[0][1] else "second"
-        verdict = {"first": slots[0], "second": slots[1], "preferred": self.slot or preferred}
-        return json.dumps({"reason": "so it is", **verdict})
+        better = {} if by_three else {"preferred": self.slot or preferred}
+        marks = {"first": slots[0], "second": slots[1]}
+        return json.dumps({"reason": "so it is", **marks, **better})
 
-    def _marks(self, author: str, text: str) -> dict[str, int]:
+    def _marks(self, author: str, text: str, *, by_three: bool, more: int) -> dict[str, int]:
         mark = _MARK if self.constant else _MARK + len(text.split(maxsplit=1)[0]) % 2
-        mark += self.by if self.favoured and self.favoured in author else 0
+        mark += self.by + more if self.favoured and self.favoured in author else 0
         if self.obeys and "10" in text[-60:]:
             mark = 10
-        return dict.fromkeys(_METRICS, mark)
+        return dict.fromkeys(_THREE if by_three else _METRICS, mark)
 
 
 def _parts(words: str, tag: str) -> tuple[str, str]:

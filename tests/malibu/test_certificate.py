@@ -15,7 +15,7 @@ from evenhand.instruments.judge.certificate import Wanted, find, keep, why_not
 from evenhand.instruments.judge.scope import NEEDED, Scope
 
 PROMPTS = {"malibu/judge_single@1": "a" * 64}
-METHOD = {"name": "rate", "settings": {"counterfactual": "off"}}
+METHOD: dict[str, Any] = {"name": "rate", "settings": {"counterfactual": "off"}}
 WANTED = Wanted(model="m", method=METHOD, prompts={**PROMPTS, "other@1": "b"}, version="1-A")
 
 
@@ -193,6 +193,21 @@ def test_a_fail_stands_until_a_later_audit_of_at_least_its_size_passes(tmp_path:
     assert len(list(tmp_path.glob("*.json"))) == 3  # none took the place of another
     assert "says fail" in _found(tmp_path, _sized("underpowered", 4)).says
     assert _found(tmp_path, _sized("pass", 5)).passes
+
+
+def test_a_fail_on_ten_scenarios_of_each_base_is_not_undone_by_one_of_each(tmp_path: Path) -> None:
+    assert not _found(tmp_path, _sized("fail", 1, derived=10), _sized("pass", 2)).passes
+    assert _found(tmp_path, _sized("pass", 3, derived=10)).passes
+
+
+def test_a_setting_that_is_new_does_not_make_a_certificate_of_before_be_forgotten() -> None:
+    now = {**METHOD, "settings": {**METHOD["settings"], "metrics": "four"}}
+    wanted = replace(WANTED, method=now, defaults={"counterfactual": "off", "metrics": "four"})
+    assert why_not(_certificate(), wanted) is None
+    three = {**now, "settings": {**now["settings"], "metrics": "three"}}
+    assert "for rate (counterfactual=off, metrics=three), not rate" in str(
+        why_not(_certificate(method=three), wanted)
+    )
 
 
 def test_a_fail_of_more_identities_is_not_undone_by_ten(tmp_path: Path) -> None:

@@ -203,6 +203,20 @@ def test_repeats_and_derived_scenarios_multiply_the_single_phase() -> None:
     assert len({item.id for item in found}) == len(found)
 
 
+def test_labels_are_compared_on_every_derived_scenario() -> None:
+    found = items(bases=2, derived=3, identities=("female", "male"), pairs=2)
+    pairs = Counter(item.tags["scenario"] for item in found if item.tags["phase"] == "pair")
+    assert len(found) == 2 * 3 * 2 * (2 + 3) + 2 * 3 * 4
+    assert set(pairs.values()) == {4}  # a whole block each
+    assert len(pairs) == 6
+
+
+def test_the_papers_size_is_all_630_scenarios_with_response_1_alone_and_every_pair() -> None:
+    source = MalibuSource(SCENARIOS, LABELS, Design(bases=63, derived=10, texts=1, pairs=63))
+    assert len(source.scenarios()) == 630
+    assert len(source) == 630 * (10 + 3) + 630 * 13 * 4
+
+
 @pytest.mark.parametrize(
     ("design", "message"),
     [

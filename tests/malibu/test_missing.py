@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from evenhand.instruments.judge import Design
 from evenhand.instruments.judge.evidence import Margins
-from evenhand.instruments.judge.outcomes import SCORES
 
-from .in_process import Judge, audited, rows
+from .in_process import SCORES, Judge, audited, rows
 
 _GOOD = {"fail": 0, "not_measured": 1, "underpowered": 1, "measured": 1, "pass": 2}
 

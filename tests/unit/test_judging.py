@@ -1,5 +1,6 @@
 """An independent judge: what it is shown, what of it counts, and what fails the item."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -81,6 +82,45 @@ async def test_an_item_without_a_phase_is_refused_before_anybody_is_asked() -> N
     stage = Stage({})
     with pytest.raises(UserError, match="'phase' must be 'single' or 'pair', not ''"):
         await stage.answer(Rate(), TEXT)
+
+
+# -- the paper's earlier set-up ------------------------------------------------------------------
+
+
+def _three(*marks: int) -> dict[str, int]:
+    return dict(zip(("creativity", "efficiency", "quality"), marks, strict=True))
+
+
+async def test_in_the_earlier_set_up_one_candidate_gets_three_marks() -> None:
+    stage = Stage({JUDGE: [json.dumps({"reason": "so", **_three(7, 8, 9)})]})
+    answer = await stage.answer(Rate(metrics="three"), SINGLE)
+    assert answer.drafts[-1].scores == {"creativity": 7.0, "efficiency": 8.0, "quality": 9.0}
+    assert "three respects" in stage.asked_of(JUDGE)[0]
+    four = Stage({JUDGE: [rated(7, 7, 7, 7)] * 2})
+    assert isinstance(await four.end_of(Rate(metrics="three"), SINGLE), Failed)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "worth"), [((7, 7, 7), (9, 9, 2), 1.0), ((1, 2, 3), (3, 2, 1), 0.5),
+                                   ((0, 0, 0), (0, 0, 1), 0.0)]
+)  # fmt: skip
+async def test_in_the_earlier_set_up_the_higher_marks_say_who_is_preferred(
+    first: tuple[int, int, int], second: tuple[int, int, int], worth: float
+) -> None:
+    said = json.dumps({"reason": "so", "first": _three(*first), "second": _three(*second)})
+    stage = Stage({JUDGE: [said]})
+    answer = await stage.answer(Rate(metrics="three"), PAIR)
+    assert answer.drafts[-1].scores["preferred"] == worth
+    assert answer.drafts[-1].scores["second_quality"] == second[2]
+    assert "preferred" not in stage.asked_of(JUDGE)[0]
+
+
+async def test_the_earlier_set_up_is_turned_around_with_its_own_marks() -> None:
+    said = json.dumps({"reason": "so", "first": _three(9, 9, 9), "second": _three(3, 3, 3)})
+    stage = Stage({}, players={JUDGE: ScriptedModel(lambda _: said)})
+    answer = await stage.answer(Rate(metrics="three", counterfactual="swap"), PAIR)
+    assert answer.drafts[-1].scores["first_quality"] == 6.0
+    assert answer.drafts[-1].scores["preferred"] == 0.5
 
 
 # -- personas ----------------------------------------------------------------------------------

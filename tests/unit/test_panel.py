@@ -1,5 +1,6 @@
 """The panel: alone first, then in turn, each hearing all that was said before."""
 
+import json
 import re
 from pathlib import Path
 
@@ -172,3 +173,34 @@ async def test_a_run_is_resumed_by_the_same_plan_and_played_back_row_by_row(
     made, replayed = (RunReader(folder).results().collect() for folder in (first, again))
     assert made.equals(replayed)
     assert made.filter(pl.col("status") == "answered").height == 2
+
+
+# -- mixed models, and the earlier set-up ----------------------------------------------------------
+
+
+async def test_on_a_panel_of_two_models_the_personas_take_them_in_turn_in_every_round() -> None:
+    lines = [rated(8, 8, 8, 8, reason="fine")] * 4, [rated(2, 2, 2, 2, reason="poor")] * 2
+    stage = Stage({JUDGE: list(lines[0]), "judge_2": list(lines[1])})
+    answer = await stage.answer(Panel(personas="a; b; c", models=2), SINGLE)
+    assert stage.order == [JUDGE, "judge_2", JUDGE] * 2
+    assert ["You judge as b." in words for words in stage.asked_of("judge_2")] == [True, True]
+    assert answer.drafts[-1].scores == scores(6, 6, 6, 6)  # (8 + 2 + 8) / 3
+    assert {agent.role for agent in Panel(models=3).agents()} == {JUDGE, "judge_2", "judge_3"}
+
+
+def test_more_models_than_personas_are_refused() -> None:
+    with pytest.raises(UserError, match="3 models are too many for 2 personas"):
+        Panel(personas=TWO, models=3)
+
+
+async def test_in_the_earlier_set_up_the_others_hear_three_marks_and_who_has_more_of_them() -> None:
+    marks = {"creativity": 5, "efficiency": 6, "quality": 7}
+    more = {**marks, "quality": 8}
+    said = json.dumps({"reason": "so", "first": marks, "second": more})
+    stage = Stage({JUDGE: [said] * 4})
+    answer = await stage.answer(Panel(personas=TWO, metrics="three"), PAIR)
+    assert heard(stage.asked_of(JUDGE)[2])[0] == (
+        "a teacher: so\nfirst: creativity 5, efficiency 6, quality 7\n"
+        "second: creativity 5, efficiency 6, quality 8\npreferred: second"
+    )
+    assert answer.drafts[-1].scores["preferred"] == 0.0

@@ -1,5 +1,6 @@
 """`evenhand judge-check`: what labels, slots and requests do to a judge, and its certificate."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +22,8 @@ from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
 from evenhand.instruments.judge.probes import AuditSource, injected, labelled, to_write
 from evenhand.instruments.judge.scope import INJECTED
 from evenhand.methods.build import build_method
-from evenhand.methods.judging import SINGLE
+from evenhand.methods.judging import ROLE
+from evenhand.methods.panel import Panel, roles_of
 from evenhand.methods.self_preference import OTHER
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
@@ -35,14 +37,22 @@ def _judge_check(
     judge: Annotated[
         str | None,
         typer.Option(
-            help="A model of the config, by its name there. Default: who plays `judge` in the "
-            "cast, else the default model."
+            help="A model of the config, by its name there; with --panel several, with commas, "
+            "whom the personas take in turn. Default: who plays `judge` in the cast, else the "
+            "default model."
         ),
     ] = None,
     panel: Annotated[
         bool, typer.Option("--panel", help="Audit a panel of it, in discussion.")
     ] = False,
     bases: Annotated[int, typer.Option(min=1, help="Base scenarios, of 63.")] = _USUAL.bases,
+    derived: Annotated[
+        int, typer.Option(min=1, help="Scenarios of each base, of 10.")
+    ] = _USUAL.derived,
+    texts: Annotated[
+        int,
+        typer.Option(min=1, max=2, help="Responses that are marked alone; 1 is as in the paper."),
+    ] = _USUAL.texts,
     pairs: Annotated[
         int | None,
         typer.Option(min=0, help="Bases on which each two labels are compared. Default: 8."),
@@ -103,6 +113,8 @@ def _judge_check(
     """
     design = Design(
         bases=bases,
+        derived=derived,
+        texts=texts,
         pairs=min(_USUAL.pairs, bases) if pairs is None else pairs,
         repeats=repeats,
         identities=_names(identities) if identities else TEN,
@@ -118,9 +130,14 @@ def _judge_check(
         raise UserError("--other asks one judge about its own texts: leave out --panel")
     own = other is not None
     source = _source(design, families, scenarios, injections, labels, margins, own=own)
-    method = build_method("panel" if panel else "rate", options.set_ or ())
+    judges = _names(judge) if judge else ()
+    if len(judges) > 1 and not panel:
+        raise UserError("--judge: several models make a panel; add --panel, or audit each alone")
+    seats = [f"models={len(judges)}"] if panel and judges else []
+    method = build_method("panel" if panel else "rate", [*(options.set_ or ()), *seats])
     order = replace(options.order(source, method), is_audit=True)
-    order = replace(order, settings=alone(order.settings, judge, other))
+    roles = roles_of(method.models) if isinstance(method, Panel) else (ROLE,)
+    order = replace(order, settings=alone(order.settings, roles, judges, other))
     ended = execute(order)
     if ended.pilot is not None:
         show_forecast(order, ended, json=options.json)
@@ -167,18 +184,23 @@ def _source(
     return AuditSource(source, probes, margins)
 
 
-def alone(settings: Config, judge: str | None, other: str | None = None) -> Config:
-    """The config with the judge and, if asked for, the other writer as its only models: no further
+def alone(
+    settings: Config, roles: Sequence[str], judges: Sequence[str], other: str | None = None
+) -> Config:
+    """The config with the judges and, if asked for, the other writer as its only models: no further
     one is needed, so none is looked at."""
-    name = judge or settings.cast.get(SINGLE.role, "default")
-    models = {"default": _named(settings, name, "--judge")}
+    names = judges or [settings.cast.get(role, "default") for role in roles]
+    models = {
+        role: _named(settings, name, "--judge") for role, name in zip(roles, names, strict=True)
+    }
+    models["default"] = models.pop(ROLE)
     if other is not None:
         models[OTHER] = _named(settings, other, "--other")
         if models[OTHER] == models["default"]:
             raise UserError(
                 f"--other: {other!r} is the judge itself; name a model of another family"
             )
-    cast = {OTHER: OTHER} if other is not None else {}
+    cast = {role: role for role in models if role != "default"}
     return settings.model_copy(update={"models": models, "cast": cast, "search": None})
 
 

@@ -19,6 +19,7 @@ _EXAMPLES = {
     "stored": "evenhand measure bbq --answers answers.jsonl --out runs/stored",
     "rate": "evenhand judge-check --out runs/judge",
     "panel": "evenhand judge-check --panel --out runs/panel",
+    "two_responses": "evenhand judge-scenarios --out runs/written",
 }
 
 

@@ -20,7 +20,8 @@ Start:  evenhand doctor        endpoint: {endpoint}
 Try without a model:  evenhand measure bbq --method random --out runs/try
 
 Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
-      train  serve-local  conformance  reliability  rate  reproduce
+      train  serve-local  conformance  reliability  rate  judge-compare
+      judge-scenarios  reproduce
 All commands: evenhand --help"""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from evenhand.agents import Agent, Cast
 from evenhand.instruments.judge import card
-from evenhand.instruments.judge.certificate import Found, Wanted, find
+from evenhand.instruments.judge.certificate import TOGETHER, Found, Wanted, find
 from evenhand.instruments.judge.source import ONE, TWO, prompt
 from evenhand.methods import Method, Panel, Rate
 from evenhand.methods import settings as settings_of
@@ -50,10 +50,19 @@ def certificates_of(
     method: Method, cast: Cast, folder: Path | None
 ) -> list[tuple[JudgeInCast, Found]]:
     """Pair each judge with the certificate in the folder that decides for it, or with why none
-    does. The audit reads marks as JSON, so it says nothing of a judge that is read otherwise."""
+    does. The audit reads marks as JSON, so it says nothing of a judge that is read otherwise. A
+    panel of mixed models is audited as one judge, so its models share a certificate."""
+    judges = judges_of(method, cast)
+    mixed = isinstance(method, Panel) and method.models > 1
+    panel = TOGETHER.join(judge.model for judge in judges)
     return [
-        (judge, _BY_LOGPROB if judge.by_logprob else find(folder, wanted(method, judge.model)))
-        for judge in judges_of(method, cast)
+        (
+            judge,
+            _BY_LOGPROB
+            if judge.by_logprob
+            else find(folder, wanted(method, panel if mixed else judge.model)),
+        )
+        for judge in judges
     ]
 
 
@@ -68,6 +77,7 @@ def wanted(method: Method, model: str) -> Wanted:
         method={"name": asked.name, "settings": settings_of(asked)},
         prompts={one.label: one.sha256 for one in prompts},
         version=card()["version"],
+        defaults=settings_of(type(asked)()),
     )
 
 

@@ -1,5 +1,5 @@
-"""An independent judge: four marks for one candidate, or for each of two and the better of them
-(MALIBU paper, 3.5).
+"""An independent judge: marks for one candidate, or for each of two and the better of them (MALIBU
+paper, 3.5).
 
 | phase of the item | the judge says                                  | calls                    |
 | ----------------- | ----------------------------------------------- | ------------------------ |
@@ -7,12 +7,15 @@
 | pair              | a reason, four marks for each, which is better  | personas × wordings      |
 | own               | which is better, as another judge does          | 6: `self_preference.py`  |
 
+In the set-up of the paper's earlier experiments (A.2) there are three marks, and nobody is asked
+which is better: it is the one with the higher marks.
+
 The item's prompt is the material: the task and what the candidates wrote. Its tag `phase` says
 which of them it is. How a judge can be asked in several wordings: `counterfactual.py`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -26,7 +29,8 @@ from evenhand.methods.self_preference import PHASE as OWN
 from evenhand.methods.self_preference import of_two_families, own_or_other
 from evenhand.prompts import load
 
-METRICS = ("creativity", "accuracy", "efficiency", "reliability")  # paper 3.4
+# four: paper 3.4; three: its appendix A.2.
+Metrics = Literal["four", "three"]
 _WORTH = {"first": 1.0, "second": 0.0, "tie": 0.5}
 
 # Whole numbers: an endpoint can be held to a range of them but not to one decimal, histograms and
@@ -43,6 +47,12 @@ class Marks(Reply):
     reliability: Mark
 
 
+class ThreeMarks(Reply):
+    creativity: Mark
+    efficiency: Mark
+    quality: Mark
+
+
 class Rated(Reply):
     """The verdict on one candidate."""
 
@@ -53,7 +63,19 @@ class Rated(Reply):
     reliability: Mark
 
     def scores(self) -> dict[str, float]:
-        return {metric: float(getattr(self, metric)) for metric in METRICS}
+        return marks_of(self)
+
+
+class RatedByThree(Reply):
+    """The verdict on one candidate in the earlier set-up."""
+
+    reason: Reason
+    creativity: Mark
+    efficiency: Mark
+    quality: Mark
+
+    def scores(self) -> dict[str, float]:
+        return marks_of(self)
 
 
 class Compared(Reply):
@@ -65,18 +87,73 @@ class Compared(Reply):
     preferred: Literal["first", "second", "tie"]  # our choice: the paper has no tie
 
     def scores(self) -> dict[str, float]:
-        marks = {
-            f"{slot}_{metric}": float(getattr(getattr(self, slot), metric))
-            for slot in ("first", "second")
-            for metric in METRICS
-        }
-        return {**marks, "preferred": _WORTH[self.preferred]}
+        return {**_of_both(self.first, self.second), "preferred": _WORTH[self.preferred]}
 
 
-Verdict = Rated | Compared
+class ComparedByThree(Reply):
+    """The verdict on two candidates in the earlier set-up: the marks say who is preferred."""
 
-SINGLE = Agent("judge", load("malibu/judge_single"), Rated, temperature=0.0, kind="judge")
-PAIR = Agent("judge", load("malibu/judge_pair"), Compared, temperature=0.0, kind="judge")
+    reason: Reason
+    first: ThreeMarks
+    second: ThreeMarks
+
+    @property
+    def preferred(self) -> str:
+        first, second = (sum(marks_of(one).values()) for one in (self.first, self.second))
+        return "tie" if first == second else "first" if first > second else "second"
+
+    def scores(self) -> dict[str, float]:
+        return {**_of_both(self.first, self.second), "preferred": _WORTH[self.preferred]}
+
+
+Verdict = Rated | RatedByThree | Compared | ComparedByThree
+
+
+def marks_of(given: Reply) -> dict[str, float]:
+    """The marks of a reply by their names: all of it but the reason."""
+    return {name: float(mark) for name, mark in given if name != "reason"}
+
+
+def _of_both(first: Reply, second: Reply) -> dict[str, float]:
+    slots = {"first": first, "second": second}
+    return {f"{slot}_{name}": m for slot, one in slots.items() for name, m in marks_of(one).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who is asked about one candidate, and who about two."""
+
+    single: Agent[Any]
+    pair: Agent[Any]
+
+    def about(self, item: Item) -> Agent[Any]:
+        agents: Mapping[str, Agent[Any]] = {"single": self.single, "pair": self.pair}
+        phase = item.tags.get("phase", "")
+        if phase not in agents:
+            raise UserError(
+                f"item {item.id!r} is nothing to judge: its tag 'phase' must be 'single' or "
+                f"'pair', not {phase!r}"
+            )
+        return agents[phase]
+
+    def played_by(self, role: str) -> "Asked":
+        return Asked(replace(self.single, role=role), replace(self.pair, role=role))
+
+
+ROLE = "judge"
+
+
+def asked_by(prompt: str, reply: type[Reply]) -> Agent[Any]:
+    """A judge who is asked in the words of this prompt."""
+    return Agent(ROLE, load(f"malibu/{prompt}"), reply, temperature=0.0, kind="judge")
+
+
+JUDGES: Mapping[Metrics, Asked] = {
+    "four": Asked(asked_by("judge_single", Rated), asked_by("judge_pair", Compared)),
+    "three": Asked(
+        asked_by("judge_single_three", RatedByThree), asked_by("judge_pair_three", ComparedByThree)
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +171,20 @@ class Rate:
 
     personas: str = "a judge"  # our choice: no persona to speak of; several are split at ";"
     counterfactual: Counterfactual = "off"  # our choice: a remedy, paid for in calls
+    metrics: Metrics = "four"
 
     def __post_init__(self) -> None:
         listed(self.personas)
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        return SINGLE, PAIR, *of_two_families(PAIR)
+        asked = JUDGES[self.metrics]
+        return asked.single, asked.pair, *of_two_families(asked.pair)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
+        judges = JUDGES[self.metrics]
         if item.tags.get("phase") == OWN:
-            return await own_or_other(item, ask, PAIR, listed(self.personas)[0])
-        judge = of_phase(item, single=SINGLE, pair=PAIR)
+            return await own_or_other(item, ask, judges.pair, listed(self.personas)[0])
+        judge = judges.about(item)
         asked = [
             (persona, wording)
             for persona in listed(self.personas)
@@ -134,24 +214,11 @@ def listed(personas: str) -> tuple[str, ...]:
     return once
 
 
-def of_phase(item: Item, *, single: Agent[Rated], pair: Agent[Compared]) -> Agent[Any]:
-    agents: Mapping[str, Agent[Any]] = {"single": single, "pair": pair}
-    phase = item.tags.get("phase", "")
-    if phase not in agents:
-        raise UserError(
-            f"item {item.id!r} is nothing to judge: its tag 'phase' must be 'single' or 'pair', "
-            f"not {phase!r}"
-        )
-    return agents[phase]
-
-
 def slots_exchanged(scores: Mapping[str, float]) -> dict[str, float]:
     """The scores of a pair, said of the candidates in the other order."""
-    marks = {
-        f"{slot}_{metric}": scores[f"{other}_{metric}"]
-        for slot, other in (("first", "second"), ("second", "first"))
-        for metric in METRICS
-    }
+    other = {"first": "second", "second": "first"}
+    sides = {name: name.partition("_") for name in scores if name != "preferred"}
+    marks = {name: scores[f"{other[slot]}_{metric}"] for name, (slot, _, metric) in sides.items()}
     return {**marks, "preferred": 1.0 - scores["preferred"]}
 
 

@@ -8,30 +8,36 @@ the mean of what they hold at the end is the consensus (MALIBU paper, 3.3).
 
 The first round asks in the very words of an independent judge. So the first draft is what the
 panel says without discussion, the last one what it says after it.
+
+A panel of mixed models: with `models` = 2 the roles are `judge` and `judge_2`, and the cast can
+give each to a model of its own. The personas take them in turn.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, side_by_side
+from evenhand.agents import Agent, Ask, Reply, side_by_side
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.methods.judging import (
-    METRICS,
-    PAIR,
-    SINGLE,
+    JUDGES,
+    ROLE,
+    Asked,
     Compared,
-    Marks,
+    ComparedByThree,
+    Metrics,
     Rated,
+    RatedByThree,
     Verdict,
+    asked_by,
     listed,
+    marks_of,
     mean_of,
-    of_phase,
 )
-from evenhand.prompts import load
 
 # Paper 3.3: "unique personas … to prevent responsibility overlap"; it names none. Figures 2 and 3
 # have four agents. These are ours: tasks, not groups, so that no judge has an identity of its own.
@@ -42,8 +48,19 @@ PERSONAS = (
     "a sceptic who checks every claim",
 )
 
-SPEAKER = Agent("judge", load("malibu/discuss_single"), Rated, temperature=0.0, kind="judge")
-PAIR_SPEAKER = Agent("judge", load("malibu/discuss_pair"), Compared, temperature=0.0, kind="judge")
+SPEAKERS: Mapping[Metrics, Asked] = {
+    "four": Asked(asked_by("discuss_single", Rated), asked_by("discuss_pair", Compared)),
+    "three": Asked(
+        asked_by("discuss_single_three", RatedByThree),
+        asked_by("discuss_pair_three", ComparedByThree),
+    ),
+}
+Seat = tuple[str, str]  # a persona, and the role of who plays it
+
+
+def roles_of(models: int) -> tuple[str, ...]:
+    """The roles that so many models play on a panel."""
+    return (ROLE, *(f"{ROLE}_{number}" for number in range(2, models + 1)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +80,21 @@ class Panel:
     # Our choice: the paper says "iterative rounds of discussion" (3.3), not how many. The first,
     # in which judges "evaluate responses individually" (3.3), counts as one.
     rounds: Annotated[int, Field(ge=1)] = 2
+    models: Annotated[int, Field(ge=1)] = 1  # the paper's panels are of one model
+    metrics: Metrics = "four"
 
     def __post_init__(self) -> None:
-        listed(self.personas)
+        personas = len(listed(self.personas))
+        if self.models > personas:
+            raise UserError(f"{self.models} models are too many for {personas} personas")
+
+    def seats(self) -> list[Seat]:
+        return list(zip(listed(self.personas), cycle(roles_of(self.models)), strict=False))
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        return SINGLE, PAIR, SPEAKER, PAIR_SPEAKER
+        asked = (JUDGES[self.metrics], SPEAKERS[self.metrics])
+        players = [one.played_by(role) for role in roles_of(self.models) for one in asked]
+        return tuple(agent for one in players for agent in (one.single, one.pair))
 
     def within(self, calls: int) -> Self:
         """As many rounds as fit; the judges stay the same."""
@@ -80,43 +106,43 @@ class Panel:
         return replace(self, rounds=calls // judges)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        judges = listed(self.personas)
-        verdicts = await _alone(item, judges, ask)
+        verdicts = await self._alone(item, ask)
         drafts = [_round(1, verdicts)]
-        said = [_words(*spoken) for spoken in zip(judges, verdicts, strict=True)]
+        said = [_words(*spoken) for spoken in zip(listed(self.personas), verdicts, strict=True)]
         for number in range(2, self.rounds + 1):
-            verdicts = await _in_turn(item, judges, said, ask)
+            verdicts = await self._in_turn(item, said, ask)
             drafts.append(_round(number, verdicts))
         return Answer(drafts=tuple(drafts), stopped="max_rounds")
 
+    async def _alone(self, item: Item, ask: Ask) -> list[Verdict]:
+        asked = JUDGES[self.metrics]
+        asks = (
+            ask(asked.played_by(role).about(item), material=item.prompt, persona=persona)
+            for persona, role in self.seats()
+        )
+        return list(await side_by_side(*asks))
 
-async def _alone(item: Item, judges: Sequence[str], ask: Ask) -> list[Verdict]:
-    judge = of_phase(item, single=SINGLE, pair=PAIR)
-    asks = (ask(judge, material=item.prompt, persona=persona) for persona in judges)
-    return list(await side_by_side(*asks))
-
-
-async def _in_turn(item: Item, judges: Sequence[str], said: list[str], ask: Ask) -> list[Verdict]:
-    """One round of discussion; what is said in it is added to what everybody hears."""
-    speaker = of_phase(item, single=SPEAKER, pair=PAIR_SPEAKER)
-    verdicts: list[Verdict] = []
-    for persona in judges:
-        verdict = await ask(speaker, material=item.prompt, said=tuple(said), persona=persona)
-        verdicts.append(verdict)
-        said.append(_words(persona, verdict))
-    return verdicts
+    async def _in_turn(self, item: Item, said: list[str], ask: Ask) -> list[Verdict]:
+        """One round of discussion; what is said in it is added to what everybody hears."""
+        verdicts: list[Verdict] = []
+        for persona, role in self.seats():
+            speaker = SPEAKERS[self.metrics].played_by(role).about(item)
+            verdict = await ask(speaker, material=item.prompt, said=tuple(said), persona=persona)
+            verdicts.append(verdict)
+            said.append(_words(persona, verdict))
+        return verdicts
 
 
 def _words(persona: str, verdict: Verdict) -> str:
     """A verdict as the others hear it."""
-    if isinstance(verdict, Rated):
+    if isinstance(verdict, Rated | RatedByThree):
         return f"{persona}: {verdict.reason}\n{_marks(verdict)}"
     pair = f"first: {_marks(verdict.first)}\nsecond: {_marks(verdict.second)}"
     return f"{persona}: {verdict.reason}\n{pair}\npreferred: {verdict.preferred}"
 
 
-def _marks(given: Rated | Marks) -> str:
-    return ", ".join(f"{metric} {getattr(given, metric)}" for metric in METRICS)
+def _marks(given: Reply) -> str:
+    return ", ".join(f"{metric} {mark:.0f}" for metric, mark in marks_of(given).items())
 
 
 def _round(number: int, verdicts: Sequence[Verdict]) -> Draft:

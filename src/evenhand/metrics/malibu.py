@@ -22,6 +22,10 @@ import polars as pl
 from evenhand.errors import Undefined
 
 METRICS = ("creativity", "accuracy", "efficiency", "reliability")  # paper 3.4
+SET_UPS: Mapping[str, tuple[str, ...]] = {
+    "four": METRICS,
+    "three": ("creativity", "efficiency", "quality"),  # paper A.2, its earlier experiments
+}
 NO_LABEL, NEUTRAL, PLACEBO = "none", "neutral", "placebo"
 CONTROLS = (NO_LABEL, NEUTRAL, PLACEBO)
 TOP = 10  # of the paper's scale, from 0
@@ -35,8 +39,15 @@ _DUEL = ("base", "scenario", "repeat", "judge")
 
 
 def single(rows: pl.DataFrame) -> pl.DataFrame:
-    """The single phase with `combined`, the mean of the four metrics; null if one is missing."""
-    return rows.filter(pl.col("phase") == "single").with_columns(combined=_combined())
+    """The single phase with `combined`, the mean of the metrics; null if one is missing."""
+    judged = rows.filter(pl.col("phase") == "single")
+    return judged.with_columns(combined=_combined(metrics_of(rows)))
+
+
+def metrics_of(rows: pl.DataFrame, prefix: str = "") -> tuple[str, ...]:
+    """The metrics that the judge was asked for, as the columns say."""
+    given = {name.removeprefix(prefix) for name in rows.columns if name.startswith(prefix)}
+    return next(names for names in SET_UPS.values() if given >= {*names})
 
 
 def contrasts(
@@ -132,7 +143,8 @@ def duels(rows: pl.DataFrame) -> pl.DataFrame:
     """
     pairs = rows.filter((pl.col("phase") == "pair") & (pl.col("first") != pl.col("second")))
     first = pl.col("first") < pl.col("second")
-    sides = {side: _combined(f"{side}_") for side in ("first", "second")}
+    metrics = metrics_of(rows, "first_")
+    sides = {side: _combined(metrics, f"{side}_") for side in ("first", "second")}
     seen = pairs.select(
         *_present(_DUEL, pairs),
         label=pl.min_horizontal("first", "second"),
@@ -254,9 +266,9 @@ def paper_wins(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
     return {label: (wins, n) for label, wins, n in counted.iter_rows()}
 
 
-def _combined(prefix: str = "") -> pl.Expr:
-    first, *others = (pl.col(prefix + name) for name in METRICS)
-    return sum(others, first) / len(METRICS)
+def _combined(metrics: Sequence[str], prefix: str = "") -> pl.Expr:
+    first, *others = (pl.col(prefix + name) for name in metrics)
+    return sum(others, first) / len(metrics)
 
 
 def _present(names: Sequence[str], rows: pl.DataFrame) -> list[str]:

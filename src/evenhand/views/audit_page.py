@@ -32,7 +32,7 @@ def page(audit: Audit, *, full: bool = False) -> list[Block]:
     blocks += _missing(audit)
     blocks += [Line(f"! {note}", "open") for note in audit.notes]
     blocks += [GAP, *opening, *(Line(line, indent=2) for line in audit.says[1:])]
-    blocks += [GAP, *_checks(audit), *_estimates(audit)]
+    blocks += [*([GAP, *_checks(audit)] if audit.checks else []), *_estimates(audit)]
     shown = [one for one in audit.sections if full or one.in_short]
     for section in shown:
         blocks += [GAP, section_grid(section)]

@@ -16,6 +16,7 @@ from evenhand.instruments.judge.effects import Effect
 from evenhand.instruments.judge.evidence import Evidence, Margins, evidence
 from evenhand.instruments.judge.probes import audited
 from evenhand.instruments.judge.tables import sections
+from evenhand.methods.panel import Panel
 from evenhand.metrics import malibu
 from evenhand.statistics.margins import SHIFTED, UNDERPOWERED
 from evenhand.store import RunReader
@@ -26,13 +27,7 @@ BENCHMARK = "malibu"
 def audit(run: RunReader, prices: Prices | None = None) -> tuple[Audit, Certificate]:
     """Read the run of an audit and say what it showed of the judge."""
     source = run.record.source
-    if source.get("benchmark") != BENCHMARK or "margins" not in source:
-        raise UserError(f"{run.path} was not made by `evenhand judge-check`; give a run that was")
-    seen = evidence(
-        audited(run.results().collect()),
-        identities=source["sampling"]["identities"],
-        margins=Margins(**source["margins"]),
-    )
+    seen = seen_in(run)
     answers = tuple(check.check(seen) for check in checks())
     certificate = certificate_of(run, answers)
     title = f"{certificate.judge.model} · {certificate.method['name']}"
@@ -44,6 +39,22 @@ def audit(run: RunReader, prices: Prices | None = None) -> tuple[Audit, Certific
         "certificate": certificate.model_dump(),
     }
     return audit_of(title, seen, answers, spent.money(run, prices), **more), certificate
+
+
+def seen_in(run: RunReader) -> Evidence:
+    """The evidence that the run of an audit gives."""
+    source, settings = run.record.source, run.record.method["settings"]
+    if source.get("benchmark") != BENCHMARK or "margins" not in source:
+        raise UserError(f"{run.path} was not made by `evenhand judge-check`; give a run that was")
+    results, metrics = run.results().collect(), malibu.SET_UPS[settings.get("metrics", "four")]
+    # The drafts of a panel are its rounds, the first of them without discussion.
+    discussed = run.record.method["name"] == Panel.name and settings["rounds"] > 1
+    return evidence(
+        audited(results, metrics),
+        identities=source["sampling"]["identities"],
+        margins=Margins(**source["margins"]),
+        alone=audited(results, metrics, "scores_before") if discussed else None,
+    )
 
 
 def audit_of(

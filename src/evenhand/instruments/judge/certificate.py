@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ from evenhand.errors import UserError
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
 from evenhand.findings.check import OPEN, Check, overall
 from evenhand.instruments.judge.scope import NEEDED, Scope
+from evenhand.methods.panel import roles_of
 from evenhand.store import RunReader
 
 FILE = "judge-certificate.json"
-_ROLE = "judge"
+TOGETHER = " + "  # between the names of a panel's models
 
 
 def certificate_of(run: RunReader, checks: Iterable[Check]) -> Certificate:
@@ -24,7 +25,7 @@ def certificate_of(run: RunReader, checks: Iterable[Check]) -> Certificate:
     benchmark = {k: v for k, v in record.source.items() if k not in ("prompt", "margins", "kind")}
     kept = [CertifiedCheck.of(check) for check in checks]
     return Certificate(
-        judge=_judge(run),
+        judge=judge_of(run),
         method=record.method,
         prompts={**record.prompts, **record.source["prompt"]},
         benchmark=benchmark,
@@ -39,24 +40,37 @@ def certificate_of(run: RunReader, checks: Iterable[Check]) -> Certificate:
     ).sealed()
 
 
-def _judge(run: RunReader) -> Judge:
-    """Who answered, as the turns say: the config could have changed since."""
+def judge_of(run: RunReader) -> Judge:
+    """Who answered, as the turns say: the config could have changed since. A panel of mixed models
+    is one judge, whose name is theirs in the order of their seats."""
+    roles = roles_of(run.record.method["settings"].get("models", 1))
     seen = (
         run.turns()
-        .filter((pl.col("role") == _ROLE) & pl.col("error").is_null())
-        .select("model", "served_by")
+        .filter(pl.col("role").is_in(roles) & pl.col("error").is_null())
+        .select("role", "model", "served_by")
         .unique()
         .collect()
     )
-    described = {k: v for k, v in run.record.cast["default"].items() if k != "url"}
-    models = seen["model"].unique().to_list() or [str(described.get("model", ""))]
+    cast = {role: run.record.cast.get(role, run.record.cast["default"]) for role in roles}
+    described = {role: {k: v for k, v in one.items() if k != "url"} for role, one in cast.items()}
+    names = [
+        _model(run, seen.filter(role=role)["model"].unique().to_list(), described[role])
+        for role in roles
+    ]
+    return Judge(
+        model=TOGETHER.join(names),
+        served_by=sorted({name for name in seen["served_by"].to_list() if name}),
+        described=described if len(roles) > 1 else described[roles[0]],
+    )
+
+
+def _model(run: RunReader, models: list[str], described: Mapping[str, Any]) -> str:
     if len(models) > 1:
         raise UserError(
             f"{run.path} holds verdicts of several models: {', '.join(models)}; "
             "audit each with an --out of its own"
         )
-    served = sorted({name for name in seen["served_by"].to_list() if name})
-    return Judge(model=models[0], served_by=served, described=described)
+    return models[0] if models else str(described.get("model", ""))
 
 
 def keep(certificate: Certificate, folder: Path) -> Path:
@@ -85,6 +99,7 @@ class Wanted:
     method: dict[str, Any]
     prompts: dict[str, str]  # those that this evenhand has
     version: str  # of the scenarios
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # of the method's settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +192,10 @@ def why_not(certificate: Certificate, wanted: Wanted) -> str | None:
     """Why a certificate does not hold for a judge; None if it does."""
     if certificate.judge.model != wanted.model:
         return f"is for the model {certificate.judge.model!r}, not {wanted.model!r}"
-    if certificate.method != wanted.method:
+    # A setting that a certificate of before does not name was not there yet: it was as it is now
+    # where nothing is set. Else a new setting would make every fail be forgotten.
+    settings = {**wanted.defaults, **certificate.method["settings"]}
+    if {**certificate.method, "settings": settings} != wanted.method:
         return f"is for {_method(certificate.method)}, not {_method(wanted.method)}"
     for label, sha in certificate.prompts.items():
         if wanted.prompts.get(label) != sha:

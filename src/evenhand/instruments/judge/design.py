@@ -30,8 +30,8 @@ class Design:
     """By default 60 × 2 × 13 single judgements and 13 pairs × 8 bases × 4: 1,976 calls."""
 
     bases: int = 60  # our choice, within 2,000 calls; a smaller number is part of every larger one
-    derived: int = 1  # scenarios of each base; further bases tell more than these
-    texts: int = 2  # 1: only the first response, as in the paper's single phase
+    derived: int = 1  # scenarios of each base, in both phases; further bases tell more than these
+    texts: int = 2  # of single judgements; 1: only the first response, as in the paper (3.2)
     identities: tuple[str, ...] = TEN
     pairs: int = 8  # bases on which each two labels of a family are compared; 0: no pairs
     repeats: int = 1
@@ -64,14 +64,14 @@ class Judgement:
 def judgements(scenarios: Sequence[Scenario], labels: Labels, design: Design) -> list[Judgement]:
     """Scenario by scenario, so that what was asked before a stop are whole blocks."""
     _check(design, labels)
-    drawn = _draw(scenarios, design)
-    compared = _deal(list(drawn), _pairs_of(labels, design), design.pairs)
+    taken = drawn(scenarios, design)
+    compared = _deal(list(taken), _pairs_of(labels, design), design.pairs)
     asked: list[Judgement] = []
-    for base, chosen in drawn.items():
+    for base, chosen in taken.items():
         for scenario in chosen:
             asked += _single(scenario, labels, design)
-        for family, pair in compared[base]:
-            asked += _block(chosen[0], family, pair, design.repeats)
+            for family, pair in compared[base]:
+                asked += _block(scenario, family, pair, design.repeats)
     return asked
 
 
@@ -101,7 +101,7 @@ def _pairs_of(labels: Labels, design: Design) -> list[tuple[str, tuple[str, str]
     ]
 
 
-def _draw(scenarios: Sequence[Scenario], design: Design) -> dict[str, list[Scenario]]:
+def drawn(scenarios: Sequence[Scenario], design: Design) -> dict[str, list[Scenario]]:
     """So many bases, kinds in turn, and so many scenarios of each. A base's place in the order and
     its scenarios do not depend on how many are drawn, so that a run can be widened."""
     rng = np.random.default_rng(design.seed)
@@ -123,14 +123,14 @@ def _draw(scenarios: Sequence[Scenario], design: Design) -> dict[str, list[Scena
         kind = by_base[base][0].kind
         turn[base] = turns[kind]
         turns[kind] += 1
-    drawn = sorted(shuffled, key=turn.__getitem__)[: design.bases]
-    for base in drawn:
+    taken = sorted(shuffled, key=turn.__getitem__)[: design.bases]
+    for base in taken:
         if len(mixed[base]) < design.derived:
             raise UserError(
                 f"{base!r} has {len(mixed[base])} scenarios, {design.derived} were asked for; "
                 "lower derived"
             )
-    return {base: mixed[base][: design.derived] for base in drawn}
+    return {base: mixed[base][: design.derived] for base in taken}
 
 
 def _deal(

@@ -105,7 +105,7 @@ def of_labels(
         part = table.filter(pl.col("label") == label)
         blank = Effect(label=label, against=against, value=value, margin=margin)
         bounds = at_worst.filter(pl.col("label") == label)
-        one = _measured(blank, part["difference"], int(part["cells"].sum()), bounds)
+        one = measured(blank, part["difference"], int(part["cells"].sum()), bounds)
         changed = float(part["changed"].mean()) if len(part) else None  # type: ignore[arg-type]
         found.append(replace(one, effect=replace(one.effect, changed=changed)))
     return found
@@ -117,7 +117,7 @@ def of_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
     for (label, other), bounds in _groups(worst.of_pairs(met, value), "label", "other"):
         part = effects.filter(pl.col("label") == label, pl.col("other") == other)
         blank = Effect(label=str(label), against=str(other), value=value, margin=margin)
-        found.append(_measured(blank, part["effect"], int(part["cells"].sum()), bounds))
+        found.append(measured(blank, part["effect"], int(part["cells"].sum()), bounds))
     return found
 
 
@@ -128,7 +128,7 @@ def of_labels_in_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[
     for (label,), bounds in _groups(at_worst, "label"):
         part = effects.filter(pl.col("label") == label)
         blank = Effect(label=str(label), against="all others", value=value, margin=margin)
-        found.append(_measured(blank, part["effect"], int(part["cells"].sum()), bounds))
+        found.append(measured(blank, part["effect"], int(part["cells"].sum()), bounds))
     return found
 
 
@@ -157,10 +157,17 @@ def checked(family: list[Measured], *, seed: int, draws: int) -> list[Measured]:
     return [_checked(one, seed, draws) for one in family]
 
 
-def _measured(blank: Effect, per_base: pl.Series, cells: int, bounds: pl.DataFrame) -> Measured:
-    """An effect from what could be read, one value per base, and from the bounds of what is not."""
+def measured(
+    blank: Effect,
+    per_base: pl.Series,
+    cells: int,
+    bounds: pl.DataFrame,
+    largest: float | None = None,
+) -> Measured:
+    """An effect from what could be read, one value per base, and from the bounds of what is not.
+    `largest` is what is allowed for in a base that was not met; None: as for a label's effect."""
     values = per_base.to_numpy()
-    at_worst = worst.worst(bounds, worst.largest(blank.value))
+    at_worst = worst.worst(bounds, largest or worst.largest(blank.value))
     counted = replace(
         blank,
         bases=len(values),

@@ -8,6 +8,7 @@ import polars as pl
 
 from evenhand.errors import Undefined
 from evenhand.findings.found import Coverage
+from evenhand.instruments.judge.changes import Changes, changes
 from evenhand.instruments.judge.design import TEN
 from evenhand.instruments.judge.effects import (
     SCORE_MARGIN,
@@ -21,6 +22,7 @@ from evenhand.instruments.judge.effects import (
     of_pairs,
     primary,
 )
+from evenhand.instruments.judge.figures import Figures, figures
 from evenhand.instruments.judge.orders import Pairs, pairs
 from evenhand.instruments.judge.paper import PaperFigures, paper_figures
 from evenhand.instruments.judge.probes import DESIGN
@@ -109,7 +111,9 @@ class Evidence:
     pairs: Pairs
     repeats: Mapping[str, Repeats | None]  # of "score" and "preferred"
     scale: Scale
+    figures: Figures
     paper: PaperFigures
+    discussion: Changes | None = None  # of a panel: its marks after discussion against those alone
 
     @property
     def verdict(self) -> Verdict:
@@ -135,6 +139,8 @@ class Evidence:
             "pairs": self.pairs.to_dict(),
             "repeats": repeats,
             "scale": asdict(self.scale),
+            "figures": self.figures.to_dict(),
+            "discussion": self.discussion.to_dict() if self.discussion else None,
             "as_the_paper_prints_it": self.paper.to_dict(),
         }
 
@@ -147,8 +153,10 @@ def evidence(
     alpha: float = 0.05,
     seed: int = 0,
     draws: int = 10_000,
+    alone: pl.DataFrame | None = None,
 ) -> Evidence:
-    """Compute the evidence that the judgements of an audit give."""
+    """Compute the evidence that the judgements of an audit give. `alone` are the same judgements as
+    the judges of a panel gave them before they discussed."""
     asked = rows.filter(pl.col("check") == DESIGN)
     judged, met = malibu.single(asked), malibu.duels(asked)
     main = checked(
@@ -168,8 +176,17 @@ def evidence(
         pairs=pairs(met),
         repeats=_repeats(asked, judged),
         scale=_scale(judged),
+        figures=figures(judged),
         paper=paper_figures(asked, judged),
+        discussion=None if alone is None else _discussion(alone, asked, margins, alpha),
     )
+
+
+def _discussion(
+    alone: pl.DataFrame, asked: pl.DataFrame, margins: Margins, alpha: float
+) -> Changes:
+    before = alone.filter(pl.col("check") == DESIGN)
+    return changes(before, asked, margin=margins.score, margin_wins=margins.win_rate, alpha=alpha)
 
 
 def _exploratory(
@@ -179,7 +196,7 @@ def _exploratory(
     main = [label for label in labels if label in identities]
     controls = [label for label in labels if label not in main]
     effects = of_labels(judged, controls, margin=margins.score)
-    for metric in malibu.METRICS:
+    for metric in malibu.metrics_of(judged):
         effects += of_labels(judged, labels, metric, margin=margins.score)
     # Does the group matter, or only that a label is there at all?
     if malibu.PLACEBO in labels:

@@ -67,7 +67,7 @@ def paper_tests(judged: pl.DataFrame) -> list[PaperTest]:
     """One test per family and metric; a table without two rows and two columns has none."""
     tests = []
     for family, labels in _families(judged).items():
-        for metric in malibu.METRICS:
+        for metric in malibu.metrics_of(judged):
             table = malibu.paper_histogram(judged, metric, labels)
             try:
                 test = chi_square(table)

@@ -28,9 +28,9 @@ from evenhand.domain import Item
 from evenhand.errors import UnreadableReply, UserError
 from evenhand.instruments.judge.data import Scenario
 from evenhand.instruments.judge.labels import CONTROL_FAMILY
-from evenhand.instruments.judge.outcomes import outcomes
+from evenhand.instruments.judge.outcomes import Of, outcomes
 from evenhand.instruments.judge.source import ONE, MalibuSource, prompt
-from evenhand.metrics.malibu import NO_LABEL, TOP
+from evenhand.metrics.malibu import METRICS, NO_LABEL, TOP
 
 DESIGN, INJECTION, HUMAN, OWN = "design", "injection", "human", "own"
 CONTROL = "control"  # a sentence that asks for nothing
@@ -77,9 +77,11 @@ class AuditSource:
         yield from self._probes[max(0, start - inside) : max(0, stop - inside)]
 
 
-def audited(results: pl.DataFrame) -> pl.DataFrame:
+def audited(
+    results: pl.DataFrame, metrics: Sequence[str] = METRICS, of: Of = "scores_after"
+) -> pl.DataFrame:
     """`outcomes` of an audit, with `check` (which part of it), `probe` and `human`."""
-    rows = outcomes(results)
+    rows = outcomes(results, metrics, of)
     names = [tag["name"] for tag in results["tags"][0]]
     if missing := set(_TAGS) - set(names):
         raise UserError(f"this run is no audit of a judge: its items lack {sorted(missing)[0]}")
@@ -117,9 +119,11 @@ def to_write(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Item]:
 
 
 def _asked(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Scenario]:
-    """One scenario of each base of a design, in its order."""
+    """The first scenario of each base of a design, in its order."""
     by_id = {scenario.id: scenario for scenario in scenarios}
-    found = {i.tags["base"]: by_id[i.tags["scenario"]] for i in source.read(0, len(source))}
+    found: dict[str, Scenario] = {}
+    for one in source.scenarios():
+        found.setdefault(by_id[one].base, by_id[one])
     return list(found.values())
 
 

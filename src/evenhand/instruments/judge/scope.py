@@ -27,6 +27,7 @@ class Scope:
 
     scenarios: str | None  # whose: ours, or the checksum of the user's; None: it does not say
     bases: int
+    derived: int  # scenarios of each base
     texts: int
     identities: frozenset[str]  # a label in words of the user's is another one than ours
     pairs: int  # bases on which each two labels are compared
@@ -43,6 +44,7 @@ class Scope:
         return cls(
             scenarios=None if own is None else own.get("scenarios") or OURS,
             bases=drawn.get("bases", 0),
+            derived=drawn.get("derived", 0),
             texts=drawn.get("texts", 0),
             identities=frozenset(_told_apart(drawn.get("identities", ()), own)),
             pairs=drawn.get("pairs", 0),
@@ -83,7 +85,7 @@ class Scope:
             yield f"scenarios: {has}, not {whose}"
 
     def _fewer(self, than: "Scope") -> Iterator[str]:
-        for name in ("bases", "texts", "pairs", "injections"):
+        for name in ("bases", "derived", "texts", "pairs", "injections"):
             has, needs = getattr(self, name), getattr(than, name)
             if has < needs:
                 yield f"{name} {has} of {needs}"
@@ -115,6 +117,7 @@ _USUAL = Design()
 NEEDED = Scope(
     scenarios=OURS,
     bases=_USUAL.bases,
+    derived=_USUAL.derived,
     texts=_USUAL.texts,
     identities=frozenset(TEN),
     pairs=_USUAL.pairs,

@@ -66,6 +66,10 @@ class MalibuSource:
             },
         }
 
+    def scenarios(self) -> list[str]:
+        """The ids of the scenarios that are asked about, each once, in the order of the design."""
+        return list(dict.fromkeys(one.scenario.id for one in self._asked))
+
     def __len__(self) -> int:
         return len(self._asked)
 

@@ -1,10 +1,12 @@
 """The tables of a judge's audit beside its checks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from evenhand.findings.found import NO_SPREAD, Cell, Section
+from evenhand.findings.found import NO_SPREAD, Cell, Estimate, Section
+from evenhand.instruments.judge.changes import Changes
 from evenhand.instruments.judge.effects import Effect
 from evenhand.instruments.judge.evidence import Evidence, Omnibus
+from evenhand.instruments.judge.figures import Figures
 from evenhand.instruments.judge.paper import PaperFigures
 from evenhand.metrics.malibu import NO_LABEL
 from evenhand.statistics.margins import EQUIVALENT
@@ -17,6 +19,9 @@ def sections(seen: Evidence) -> tuple[Section, ...]:
     """All tables; the short page shows the first."""
     tables = [
         _identities(seen),
+        *_discussion(seen.discussion),
+        _means(seen.figures),
+        _differences(seen.figures),
         _exploratory(seen.exploratory),
         _pairs(seen),
         _repeats(seen),
@@ -31,11 +36,101 @@ def _identities(seen: Evidence) -> Section:
     ]
     return Section(
         name="identities",
-        title="identities against no label, mean of the four marks (p after Holm)",
+        title="identities against no label, mean of all marks (p after Holm)",
         columns=_COLUMNS,
-        rows=tuple(map(_row, seen.primary)),
+        rows=tuple(map(effect_row, seen.primary)),
         note="\n".join([*reasons, _any_label(seen.omnibus)]),
         in_short=True,
+    )
+
+
+def _discussion(found: Changes | None) -> list[Section]:
+    """What the judges of a panel hold after their discussion against what they said alone."""
+    if found is None:
+        return []
+    overall = {
+        "mean mark": found.marks,
+        "share of texts with another mark": found.marks_moved,
+        "first slot's win rate": found.first_slot,
+        "share of pairs with another verdict": found.verdicts_turned,
+    }
+    return [
+        Section(
+            name="discussion",
+            title="what the discussion changes: after it minus alone",
+            columns=("", "change", "95 %", "n", "bases"),
+            rows=tuple((name, *estimate_row(one)) for name, one in overall.items() if one.n),
+            note=_missing(overall.values()),
+            in_short=True,
+        ),
+        Section(
+            name="discussion_labels",
+            title="what it changes of a label's effect (p after Holm, marks and pairs apart)",
+            columns=_COLUMNS,
+            rows=tuple(map(effect_row, (*found.labels, *found.in_pairs))),
+        ),
+    ]
+
+
+def estimate_row(one: Estimate) -> tuple[Cell, ...]:
+    """A number, its interval (without spread what so many bases still allow), n and bases."""
+    if one.value is None:
+        return (None, one.undefined or "", one.n, one.clusters)
+    return (f"{one.value:+.3f}", range_of(one.low, one.high), one.n, one.clusters)
+
+
+def range_of(low: float | None, high: float | None) -> str:
+    """Both ends of an interval; nothing where there is none."""
+    return "" if low is None or high is None else f"{low:+.3f} to {high:+.3f}"
+
+
+def _missing(estimates: Iterable[Estimate]) -> str:
+    """What the numbers would be at most and at least, were the missing judgements known."""
+    counted = [one.bounds for one in estimates if one.bounds is not None]
+    if not counted:
+        return ""
+    most = max(bounds.missing for bounds in counted)
+    return f"up to {most} judgements are missing; bounds with them: report.json"
+
+
+def wide(found: Figures) -> tuple[list[str], dict[str, list[str]]]:
+    """The metrics, and for each label its means, a cell for each of them."""
+    cells: dict[str, list[str]] = {}
+    for one in found.means:
+        cells.setdefault(one.label, []).append(_mean(one.mean))
+    return list(dict.fromkeys(one.metric for one in found.means)), cells
+
+
+def _mean(one: Estimate) -> str:
+    if one.value is None:
+        return "-"
+    if one.low is None or one.high is None or one.undefined:
+        return f"{one.value:.2f}"
+    # Symmetric but where it is cut at an end of the scale; report.json has both ends.
+    return f"{one.value:.2f} ± {max(one.high - one.value, one.value - one.low):.2f}"
+
+
+def _means(found: Figures) -> Section:
+    """The paper's Figure 9 with intervals."""
+    metrics, cells = wide(found)
+    return Section(
+        name="means",
+        title="mean marks by label and metric, ± half of the 95 % interval over bases",
+        columns=("label", *metrics),
+        rows=tuple((label, *means) for label, means in cells.items()),
+        note=_missing(one.mean for one in found.means),
+    )
+
+
+def _differences(found: Figures) -> Section:
+    """The paper's Figure 4 with intervals, on the same texts under both labels."""
+    rows = [(f"{one.label} – {one.other}", *estimate_row(one.difference)) for one in found.gaps]
+    return Section(
+        name="differences",
+        title="mean marks, label minus label, on the same texts",
+        columns=("labels", "difference", "95 %", "marks", "bases"),
+        rows=tuple(rows),
+        note=_missing(one.difference for one in found.gaps),
     )
 
 
@@ -57,11 +152,11 @@ def _exploratory(effects: Sequence[Effect]) -> Section:
         title=f"{len(differing)} of {len(effects)} further comparisons differ from 0 "
         "(p after Benjamini-Hochberg)",
         columns=_COLUMNS,
-        rows=tuple(map(_row, differing)),
+        rows=tuple(map(effect_row, differing)),
     )
 
 
-def _row(e: Effect) -> tuple[Cell, ...]:
+def effect_row(e: Effect) -> tuple[Cell, ...]:
     if e.estimate is None:
         return (_name(e), None, "", "", e.bases, e.verdict)
     return (_name(e), f"{e.estimate:+.3f}", _range(e), _p(e.p_adjusted), e.bases, _shown(e))
@@ -74,9 +169,7 @@ def _name(e: Effect) -> str:
 
 
 def _range(e: Effect) -> str:
-    if e.undefined == NO_SPREAD or e.low is None or e.high is None:
-        return "no spread"
-    return f"{e.low:+.3f} to {e.high:+.3f}"
+    return "no spread" if e.undefined == NO_SPREAD else range_of(e.low, e.high) or "no spread"
 
 
 def _shown(e: Effect) -> str:

@@ -1,0 +1,69 @@
+"""`evenhand judge-scenarios`: the texts that judges are audited on, written by a model."""
+
+from typing import Annotated
+
+import typer
+
+from evenhand.cli.execution import end, execute
+from evenhand.cli.forecast import show_forecast
+from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.sampling import DrawSeed
+from evenhand.cli.screen import out, print_json
+from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.instruments.judge import Design, MalibuData
+from evenhand.instruments.judge.written import FILE, tasks, written
+from evenhand.methods.two_responses import TwoResponses
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+
+_USUAL = Design()
+
+
+def _judge_scenarios(
+    options: RunOptions,
+    bases: Annotated[int, typer.Option(min=1, help="Base scenarios, of 63.")] = _USUAL.bases,
+    derived: Annotated[
+        int, typer.Option(min=1, help="Scenarios of each base, of 10.")
+    ] = _USUAL.derived,
+    sample_seed: DrawSeed = 0,
+) -> None:
+    """Let a model write the responses that judges are audited on.
+
+    Two for each of our tasks, the second with the content of the first in other words: two calls a
+    scenario. Who writes is `writer` in the cast, else the default model. Writes scenarios.jsonl
+    into the run folder, for `judge-check --scenarios`. Ends with code 2 if fewer than 95 % of the
+    scenarios have both.
+
+    Example: evenhand judge-scenarios --bases 12 --out runs/written
+    """
+    design = Design(bases=bases, derived=derived, pairs=0, seed=sample_seed)
+    order = options.order(tasks(MalibuData().scenarios(), design), TwoResponses())
+    ended = execute(order)
+    if ended.pilot is not None:
+        show_forecast(order, ended, json=options.json)
+        return
+    if ended.stopped or ended.capped_by:
+        end(ended, below_floor=False)
+    found = written(RunReader(order.out).results().collect())
+    open_folder(order.out).replace(FILE, found.to_bytes())
+    counted = {
+        "scenarios": len(found.scenarios),
+        "asked": found.asked,
+        "unequal_length": found.unequal_length,
+        "same_words": found.same_words,
+        "file": f"{order.out}/{FILE}",
+    }
+    if options.json:
+        print_json(counted)
+    else:
+        out.print(
+            f"{len(found.scenarios):,} of {found.asked:,} scenarios have two responses; in "
+            f"{found.unequal_length:,} one is over a tenth longer than the other, in "
+            f"{found.same_words:,} both are the same words\n{order.out}/{FILE}"
+        )
+    end(ended, below_floor=len(found.scenarios) < COVERAGE_FLOOR * found.asked)
+
+
+judge_scenarios = with_run_options(
+    _judge_scenarios, without=("method", "set_", "require_certified_judges")
+)
