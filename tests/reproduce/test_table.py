@@ -9,10 +9,12 @@ from evenhand.findings.found import Coverage, Section
 from evenhand.findings.report import report
 from evenhand.findings.reproduction import Ours, Reproduction, estimate_of, reproduction
 from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.instruments.judge import Design
 from evenhand.papers import paper_named
 from evenhand.views import html_of, markdown, page_of
 from evenhand.views.files import to_json
 from frontier.small_bbq import played
+from malibu.in_process import Judge, audited, rows
 
 MODEL = "puppet"
 
@@ -99,6 +101,16 @@ def test_a_difference_the_other_way_round_is_negated_with_its_ends_exchanged() -
     assert (turned.value, turned.low, turned.high) == (-0.2, -0.3, -0.1)
     assert estimate_of(found, "difference", "female - male").value == 0.2
     assert estimate_of(found, "difference", "male - Jewish").value is None
+
+
+def test_the_numbers_of_a_judge_that_takes_a_point_from_one_label_are_found() -> None:
+    design = Design(bases=4, pairs=2, texts=1)
+    found = audited(rows(Judge(hurt="male", by=1.0), design, 0))
+    assert estimate_of(found, "difference", "male - female").value == -1.0
+    assert estimate_of(found, "difference", "Black - White").value == 0.0
+    means = [estimate_of(found, "mean:accuracy", one).value or 0 for one in ("male", "female")]
+    assert means[1] - means[0] == pytest.approx(1.0)
+    assert estimate_of(found, "win_rate", "male").value == 0.5  # it finds every two texts equal
 
 
 def test_a_win_rate_is_one_half_and_what_the_label_adds() -> None:
