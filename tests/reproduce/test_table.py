@@ -54,7 +54,7 @@ async def test_what_was_not_run_says_so_and_is_no_number(tmp_path: Path) -> None
     found = await _table3(tmp_path)
     column = found.columns[0]
     assert found.cell(MODEL, "StarDTox, iteration 2", column) == Ours(why="not run")
-    assert found.cell(MODEL, "fairness-aware prompt", column).why == "not run, see below"
+    assert found.cell(MODEL, "fairness-aware prompt", column).why == "not run, see above"
     assert found.notes == ("puppet: bbq-fairness is not run: nobody had the time",)
 
 
@@ -68,6 +68,7 @@ async def test_the_papers_number_stands_beside_ours_with_its_interval(tmp_path: 
     assert "| StarDTox, iteration 2 | 17.61 | not run |" in written
     assert "- Model: ours puppet; the paper's GPT-3.5." in written
     assert "- Items: 20 a run (--size small)." in written
+    assert "| GPT-3.5 | ours: puppet |" in written
     assert "70.00" in html_of(found)
 
 

@@ -32,7 +32,7 @@ from evenhand.findings.shown import Shown
 from evenhand.methods.wording import Wording
 from evenhand.papers import PAPERS, Paper, Size, Table, paper_named
 from evenhand.store.folder import open_folder
-from evenhand.views import markdown, page_of, terminal_of
+from evenhand.views import markdown, page_of, terminal, terminal_of
 from evenhand.views.files import plain, to_json
 
 reproduce = typer.Typer(
@@ -164,8 +164,9 @@ def _reproduce(
     if json:
         print_json({"tables": [plain(one.to_dict()) for one in found]})
     else:
-        for one in found:
-            out.print(terminal_of(one), "")
+        for one in found:  # a table of many models is wider than a terminal: no cell is cut off
+            wide = max(out.width, terminal.width(page_of(one)))
+            out.print(terminal_of(one), "", width=wide, crop=False)
         names = ", ".join(f"{one.table}.json, {one.table}.md" for one in found)
         out.print(f"{asked.out}/{asked.place}: {names}", style="dim")
     end(ended, below_floor=any(one.below_floor for one in found))

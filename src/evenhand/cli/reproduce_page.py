@@ -15,9 +15,9 @@ def paper_page(paper: Paper, tables: Path | None) -> str:
     parts = [
         f"# {paper.called}: the paper's tables beside ours",
         f"{paper.authors}: *{paper.title}*",
-        f'Made by `evenhand reproduce page {paper.name}{option}`. Numbers under "paper" are typed '
-        'from the paper; "not run" means that we have not run it yet. `evenhand reproduce '
-        f"{paper.name} TABLE --dry-run` prices a table, the same without `--dry-run` runs it "
+        f"Made by `evenhand reproduce page {paper.name}{option}`. Columns that begin with ours are "
+        "ours, the others are typed from the paper; not run: we have not run it yet. `evenhand "
+        f"reproduce {paper.name} TABLE --dry-run` prices a table, without `--dry-run` it is run "
         "([how](reproduce.md)).",
     ]
     for name in paper.order:

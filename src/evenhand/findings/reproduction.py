@@ -242,7 +242,7 @@ def _ours(
         return Ours(why="not measured here")
     place = (model, asked.run)
     if place not in found:
-        return Ours(why="not run" if place not in missing else "not run, see below")
+        return Ours(why="not run" if place not in missing else "not run, see above")
     one = estimate_of(found[place], asked.measure, asked.group)
     times = asked.times or 1.0
     if one.value is None:

@@ -30,7 +30,7 @@ def page(found: Reproduction, *, full: bool = False) -> list[Block]:
 
 def _column(found: Reproduction, place: int) -> Grid:
     places = _decimals(found, place)
-    models = [one.model for one in found.ours] or ["ours"]
+    models = [f"ours: {one.model}" for one in found.ours] or ["ours"]
     rows = [
         (
             title,
@@ -40,7 +40,7 @@ def _column(found: Reproduction, place: int) -> Grid:
         )
         for number, title in enumerate(found.rows)
     ]  # fmt: skip
-    heads = [f"paper: {said.system}".replace(f": {AS_PRINTED}", "") for said in found.published]
+    heads = [said.system.replace(AS_PRINTED, "paper") for said in found.published]
     columns = (found.columns[place], *heads, *models)
     return Grid(columns, tuple(rows))
 
