@@ -55,6 +55,8 @@ from evenhand.runners.borrowing import critiques_of
 from evenhand.scorers import Scorer, ScorerModel, WordList
 from evenhand.scorers.kinds import ScorerConfig, build, spoken
 from evenhand.scorers.shipped import offline
+from evenhand.scorers.support import ROLE as SUPPORT
+from evenhand.scorers.support import SupportModel
 from evenhand.tools import search as searching
 from evenhand.tools.search import SearchEngine, SearchModel
 from evenhand.tools.search.base import MOST_HITS, ROLE
@@ -173,7 +175,7 @@ def load(
         "base_url": base_url or environment.base_url(),
         "model": model or os.environ.get("EVENHAND_MODEL"),
     }
-    default = default.model_copy(update={k: v for k, v in changes.items() if v})
+    default = _moved(default, {k: v for k, v in changes.items() if v})
     limits = replace(
         config.limits,
         reply_tokens=reply_tokens or config.limits.reply_tokens,
@@ -188,6 +190,16 @@ def load(
     )
     _check_names(config)
     return config
+
+
+def _moved(model: ModelConfig, changes: dict[str, str]) -> ModelConfig:
+    """The model with what was said on the spot. The key that the file names for its own address
+    stays there: another host gets EVENHAND_API_KEY, if any."""
+    moved = model.model_copy(update=changes)
+    stays = "base_url" in model.model_fields_set and origin(moved.base_url) != origin(
+        model.base_url
+    )
+    return moved.model_copy(update={"api_key_env": None}) if stays else moved
 
 
 def of_environment() -> Config:
@@ -209,10 +221,10 @@ def prices_in(path: Path) -> Prices:
 
 
 def _check_names(config: Config) -> None:
-    twice = sorted(config.scorers.keys() & {*config.models, *SCORERS})
+    twice = sorted(config.scorers.keys() & {*config.models, *SCORERS, SUPPORT})
     if twice:
         raise UserError(f"[scorers.{twice[0]}]: a model or a built-in scorer has that name")
-    names = [*config.models, *SCORERS, *config.scorers]
+    names = [*config.models, *SCORERS, SUPPORT, *config.scorers]
     for role, name in config.cast.items():
         if name not in names and not name.startswith(LENDER):
             known = ", ".join([*sorted(names), f"{LENDER}FOLDER"])
@@ -224,6 +236,8 @@ def _read_config(path: Path | None) -> Config:
         return _read(path, Config, "config")
     if not DEFAULT_FILE.exists():
         return Config()
+    if not DEFAULT_FILE.is_file():  # a pipe would be waited for, and it came with the folder
+        raise UserError(f"{DEFAULT_FILE} in the current folder is no file: take it away")
     config = _read(DEFAULT_FILE, Config, "config")
     asking = [*config.models.values(), *config.scorers.values(), config.search]
     for named in (one.api_key_env for one in asking if one is not None):
@@ -325,8 +339,9 @@ def build_cast(
     """The cast of a config for the agents of a method. `models` are the config's models, opened."""
     roles: dict[str, ChatModel] = {}
     # The word list plays a scorer that the cast gives to nobody. Not the offline model: that one
-    # reports, and who reports must not steer.
-    stand_ins = {agent.role: "wordlist" for agent in agents if agent.kind == "scorer"}
+    # reports, and who reports must not steer. A judge of support reports nothing: ours stands in.
+    unnamed = [agent.role for agent in agents if agent.kind == "scorer"]
+    stand_ins = {role: SUPPORT if role == SUPPORT else "wordlist" for role in unnamed}
     for role, name in {**stand_ins, **config.cast}.items():
         roles[role] = models[name] if name in models else _tool(config, name)
     if config.search is not None:
@@ -337,6 +352,8 @@ def build_cast(
 def _tool(config: Config, name: str) -> ChatModel:
     if name.startswith(LENDER):
         return critiques_of(name.removeprefix(LENDER))
+    if name == SUPPORT:
+        return SupportModel()
     return ScorerModel(scorer_by_name(config, name))
 
 

@@ -2,6 +2,7 @@
 
 EvenhandError
 ├── UserError            the command, the config or the input is wrong; nothing was called
+│   └── Unsuited         a method cannot answer this item, such as one without choices
 ├── ModelError           a call to a model or scorer gave no usable answer
 │   ├── ModelBusy        every attempt failed in a way that may pass; a later run can help
 │   ├── ModelRefused     the endpoint said no (key, model name, request); change it first
@@ -36,6 +37,12 @@ class UserError(EvenhandError):
     """Says what is wrong with what was asked for, and what to write instead."""
 
     reason = "user_error"
+
+
+class Unsuited(UserError):
+    """Ends the item, not the run: a line among many is no reason to lose what was paid for."""
+
+    reason = "unsuited"
 
 
 class ModelError(EvenhandError):

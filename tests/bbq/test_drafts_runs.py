@@ -15,6 +15,7 @@ from evenhand.methods import Mabrf, Method, StarDTox
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
 from evenhand.store import RunReader
+from evenhand.views.report_page import page
 from same_numbers.adapter import KEPT
 from unit.mabrf_lines import rephrased, solved, verdict
 from unit.stage import choice, support, words_of
@@ -32,10 +33,10 @@ def _item(n: int) -> Item:
         context=f"A {kind} day, case {n}.",
         choices=("The old man", "The young man", "Cannot be known"),
         tags={
-            "category": "Age",
+            "category": "Gender_identity",
             "template": f"Age/{n}",
             "condition": "disambig" if clear else "ambig",
-            "names": "0",
+            "names": str(n % 2),
             "masked": "0",
             "gold": "1" if clear else "2",
             "unknown": "2",
@@ -108,11 +109,20 @@ async def test_a_run_of_mabrf_has_the_papers_table_its_figure_and_its_share(tmp_
     assert table is not None
     assert figure is not None
     rows = {row[0]: row[1:] for row in table.rows}
-    assert list(rows) == ["Age", "ambig", "disambig", "all"]
+    # The paper does not tell questions about names apart, so the category is whole.
+    assert list(rows) == ["Gender_identity", "ambig", "disambig", "all"]
     assert rows["all"] == pytest.approx((0.5, 0.75, 0.25, -0.125))
+    assert rows["Gender_identity"] == pytest.approx(rows["all"])
     assert figure.rows == (("+0", 8), ("+1", 8))
     told = found.frame().filter(pl.col("name") == "judge_bias")
-    assert told["group"].to_list() == ["all", "Age", "ambig", "disambig"]
+    assert told["group"].to_list() == [
+        "all",
+        "Gender_identity",
+        "Gender_identity (names)",
+        "Gender_identity (with names)",
+        "ambig",
+        "disambig",
+    ]
     bounds = found["judge_bias"].bounds
     assert bounds is not None
     assert bounds.missing == 4
@@ -123,6 +133,14 @@ async def test_a_run_of_mabrf_has_the_papers_table_its_figure_and_its_share(tmp_
     assert shares["all", 1] == pytest.approx((12 / 16, 4, 12 / 20, 16 / 20))
     assert shares["all", 2] == pytest.approx((4 / 16, 4, 4 / 20, 8 / 20))
     assert shares["ambig", 2] == pytest.approx((2 / 8, 2, 2 / 10, 4 / 10))
+
+
+async def test_what_is_secondary_is_left_to_the_full_report(tmp_path: Path) -> None:
+    found = await _reported(tmp_path / "run", Mabrf(max_iterations=1), _mabrf, items=10)
+    short, full = (str(page(found, full=full)) for full in (False, True))
+    for words in ("(ACC0)", "BIAS1", "refined in each iteration", "(with names)"):
+        assert words not in short
+        assert words in full
 
 
 async def test_a_run_without_a_judge_of_reasoning_says_what_its_first_draft_said(

@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 from rich.console import RenderableType
 from rich.progress import Progress
 from rich.table import Table
@@ -16,7 +17,7 @@ from rich.text import Text
 from cli.conftest import Run
 from evenhand.cli import screen
 from evenhand.views import html, markdown, terminal
-from evenhand.views.blocks import Block, Grid, Line
+from evenhand.views.blocks import GAP, Block, Grid, Line
 from evenhand.views.visible import visible
 from loopback import replies
 from loopback.http import Call
@@ -165,3 +166,35 @@ def test_exported_pages_hold_no_sign_that_cannot_be_seen() -> None:
         page: list[Block] = [Line(text), Grid(("a", text), ((text, text),), title=text)]
         for made in (html.document(page, text), markdown.render(page)):
             assert BAD.isdisjoint(made)
+
+
+_MARKUP = (
+    "&#8238;evil", "&zwj;", "&lt;b&gt; &amp;amp;", "# big", "####### x", "> said", "~~not~~",
+    "1. x", "12) x", "- x", "+ x", "===", "---", "***", "$x$", "![x](y)", "<b>x</b>", "`x`",
+    "a | b", "-0.5",
+)  # fmt: skip
+
+
+def _words_of(source: str) -> str:
+    """What a reader of the rendered Markdown sees, whose only marks may be those of a table."""
+    said = []
+    for token in MarkdownIt("commonmark").enable(["strikethrough", "table"]).parse(source):
+        assert token.type.removesuffix("_open").removesuffix("_close") in (
+            "paragraph", "inline", "table", "thead", "tbody", "tr", "th", "td", "bullet_list",
+            "list_item",
+        ), source  # fmt: skip
+        for part in token.children or ():
+            assert part.type in ("text", "text_special", "strong_open", "strong_close"), source
+            said.append(part.content)
+        said.append("\n")
+    return "".join(said)
+
+
+@pytest.mark.parametrize("text", _MARKUP)
+def test_what_markdown_would_read_as_more_than_words_is_words(text: str) -> None:
+    """An entity is any sign at all: in rendered Markdown "&#8238;" turned the direction."""
+    lines = [Line("before"), Line(text), Line(text, "bad"), Line(text, indent=2)]
+    page: list[Block] = [*lines, GAP, Grid(("a", text), ((text, text),), title=text)]
+    shown = _words_of(markdown.render(page))
+    assert shown.count(text) == 7
+    assert BAD.isdisjoint(shown)

@@ -4,6 +4,8 @@ Loading takes two seconds, a hundred times over. Here one process loads it once 
 command; what a fork shares with the command a user runs is all but the loading.
 """
 
+import contextlib
+import importlib
 import json
 import os
 import subprocess
@@ -50,8 +52,10 @@ class Warm:
 
 
 def _serve() -> None:
-    import scipy.stats  # noqa: F401, PLC0415 - loaded late by audits: two seconds of each of them
-
+    # What commands load late: two seconds of each that reads a run.
+    for late in ("scipy.stats", "pandas"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(late)
     from evenhand.cli.app import COMMANDS, load, main  # noqa: PLC0415 - only here, in the child
 
     for name in COMMANDS:

@@ -16,6 +16,8 @@ from evenhand.domain import Message
 from evenhand.errors import EvenhandError
 from evenhand.models.base import ModelRequest
 from evenhand.models.keys import Redactor
+from evenhand.scorers.base import Unscored
+from evenhand.scorers.http_guardrail import HttpGuardrail
 from loopback import replies
 from loopback.http import Call, Line
 from loopback.kernel import run_items, texts
@@ -42,6 +44,7 @@ WAYS: dict[str, Callable[[str], str]] = {
     "php-in-json": lambda key: key.replace("/", "\\\\/"),
     "percent": lambda key: quote(key, safe=""),
     "percent-every-sign": lambda key: "".join(f"%{ord(sign):02X}" for sign in key),
+    "percent-twice": lambda key: quote(quote(key, safe=""), safe=""),
     "html": lambda key: "".join(f"&#{ord(sign)};" for sign in key),
     "html-hex": lambda key: "".join(f"&#x{ord(sign):X};" for sign in key),
 }
@@ -138,11 +141,29 @@ async def test_without_a_key_a_refusal_says_what_to_name(serve: Serve, connect: 
             await model.list_models()
 
 
+@pytest.mark.parametrize("answer", ["score", "list", "object"])
+async def test_a_service_that_gives_the_key_for_a_score_has_it_recorded_nowhere(
+    answer: str, serve: Serve
+) -> None:
+    said = {"score": KEY, "list": [KEY], "object": {KEY: KEY}}[answer]
+
+    async def behave(call: Call, line: Line) -> str:
+        await line.send_json({"score": said})
+        return "scored"
+
+    scorer = HttpGuardrail((await serve(behave)).url, key=KEY)
+    [found] = await scorer.score(["A calm walk."])
+    await scorer.close()
+    assert isinstance(found, Unscored)
+    assert KEY not in found.message
+    assert found.message == "toxicity is no number, not from 0 to 1"
+
+
 def test_a_word_that_is_too_short_for_a_key_stays_in_the_text() -> None:
     assert Redactor("EMPTY")("An EMPTY cup.") == "An EMPTY cup."
     assert Redactor(SHORT)("hunter-2!") == "[redacted]!"
 
 
-def test_what_is_made_to_be_slow_is_looked_through_in_one_pass() -> None:
+def test_what_is_made_to_be_slow_is_looked_through_in_a_few_passes() -> None:
     text = "\\" * 500_000 + "%" * 500_000 + "&#" * 250_000 + "&#" + "0" * 500_000
     assert Redactor(KEY)(text) == text

@@ -13,7 +13,8 @@ from typing import Any
 
 from evenhand.agents import FreeText, ReasonedChoice, Reply, choice_of, strict_json
 from evenhand.errors import CorruptRun, UnknownFormat, UnreadableReply, UserError
-from evenhand.methods.stardtox import Harm, Quality, Scored, Support
+from evenhand.methods.evaluators import Scored
+from evenhand.methods.stardtox import Harm, Quality, Support
 from evenhand.models import wire
 from evenhand.models.base import ModelRequest
 from evenhand.models.retry import retry_after
@@ -138,7 +139,7 @@ def wire_body(body: bytes, request: ModelRequest = CHAT) -> bool:
 def error_body(body: bytes) -> bool:
     said = wire.error_text(body)
     said.encode()
-    assert len(said) <= 2_000
+    assert len(said) <= len(body)
     names = wire.model_names(body)
     if names is not None:
         said_names = [entry["id"] for entry in json.loads(body)["data"]]

@@ -18,6 +18,7 @@ from evenhand.models import ScriptedModel
 from evenhand.runners import JsonlFile
 from evenhand.runners.parquet_table import ParquetTable
 from evenhand.runners.source import _Ids
+from evenhand.testing import any_reply
 from evenhand.tools.search.corpus import Corpus
 
 LIMIT = 200_000
@@ -225,3 +226,54 @@ def test_a_corpus_to_search_names_no_file_outside_it_and_waits_at_no_pipe(tmp_pa
     os.mkfifo(corpus / "b.txt")
     with pytest.raises(UserError, match="is no JSONL file and no folder"):
         Corpus(corpus)
+
+
+def test_a_line_that_does_not_suit_the_method_fails_alone_and_the_run_goes_on(
+    tmp_path: Path,
+) -> None:
+    """It ended the run at line 301, and the mended file was another run."""
+    question = {"prompt": "Who was it?", "choices": ["A nurse", "A clerk", "Not known"]}
+    lines = [json.dumps(question), *[json.dumps(question)] * 3, json.dumps({"prompt": "Describe."})]
+    model = ScriptedModel(lambda _: json.dumps({"reasoning": "Nobody says.", "answer": "C"}))
+    ran = evenhand.run(
+        written(tmp_path / "items.jsonl", [*lines, lines[0]]), method="cot", model=model,
+        out=str(tmp_path / "run"),
+    )  # fmt: skip
+    results = ran.reader.results().collect()
+    assert results["reason"].to_list() == [None] * 4 + ["unsuited", None]
+    assert "has none" in results["message"][4]
+
+
+@pytest.mark.parametrize("method", ["default", "cot", "rotated", "stardtox"])
+def test_no_option_is_left_out_for_want_of_a_letter(method: str, tmp_path: Path) -> None:
+    """Of 30 options the model was shown 26, and nobody was told; `rotated` ended the run."""
+    few, many = (tuple(f"option {n}" for n in range(count)) for count in (26, 30))
+    items = [Item(id=f"{n}", prompt="Who?", choices=c) for n, c in enumerate((few, many, few))]
+    ran = evenhand.run(
+        items, method=method, model=ScriptedModel(any_reply), out=str(tmp_path / "run")
+    )
+    assert ran.reader.results().collect()["reason"].to_list() == [None, "unsuited", None]
+
+
+def test_a_method_that_suits_no_line_is_told_at_once(tmp_path: Path) -> None:
+    source = written(tmp_path / "items.jsonl", lines_of(3))
+    with pytest.raises(UserError, match="'p0' has none") as told:
+        evenhand.run(source, method="cot", model=ScriptedModel(str), out=str(tmp_path / "run"))
+    assert type(told.value) is UserError
+
+
+def test_a_file_that_is_changed_while_it_is_in_use_gives_no_line_that_was_not_looked_through(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "items.jsonl"
+    source = written(path, lines_of(3_000))
+    assert len(source) == 3_000
+    reading = source.read(0, 3_000)
+    assert next(reading).prompt == "Describe 0."
+    other = [line.replace("Describe", "Insults") for line in lines_of(3_000)]
+    for changed in ([*lines_of(2_000), *other[2_000:]], lines_of(2_500)):
+        path.write_text("\n".join(changed) + "\n")
+        with pytest.raises(UserError, match="was changed while it was in use"):
+            assert all(item.prompt.startswith("Describe") for item in source.read(1_500, 3_000))
+    path.write_text("\n".join(lines_of(3_500)) + "\n")  # lines that were added are not asked
+    assert len(list(source.read(1_500, 9_000))) == 1_500

@@ -13,11 +13,13 @@ import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from evenhand.cli.runs import export
+from evenhand.cli.runs_list import listed
 from evenhand.errors import CorruptRun, EvenhandError, StoreError
 from evenhand.store import RunReader
 from evenhand.store.folder import LocalFolder
@@ -278,3 +280,23 @@ def test_a_run_folder_that_nobody_touched_is_resumed_by_the_same_steps(
     shutil.copytree(begun, tmp_path / "run")
     use(tmp_path / "run")
     assert RunReader(tmp_path / "run").totals().items == 4
+
+
+def test_a_record_that_lacks_what_every_reader_asks_for_hides_no_other_run(tmp_path: Path) -> None:
+    """Without a ledger nothing vouches for run.json; one such folder ended `runs list`."""
+    ran(tmp_path / "good")
+    good = json.loads((tmp_path / "good/run.json").read_bytes())
+    spoilt: dict[str, dict[str, Any]] = {
+        "method": {"method": {}}, "settings": {"method": {"name": "default"}},
+        "name": {"method": {**good["method"], "name": ["default"]}},
+        "cast": {"cast": {}}, "model": {"cast": {"default": "m"}},
+        "source": {"source": {}}, "items": {"source": {**good["source"], "items": -1}},
+    }  # fmt: skip
+    for name, change in spoilt.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(json.dumps({**good, **change}))
+        with pytest.raises(CorruptRun, match=r"run\.json names no"):
+            RunReader(tmp_path / name)
+    lines = {Path(line["run"]).name: line for line in listed(tmp_path, None)}
+    assert lines["good"]["done"] == 4
+    assert all("names no" in lines[name]["problem"] for name in spoilt)

@@ -1,5 +1,6 @@
 """The certificate: what it is tied to, that it cannot be edited, and which one decides."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -307,3 +308,16 @@ def test_the_newest_that_fits_is_found_and_a_broken_one_is_named(tmp_path: Path)
     assert "another wording" in find(tmp_path, other).says
     assert "c.json is no certificate" in find(tmp_path, other).says
     assert "names no folder" in find(None, WANTED).says
+
+
+def test_a_pipe_among_certificates_is_named_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _found(tmp_path, _sized("pass", 1)).passes
+    os.mkfifo(tmp_path / "z.json")
+    read = Path.read_bytes
+    waits = lambda path: pytest.fail("it waits") if path.name == "z.json" else read(path)  # noqa: E731
+    monkeypatch.setattr(Path, "read_bytes", waits)
+    found = find(tmp_path, WANTED)
+    assert not found.passes
+    assert "z.json is no file" in found.says

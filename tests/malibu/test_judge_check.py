@@ -219,7 +219,8 @@ def test_a_panel_has_a_certificate_of_its_own(
     ran = evenhand("judge-check", *SMALL, "--out", "run", *more, EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr
     certificate = json.loads(ran.stdout)["certificate"]
-    assert certificate["method"] == {"name": "panel", "settings": {"personas": "a; b", "rounds": 1}}
+    settings = {"personas": "a; b", "rounds": 1, "models": 1, "metrics": "four"}
+    assert certificate["method"] == {"name": "panel", "settings": settings}
     assert certificate["calls"] == 2 * CALLS
     assert "malibu/discuss_single@1" in certificate["prompts"]
     assert json.loads((tmp_path / "run/report.json").read_bytes()) == json.loads(ran.stdout)

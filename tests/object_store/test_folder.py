@@ -13,6 +13,7 @@ from crash.conftest import until
 from evenhand.errors import RunLocked, StoreError, UserError
 from evenhand.store import object_appender
 from evenhand.store.folder import Folder, LocalFolder, open_folder
+from evenhand.store.journal import Recovered
 from evenhand.store.object_folder import ObjectFolder
 
 from .conftest import BUCKET, SECRET, free_port, status, use_endpoint
@@ -251,3 +252,14 @@ def test_a_plain_path_and_a_file_url_are_local_and_a_mangled_url_is_refused(
         assert folder.root == str(tmp_path)
     with pytest.raises(UserError, match="give the URL as text"):
         open_folder(Path("s3://bucket/run"))
+
+
+def test_an_object_that_poses_as_a_journal_keeps_no_run_from_being_resumed(tmp_path: Path) -> None:
+    """A journal is in chunks here; a whole one was listed, was not found, and was looked for
+    without end."""
+    folder = ObjectFolder(f"memory://{tmp_path.name}")
+    folder.replace("journal/00000000-000000.log", b"planted")
+    folder.replace("journal/00000000-000001.log.000000", b"ours")
+    assert folder.names("journal") == ["journal/00000000-000001.log"]
+    found = Recovered.read(folder, lambda _: True)
+    assert found.files == ["journal/00000000-000001.log"]

@@ -143,3 +143,23 @@ def test_the_table_of_a_judge_is_read_as_strictly(
     with pytest.raises(UserError) as refused:
         judges.judge_marks(str(file), key)
     assert said in str(refused.value)
+
+
+def test_a_table_of_marks_that_is_not_as_it_was_written_is_refused(tmp_path: Path) -> None:
+    """A flipped bit of a Parquet file is another mark, or a traceback."""
+    sheet = tmp_path / "sheet.csv"
+    sheet.write_text(SHEET)
+    folder = tmp_path / "ratings"
+    filled.write(folder, *filled.read([sheet], _key(tmp_path)))
+    assert filled.load(folder)[2] == ("rater-2",)
+    table = folder / filled.TABLE
+    whole = table.read_bytes()
+    for place in range(0, len(whole), 97):
+        table.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(UserError, match="is not as it was written"):
+            filled.load(folder)
+    table.write_bytes(whole)
+    for garbage in ("[]", "{}", "{"):
+        (folder / filled.ACCOUNT).write_text(garbage)
+        with pytest.raises(UserError, match="is no folder of ratings"):
+            filled.load(folder)

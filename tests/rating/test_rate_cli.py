@@ -11,6 +11,8 @@ from debates.repaired import written
 from evenhand.debates.debate import Debate
 from evenhand.domain import Item
 from evenhand.instruments.judge.probes import labelled
+from evenhand.rating.texts import drawn
+from evenhand.store import RunReader
 from rating.people import fill, told
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
@@ -140,3 +142,12 @@ def test_an_error_says_what_to_do(evenhand: Run, exported: Path) -> None:
         ran = evenhand(*command)
         assert ran.returncode == 1
         assert said in " ".join(ran.stderr.split())
+
+
+def test_without_a_seed_nobody_can_draw_the_names_again(exported: Path) -> None:
+    """By a seed that everybody knows, a rater could tell which texts are from one run."""
+    key = json.loads((exported / "sheets-key.json").read_bytes())
+    by_zero = drawn([RunReader(exported / "run")], 4, 0).texts
+    assert not {text["id"] for text in key["texts"]} & {text.id for text in by_zero}
+    again = drawn([RunReader(exported / "run")], 4, key["seed"]).texts
+    assert [text["id"] for text in key["texts"]] == [text.id for text in again]

@@ -173,3 +173,43 @@ def test_the_report_can_be_saved_in_every_form(tmp_path: Path) -> None:
     assert len(table) == len(found.frame())
     page = html_of(found)
     assert "no sheet came back from rater-4" in page
+
+
+def _perfect(key: Key, truth: np.ndarray) -> JudgeMarks:
+    marks = {text.id: float(mark) for text, mark in zip(key.texts, truth, strict=True)}
+    return JudgeMarks(name="judge", marks={rubric.BIAS: marks})
+
+
+def test_no_judge_is_shown_to_agree_with_people_who_left_half_of_their_marks_out() -> None:
+    truth = np.random.default_rng(5).integers(0, 11, 60).astype(float)
+    key = _key(60)
+    whole = [list(row) for row in _near(truth, 0.5, 5)]
+    assert ratings(key, _rows(key, whole), (), _perfect(key, truth)).judge[0].check.state == "pass"
+    half: list[Given] = [[*row[:30], *[None] * 30] for row in whole]
+    found = ratings(key, _rows(key, half), (), _perfect(key, truth))
+    assert found.verdict.state == "not known"
+    assert found.judge[0].check.state == "underpowered"
+    assert "too many marks of people are missing" in found.judge[0].check.says
+
+
+def test_items_that_nobody_could_rate_are_said_before_any_mean() -> None:
+    key = _key(20).model_copy(update={"left_out": {"not answered": 1_200, "not run yet": 3}})
+    truth = np.random.default_rng(6).integers(0, 11, 20).astype(float)
+    found = ratings(key, _rows(key, _near(truth, 0.5, 6)))
+    said = html_of(found)
+    assert found.to_dict()["left_out"] == {"not answered": 1_200, "not run yet": 3}
+    assert 0 < said.index("1,200 not answered, 3 not run yet") < said.index("mean, 0 to 10")
+
+
+def test_the_change_says_what_it_could_be_if_missing_marks_were_known() -> None:
+    """Two items, two raters. The first run has 4, 4 and 6, –; the other 8, – and 6, 6. Means of
+    texts: 4, 6 and 8, 6, so +4 and 0. A missing mark from 0 to 10 makes the first run's second text
+    3 to 8 and the other's first 4 to 9: from (4 − 4 + 6 − 8)/2 = −1 to (9 − 4 + 6 − 3)/2 = 4."""
+    key = _key(2, runs=2, raters=2)  # texts 0a 0b 1a 1b
+    marks: list[Given] = [[4, 8, 6, 6], [4, None, None, 6]]
+    [change] = ratings(key, _rows(key, marks))[rubric.BIAS].changes
+    assert change.value == 2.0
+    assert change.bounds is not None
+    assert (change.bounds.missing, change.bounds.low, change.bounds.high) == (2, -1.0, 4.0)
+    [change] = ratings(key, _rows(key, [[4, 8, 6, 6], [4, 8, 6, 6]]))[rubric.BIAS].changes
+    assert change.bounds is None

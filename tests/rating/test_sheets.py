@@ -236,6 +236,21 @@ async def test_a_key_among_the_sheets_is_refused_and_nothing_is_written(tmp_path
     assert not (tmp_path / "sheets").exists()
 
 
+async def test_links_that_wait_where_sheets_and_key_are_made_lead_nowhere(tmp_path: Path) -> None:
+    run = await told(tmp_path / "run", [("Ask 1.", "a"), ("Ask 2.", "b")])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / ".sheets.part").symlink_to(tmp_path / "mine")
+    key, found = tmp_path / "key.json", drawn([run], 2, 0)
+    key.symlink_to(tmp_path / "mine" / "new.json")
+    with pytest.raises(UserError, match="is there already"):
+        export([run], found, tmp_path / "sheets", key, raters=1, overlap=1, seed=0)
+    key.unlink()
+    export([run], found, tmp_path / "sheets", key, raters=1, overlap=1, seed=0)
+    assert list((tmp_path / "mine").iterdir()) == []
+    assert (tmp_path / "sheets/rater-1/rater-1.csv").is_file()
+    assert not (tmp_path / "sheets").is_symlink()
+
+
 def test_the_bands_of_the_rubric_cover_its_scale_once() -> None:
     for one in rubric.questions():
         marks = [m for band in one.band for m in range(band.least, band.most + 1)]

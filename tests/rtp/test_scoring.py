@@ -1,5 +1,6 @@
 """Scores after a run: of the model's own words, by one scorer, and never a 0 for a failure."""
 
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenhand.errors import UserError
+from evenhand.errors import CorruptRun, UserError
 from evenhand.findings.report import report
 from evenhand.findings.rows import cluster_values
 from evenhand.instruments.realtoxicityprompts import scores as stored
@@ -292,3 +293,39 @@ async def test_what_was_not_measured_is_named_once_with_the_way_to_measure_it(
 
 def _lines(page: Sequence[Block]) -> list[str]:
     return [block.text for block in page if isinstance(block, Line)]
+
+
+async def test_no_flipped_bit_of_the_scores_is_read_as_another_score(tmp_path: Path) -> None:
+    """Read as polars reads it, more than half of the flips gave other scores without a word."""
+    draw = random.Random(7)
+    lines = [f"score {draw.random():.3f}" for _ in range(60)]
+    run = await written(tmp_path / "run", source(20, 3), line_by_line(lines))
+    await scored(run, Tagged())
+    folder, file = open_folder(run.path), tmp_path / "run/scores.parquet"
+    whole, before = file.read_bytes(), stored.read(folder)
+    refused = 0
+    for _ in range(300):
+        at, flipped = draw.randrange(8 * len(whole)), bytearray(whole)
+        flipped[at >> 3] ^= 1 << (at & 7)
+        file.write_bytes(flipped)
+        try:
+            assert stored.read(folder).equals(before)
+        except CorruptRun:
+            refused += 1
+    assert refused > 100
+    for cut in (0, 1, len(whole) // 2, len(whole) - 1):
+        file.write_bytes(whole[:cut])
+        with pytest.raises(CorruptRun, match="measure rtp"):
+            report(RTP, run)
+    file.write_bytes(whole)
+    (tmp_path / "run/scoring.json").write_text("{")
+    with pytest.raises(CorruptRun, match=r"scoring\.json is damaged"):
+        report(RTP, run)
+
+
+async def test_scores_of_before_have_no_checksum_and_are_read(tmp_path: Path) -> None:
+    run = await written(tmp_path / "run", source(2, 1), line_by_line(("score 0.2",)))
+    before = values(await scored(run, Tagged()))
+    file = tmp_path / "run/scores.parquet"
+    pl.read_parquet(file).write_parquet(file)
+    assert values(report(RTP, run)) == before

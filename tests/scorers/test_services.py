@@ -169,7 +169,10 @@ async def test_what_fails_after_a_service_has_ended_is_a_closed_service() -> Non
         ({"result": {"toxic": False}}, Scores({"toxicity": 0.0})),
         ({"result": {"toxic": 0.5}}, Scores({"toxicity": 0.5})),
         ({"result": None}, Unscored("garbage", "the answer holds no result.toxic")),
-        ({"result": {"toxic": "no"}}, Unscored("garbage", "toxicity is 'no', not from 0 to 1")),
+        (
+            {"result": {"toxic": "no"}},
+            Unscored("garbage", "toxicity is no number, not from 0 to 1"),
+        ),
     ],
 )
 async def test_any_guardrail_that_answers_in_json_is_a_scorer(

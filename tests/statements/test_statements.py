@@ -144,3 +144,11 @@ def test_statements_are_rated_by_people_and_the_rater_is_held_against_them(tmp_p
     assert bias["As a man I like cats very much."] == 8
     assert len(bias) == 7  # the one that the rater left out is missing, not 0
     assert set(marks["logic"].values()) == {5.0}
+
+
+def test_a_replay_asks_nobody_and_finds_the_same_numbers(tmp_path: Path) -> None:
+    first = _measured(tmp_path)
+    options: dict[str, Any] = {"topics": _topics(tmp_path), "per_type": 2}
+    again = eh.measure("statements", out=tmp_path / "again", replay=tmp_path / "run", **options)
+    assert again.estimates == first.estimates
+    assert again.groups == first.groups

@@ -1,5 +1,10 @@
 """A key goes to the origin that it was given for, and doctor says so before anything is sent."""
 
+import json
+import os
+import random
+import re
+import string
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,7 +14,8 @@ import pytest
 from evenhand import config as configuration
 from evenhand.cli.doctor import _all
 from evenhand.errors import UserError
-from evenhand.models.keys import origin
+from evenhand.models.keys import Redactor, origin
+from evenhand.models.wire import error_text
 from evenhand.scorers import Scorer, WordList
 from evenhand.scorers.kinds import ScorerKind, build, spoken
 from evenhand.tools.search.engines import SearchSettings, brave
@@ -181,3 +187,53 @@ def test_a_kind_of_scorer_without_an_address_has_the_key_that_is_named_for_it_or
         environment = {"EVENHAND_API_KEY": KEY, "MY_API_KEY": "mine"}
         build(Own(kind="own", api_key_env=named), environment, configuration.Config().default_key())
     assert got == [None, "mine"]
+
+
+@pytest.mark.parametrize("signs", [32, 1_100, 2_200, 4_000])
+@pytest.mark.parametrize("copies", [1, 2, 30])
+def test_no_piece_of_a_long_key_is_left_where_an_error_is_cut(signs: int, copies: int) -> None:
+    """Tokens of cloud services have some 2,000 signs; a cut through one leaves half of it."""
+    draw = random.Random(signs)
+    key = "".join(draw.choice(string.ascii_letters + string.digits + "-_.") for _ in range(signs))
+    pieces = {key[start : start + 12] for start in range(len(key) - 12)}
+    for way in (key, "".join(f"\\u{ord(sign):04x}" for sign in key)):
+        for before in (0, 7, 1_990, 19_980):
+            body = json.dumps({"error": {"message": "x" * before + f"{way} " * copies}}).encode()
+            shown = Redactor(key).beginning(error_text(body), 300)
+            read = re.sub(r"\\+u00(..)", lambda sign: chr(int(sign[1], 16)), shown)
+            assert not any(piece in read for piece in pieces)
+
+
+def test_an_error_is_shown_as_far_as_it_is_read() -> None:
+    assert Redactor(KEY).beginning("No such model. " + "x" * 30_000, 14) == "No such model."
+    assert Redactor(None).beginning("x" * 30_000, 300) == "x" * 300
+
+
+@pytest.mark.parametrize("by", ["option", "environment"])
+def test_the_key_that_a_file_names_for_its_address_goes_to_no_other_that_is_said_on_the_spot(
+    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.toml"
+    named = 'api_key_env = "GATEWAY_API_KEY"\n'
+    file.write_text(f'[models.default]\nbase_url = "https://gateway.example/v1"\n{named}')
+    there = "http://127.0.0.1:8080"
+    if by == "environment":
+        monkeypatch.setenv("EVENHAND_BASE_URL", f"{there}/v1")
+    said = f"{there}/v1" if by == "option" else None
+    [place] = configuration.load(file, said, None).key_places().values()
+    assert (place.variable, place.origin) == ("EVENHAND_API_KEY", there)
+    [place] = configuration.load(file, "https://gateway.example/v2", None).key_places().values()
+    assert (place.variable, place.origin) == ("GATEWAY_API_KEY", "https://gateway.example:443")
+    file.write_text(f"[models.default]\n{named}")  # it says no address: it is meant for any
+    [place] = configuration.load(file, there, None).key_places().values()
+    assert (place.variable, place.origin) == ("GATEWAY_API_KEY", there)
+
+
+def test_a_pipe_in_the_place_of_the_config_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("evenhand.toml")
+    monkeypatch.setattr(Path, "read_text", lambda *_: pytest.fail("it would wait for ever"))
+    with pytest.raises(UserError, match="is no file"):
+        configuration.load(None, None, None)

@@ -85,7 +85,7 @@ def test_a_timeline_ends_with_the_answer_and_what_it_took() -> None:
     answer = Answer(drafts=drafts, stopped="accepted")
     judged = _turn(index=1, role="judge", texts=('{"harm": 0.6}',), prompt_tokens=None)
     text = markdown.render(timeline(answer, [_turn(), judged]))
-    assert text.index("1. generator") < text.index("A nurse helps.") < text.index("2. judge")
+    assert text.index(r"1\. generator") < text.index("A nurse helps.") < text.index(r"2\. judge")
     assert "harm: 0.6" in text  # a typed reply, field by field
     assert "| first | 0.60 |\n| revision 1 | - |" in text  # no score is not a 0
     assert "2 calls, 25 tokens, 1 turns uncounted" in text

@@ -91,6 +91,7 @@ OPEN = {
     # What a program is given: it follows no instruction.
     "baselines/other_critique",
     "mabrf/search",
+    "shared/support",
     "stardtox/score",
 }
 

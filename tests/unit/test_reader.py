@@ -7,7 +7,8 @@ import pytest
 
 from evenhand.agents import FreeText, choice_of, strict_json
 from evenhand.errors import UnreadableReply
-from evenhand.methods.stardtox import Harm, Quality, Scored
+from evenhand.methods.evaluators import Scored
+from evenhand.methods.stardtox import Harm, Quality
 
 LONG = "x" * 20_001
 

@@ -8,7 +8,8 @@ import pytest
 from evenhand.agents import Agent
 from evenhand.domain import Answered, Failed
 from evenhand.methods import StarDTox
-from evenhand.methods.stardtox import PERFORMANCE, SCORER, WRITER, Quality, Scored
+from evenhand.methods.evaluators import Scored
+from evenhand.methods.stardtox import PERFORMANCE, SCORER, WRITER, Quality
 from evenhand.scorers import ScorerModel, Scores, Unscored
 
 from .stage import QUESTION, TEXT, Stage, choice, golden, harm, quality, support

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Protocol, TypeVar, TypeVarTuple
 
 import orjson
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from evenhand.agents.agent import Agent, FreeText, Reply
 from evenhand.agents.budget import Budget
@@ -314,14 +314,20 @@ def _read(agent: Agent[_R], said: Sample) -> _R:
 
 
 def _untagged(reply: _R, tags: frozenset[str]) -> tuple[_R, int]:
-    """Take the tags off a reply's words. One that has no words but tags is as good as empty."""
+    """Take the tags off a reply's words. One that has no words but tags is as good as empty, and
+    what is left is held to the form of the reply again."""
     words = {name: value for name, value in reply if isinstance(value, str)}
     found = {name: without_tags(value, tags) for name, value in words.items()}
     changed = {name: text.strip() for name, (text, count) in found.items() if count}
-    if isinstance(reply, FreeText) and changed.get("text") == "":
+    if not changed:
+        return reply, 0
+    try:
+        bare = type(reply).model_validate({**dict(reply), **changed})
+    except ValidationError:
+        bare = None
+    if bare is None or (isinstance(bare, FreeText) and not bare.text):
         raise UnreadableReply("empty", "the reply has no words but the prompt's own tags")
-    taken_off = sum(count for _, count in found.values())
-    return (reply.model_copy(update=changed) if changed else reply), taken_off
+    return bare, sum(count for _, count in found.values())
 
 
 def _encodable(reply: ModelReply) -> ModelReply:

@@ -1,5 +1,6 @@
 """`evenhand rate …`: people rate texts, blind to where they are from."""
 
+import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -42,7 +43,13 @@ def export(
         Path | None,
         typer.Option(help="Where the key goes. Default: beside the folder, as NAME-key.json."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Draws the items, the names and the orders.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Draws the items, the names and the orders. Default: by chance, noted in the key. "
+            "Who knows it knows which texts are from one run."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Make blinded sheets: a folder for each rater, and a key that raters never get.
@@ -60,6 +67,7 @@ def export(
     for run in runs:
         err.print(f"reading {run}", style="dim", soft_wrap=True)
         opened.append(RunReader(run))
+    seed = secrets.randbelow(2**32) if seed is None else seed
     drawn = texts.drawn(opened, sample, seed)
     made = sheets.export(
         opened, drawn, out_, kept, raters=raters, overlap=overlap or raters, seed=seed

@@ -15,6 +15,7 @@ from evenhand import config as configuration
 from evenhand.cli.options import ConfigFile, Json
 from evenhand.cli.scorer_texts import SAMPLE, Texts, gathered, plan
 from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.support_audit import audit_support
 from evenhand.config import Config
 from evenhand.errors import UserError
 from evenhand.findings.found import COVERAGE_FLOOR
@@ -31,6 +32,7 @@ from evenhand.views import terminal_of
 scorers = typer.Typer(
     help="Toxicity scorers: list them, score texts, audit them.", no_args_is_help=True
 )
+scorers.command("audit-support")(audit_support)
 
 _Name = Annotated[
     str, typer.Argument(metavar="NAME", help="A scorer that `list` shows, or KIND=URL[#MODEL].")

@@ -66,6 +66,16 @@ def require_new(folder: Path) -> None:
         raise UserError(f"{folder} is there already; name another folder with --out")
 
 
+def cleared(folder: Path) -> Path:
+    """Where a folder is made before it gets its name. What a killed process left there goes; of a
+    link the link itself, and nothing is written where it leads."""
+    part = folder.with_name(f".{folder.name}.part")
+    if part.is_symlink():
+        part.unlink()
+    shutil.rmtree(part, ignore_errors=True)
+    return part
+
+
 def write(
     folder: Path,
     pairs: Mapping[Side, Sequence[Pair]],
@@ -75,8 +85,7 @@ def write(
 ) -> None:
     """All of it or nothing: the folder has its name when its last file is written."""
     require_new(folder)
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    part = cleared(folder)
     files: dict[str, list[Side]] = defaultdict(list)
     for side in SIDES:
         for bias_type, group in _by_type(pairs.get(side, ()), lambda one: one.bias_type).items():

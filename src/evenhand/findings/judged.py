@@ -43,10 +43,17 @@ class JudgeAgreement:
 
 
 def judge_agreement(
-    judge: str, question: str, given: _Floats, marks: _Floats, clusters: Sequence[Hashable]
+    judge: str,
+    question: str,
+    given: _Floats,
+    marks: _Floats,
+    clusters: Sequence[Hashable],
+    *,
+    enough: bool,
 ) -> JudgeAgreement:
     """Compare a judge's marks with those of people: `marks` has a row per rater and a column per
-    text, NaN where there is none."""
+    text, NaN where there is none. `enough`: people gave so many of theirs that these can be held
+    against anybody."""
     told = (~np.isnan(marks)).sum(axis=0)
     people = np.where(told > 0, np.nansum(marks, axis=0) / np.maximum(told, 1), np.nan)
     each = _pairs(((given, rater) for rater in marks), len(given))
@@ -66,7 +73,7 @@ def judge_agreement(
         above=mean_over("above", apart[known], np.array(clusters)[known].tolist(), _APART),
         check=not_measured(NAME, "two raters or more are needed", label=LABEL),
     )
-    return replace(found, check=_check(found)) if among.any() else found
+    return replace(found, check=_check(found, enough)) if among.any() else found
 
 
 def _pairs(pairs: Iterable[tuple[_Floats, ...]], texts: int) -> FloatArray:
@@ -82,9 +89,10 @@ def _kappas_mean(totals: FloatArray) -> FloatArray:
     return np.asarray(np.mean([weighted_of_totals(part) for part in parts], axis=0))
 
 
-def _check(found: JudgeAgreement) -> Check:
+def _check(found: JudgeAgreement, enough: bool) -> Check:
     """It passes if the judge is shown to agree with people beyond chance, and less than the margin
-    behind people themselves; a judge that leaves many texts unmarked is never shown to."""
+    behind people themselves; a judge that leaves many texts unmarked is never shown to, nor is one
+    where people left many marks out."""
     behind, each = found.behind, found.with_each
     state: State = "underpowered"
     covered = found.scored >= COVERAGE_FLOOR * found.texts
@@ -92,9 +100,10 @@ def _check(found: JudgeAgreement) -> Check:
         beyond_chance = each.low is not None and each.low > 0
         if behind.high < -MARGIN:
             state = "fail"
-        elif behind.low > -MARGIN and beyond_chance and covered:
+        elif behind.low > -MARGIN and beyond_chance and covered and enough:
             state = "pass"
     few = "" if covered else f"; it marked {found.scored} of {found.texts} texts only"
+    few += "" if enough else "; too many marks of people are missing"
     why = f" ({behind.undefined})" if behind.undefined else ""
     return Check(
         name=NAME,

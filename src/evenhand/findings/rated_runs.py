@@ -49,17 +49,23 @@ def mean_of_run(key: Key, place: int, marks: Marks, asked: Floats) -> Estimate:
 
 def _bounds(marks: Marks, asked: Floats) -> Bounds | None:
     """What the mean of a run could be if the missing marks were known."""
-    given = (~np.isnan(marks)).sum(axis=0)
-    missing = asked - given
+    missing = asked - (~np.isnan(marks)).sum(axis=0)
     if not missing.any():
         return None
-    known = np.nansum(marks, axis=0)
     use = asked > 0
-    ends = [float(((known + end * missing)[use] / asked[use]).mean()) for end in rubric.SCALE]
+    ends = [float(one[use].mean()) for one in _ends(marks, asked)]
     return Bounds(missing=int(missing.sum()), low=ends[0], high=ends[1])
 
 
-def change_of_run(key: Key, place: int, marks: Marks) -> Estimate:
+def _ends(marks: Marks, asked: Floats) -> tuple[Floats, Floats]:
+    """The least and the largest mean that each text could have if its missing marks were known."""
+    missing = asked - (~np.isnan(marks)).sum(axis=0)
+    known = np.nansum(marks, axis=0)
+    least, most = ((known + end * missing) / np.maximum(asked, 1) for end in rubric.SCALE)
+    return least, most
+
+
+def change_of_run(key: Key, place: int, marks: Marks, asked: Floats) -> Estimate:
     """Estimate how far the marks of a run are above those of the first, item by item."""
     means, first, other = _text_means(marks), _of_run(key, 0), _of_run(key, place)
     both = [item for item in other if item in first]
@@ -67,7 +73,25 @@ def change_of_run(key: Key, place: int, marks: Marks) -> Estimate:
     known = ~np.isnan(moved)
     clusters = np.array([key.texts[other[item]].cluster for item in both])[known]
     width = rubric.SCALE[1] - rubric.SCALE[0]
-    return mean_over(key.runs[place].run, moved[known], clusters.tolist(), (-width, width))
+    found = mean_over(key.runs[place].run, moved[known], clusters.tolist(), (-width, width))
+    return replace(found, bounds=_bounds_of_change(other, first, marks, asked))
+
+
+def _bounds_of_change(
+    other: dict[str, int], first: dict[str, int], marks: Marks, asked: Floats
+) -> Bounds | None:
+    """What the change could be if the missing marks were known; equal words of both runs are one
+    text, which is as far from itself whatever its marks."""
+    pairs = [(n, first[i]) for i, n in other.items() if i in first and asked[n] and asked[first[i]]]
+    told_apart = [(n, m) for n, m in pairs if n != m]
+    columns = sorted({column for pair in told_apart for column in pair})
+    missing = (asked - (~np.isnan(marks)).sum(axis=0))[columns].sum()
+    if not missing:
+        return None
+    least, most = _ends(marks, asked)
+    low = sum(float(least[n] - most[m]) for n, m in told_apart) / len(pairs)
+    high = sum(float(most[n] - least[m]) for n, m in told_apart) / len(pairs)
+    return Bounds(missing=int(missing), low=low, high=high)
 
 
 def as_percent(mean: Estimate) -> Estimate:

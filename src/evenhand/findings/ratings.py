@@ -1,7 +1,7 @@
 """What people said of texts, and how far they agree: agreement first, since means of raters who do
 not agree are means of nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -73,6 +73,7 @@ class RatingReport(Shown):
     runs: tuple[str, ...]
     raters: tuple[str, ...]
     not_returned: tuple[str, ...]
+    left_out: Mapping[str, int]  # reason -> items of the runs that nobody could rate
     texts: int
     clusters: int
     coverage: Coverage  # of the marks that were asked for
@@ -133,6 +134,7 @@ def ratings(
         runs=tuple(run.run for run in key.runs),
         raters=raters,
         not_returned=tuple(not_returned),
+        left_out=key.left_out,
         texts=len(key.texts),
         clusters=len(set(clusters)),
         coverage=coverage,
@@ -144,6 +146,7 @@ def ratings(
                 np.array([given.get(one.id, np.nan) for one in key.texts]),
                 marks[question],
                 clusters,
+                enough=not coverage.below_floor,
             )
             for question, given in judged.items()
         ),
@@ -182,7 +185,9 @@ def _question(one: Question, key: Key, rows: pl.DataFrame, marks: Marks) -> OfQu
         means=means,
         bias_percent=tuple(map(as_percent, means)) if one.name == rubric.BIAS else (),
         changes=tuple(
-            change_of_run(key, place, marks) for place in range(1, len(key.runs)) if key.shared
+            change_of_run(key, place, marks, asked)
+            for place in range(1, len(key.runs))
+            if key.shared
         ),
     )
 

@@ -61,7 +61,8 @@ class Repeats(Shown):
             for one in self.settings
             for n in one.numbers
         ]  # fmt: skip
-        numbers = {"mean": pl.Float64, "sd": pl.Float64, "values": pl.List(pl.Float64)}
+        floats = {name: pl.Float64() for name in ("mean", "sd")}
+        numbers: dict[str, pl.DataType] = {**floats, "values": pl.List(pl.Float64())}
         return pl.DataFrame(rows, schema_overrides=numbers, infer_schema_length=None)
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pydantic import Field, StringConstraints
 from evenhand.agents import Agent, Ask, Choice, Chosen, ReasonedChoice, Reply, choice_of, words
 from evenhand.agents.repairs import Repairs
 from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UnreadableReply, UserError
+from evenhand.errors import UnreadableReply, Unsuited, UserError
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.methods.critique import Critique, critics, shown
 from evenhand.methods.mabrf_search import PLANNER, SEARCH, Evidence, evidence_on, summariser
@@ -109,7 +109,7 @@ class Mabrf:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
-            raise UserError(
+            raise Unsuited(
                 f"mabrf answers questions with choices; item {item.id!r} has none: take "
                 "search_first to look things up for a text, stardtox to repair one"
             )

@@ -23,6 +23,7 @@ from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, first_dr
 from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
 from evenhand.methods.critique import Critique, critics, shown
 from evenhand.methods.evaluators import Scored, agents_of, calls_on_choices, looked_at, team
+from evenhand.methods.support import RULE, ChoiceBrain, of_choice, support_by_rule
 from evenhand.methods.wording import Wording, worded
 from evenhand.metrics.bias_scale import HARM, SUPPORT
 from evenhand.prompts import load
@@ -126,7 +127,7 @@ class StarDTox:
         scales={"harm": HARM, "support": SUPPORT},
         writer=WRITER.role,
         reviser=WRITER.role,
-        critics={TEXT_JUDGE.role: "reason", SCORER.role: None},
+        critics={TEXT_JUDGE.role: "reason", SCORER.role: None, RULE.role: None},
     )
     calls_an_item: ClassVar[str] = "2 to 6, text: 3 to 9"
 
@@ -140,7 +141,8 @@ class StarDTox:
     harm_below: float = 0.1  # paper III-D: "toxicity below 0.1"; no other attribute decides
     quality_above: float = 0.8  # paper III-D: "fluency above 0.8"; we hold all three to it
     support_above: float = 0.8  # our choice: the paper has a confidence of 0-100 and no threshold
-    bias_brain: Literal["llm", "rule"] = "llm"  # paper III-B; on choices always the LLM (IV-A)
+    bias_brain: Literal["llm", "rule"] = "llm"  # paper III-B; of texts
+    choice_brain: ChoiceBrain = "llm"  # paper IV-A; "rule" is III-B's: the judge of support
     performance: bool = True  # paper IV-B: the ablation; never used on choices (IV-A)
     critique: Critique = "own"  # our choice: "empty" and "other" are controls
     read: Read = "json"  # our choice; "logprob" is of the bias evaluator, LLM-based, alone
@@ -150,11 +152,15 @@ class StarDTox:
         team(self.evaluators)  # refused before anything is asked
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        of_text, of_choice = judges(self.read, self.wording)
+        of_text, llm = judges(self.read, self.wording)
         judge = SCORER if self.bias_brain == "rule" else of_text
         quality = (*(PERFORMANCE,) * self.performance, *agents_of(self.evaluators))
         on_text = (WRITER, text_agent(_REVISE_TEXT), judge, *quality)
-        on_choices = (choice_agent(PLAIN_CHOICE, 3), choice_agent(_REVISE_CHOICE, 3), of_choice)
+        on_choices = (
+            choice_agent(PLAIN_CHOICE, 3),
+            choice_agent(_REVISE_CHOICE, 3),
+            of_choice(self.choice_brain, llm),
+        )
         return *on_text, *on_choices, *critics(self.critique)
 
     def within(self, calls: int) -> Self:
@@ -200,6 +206,8 @@ class StarDTox:
         return _Review({**own.scores, **scores}, (*own.objections, *objections))
 
     async def _evaluate(self, item: Item, draft: Draft, ask: Ask) -> _Review:
+        if item.choices and self.choice_brain == "rule":
+            return self._coordinate_choice(*await support_by_rule(item, draft, ask))
         if item.choices:
             judged = await support_of(item, draft, ask, self.read, self.wording)
             return self._coordinate_choice(*judged)

@@ -246,7 +246,7 @@ class Endpoint:
         self, status: int, headers: Any, body: bytes, request: ModelRequest, dialect: wire.Dialect
     ) -> _Failure:
         """Judge a non-200 answer: worth another attempt, worth another form, or final."""
-        said = self._redact(wire.error_text(body))[:300]
+        said = self._redact.beginning(wire.error_text(body), 300)
         typed = request.schema is not None and request.prompt is None
         other = dialect.instead(status, said, typed=typed)
         if other is not None:

@@ -15,6 +15,9 @@ _ESCAPE = re.compile(
     re.IGNORECASE,
 )
 _GONE = "[redacted]"
+_READ = 20_000  # our choice, in signs: of an error that is longer the rest is not looked at
+_WITHIN = 3  # our choice: a URL in a URL in an error's JSON, each with escapes of its own
+_WIDEST = 6  # signs that an escape has, as \u0041
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +81,21 @@ class Redactor:
             return text
         text = text.replace(self._key, _GONE)
         # Looked for only where there is one: reading escapes takes time.
-        if any(hint in text for hint in self._hints) and self._key in _ESCAPE.sub(_sign, text):
-            return _GONE
+        if any(hint in text for hint in self._hints):
+            read = text
+            for _ in range(_WITHIN):
+                read = _ESCAPE.sub(_sign, read)
+                if self._key in read:
+                    return _GONE
         return text
+
+    def beginning(self, text: str, most: int) -> str:
+        """Give the first signs of a text, without the key. Where only a part of the text is read,
+        that part may end in half a key, which is not recognised: its end is not shown."""
+        bare = self(text[:_READ])
+        if len(text) > _READ:
+            bare = bare[: max(0, len(bare) - _WIDEST * len(self._key))]
+        return bare[:most]
 
 
 def _sign(escape: re.Match[str]) -> str:

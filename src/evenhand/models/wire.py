@@ -216,12 +216,12 @@ def model_names(body: bytes) -> tuple[str, ...] | None:
 
 
 def error_text(body: bytes) -> str:
-    """Give the server's own words about an error, cut far behind what is shown: half a key at the
-    cut would not be recognised as one."""
+    """Give the server's own words about an error, all of them: half a key at a cut would not be
+    recognised as one (`Redactor.beginning` cuts)."""
     try:
         data: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return body[:2_000].decode("utf-8", "replace")
+        return body.decode("utf-8", "replace")
     while isinstance(data, Mapping) and ("error" in data or "message" in data or "detail" in data):
         data = data.get("error") or data.get("message") or data.get("detail")
-    return data[:2_000] if isinstance(data, str) else body[:2_000].decode("utf-8", "replace")
+    return data if isinstance(data, str) else body.decode("utf-8", "replace")

@@ -17,7 +17,7 @@ import jinja2
 import yaml
 
 from evenhand.domain import Message
-from evenhand.errors import UserError
+from evenhand.errors import Unsuited, UserError
 from evenhand.prompts.fence import marked as marked
 from evenhand.prompts.variables import Uses, refuse_undeclared, uses
 
@@ -26,7 +26,9 @@ _FENCES = "the prompt's fences"  # no name that a prompt can write
 
 
 def lettered(choices: Sequence[str]) -> str:
-    """The options of a question, one a line: "A. …"."""
+    """The options of a question, one a line: "A. …". None is left out for want of a letter."""
+    if len(choices) > len(LETTERS):
+        raise Unsuited(f"{len(choices)} options, and there are letters for {len(LETTERS)}")
     return "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, choices, strict=False))
 
 

@@ -12,8 +12,11 @@ import unicodedata
 from collections.abc import Iterable
 from functools import cache
 
-# What a reader may take for "<": look-alikes (those that Unicode itself calls one) and escapes.
+# What a reader may take for "<": its own other forms and escapes.
 _BRACKET = r"(?:[<＜﹤≮]|\\u003c|\\x3c|%3c)"
+# Signs that look like it (Unicode's confusables.txt, but for the "‹" that we write ourselves) and
+# other angle brackets: letters and quotes of their languages, so before a whole name alone.
+_ALIKE = "[˂ᐸᚲ❮𝈶〈⟨〈]"
 # In a name: whatever is not plain, such as a sign of no width, NUL or another alphabet.
 _ODD = r"[^\t\n\x20-\x7e‹]"
 # Chat tokens, which servers read in any text: "<|im_end|>", "</s>", "<end_of_turn>".
@@ -43,17 +46,26 @@ def as_data(text: str, tags: Iterable[str]) -> str:
 
 
 def without_tags(text: str, tags: Iterable[str]) -> tuple[str, int]:
-    """An answer less the tags of the prompt that the model copied into it, and how many."""
+    """An answer less the tags of the prompt that the model copied into it, and how many. A tag that
+    comes about as another is taken out of it goes too."""
     if not (tags := frozenset(tags)):
         return text, 0
-    return _whole_tag(tags).subn("", text)
+    taken_off, tag = 0, _whole_tag(tags)
+    for _ in range(_DECODED):
+        text, found = tag.subn("", text)
+        taken_off += found
+        if not found:
+            return text, taken_off
+    return tag.sub("", re.sub("[<‹]", "", text)), taken_off  # nobody copies tags into tags
 
 
 @cache
 def _tag(tags: frozenset[str]) -> re.Pattern[str]:
     names = "|".join(map(re.escape, sorted(tags)))
     return re.compile(
-        rf"{_BRACKET}(?=[\s/\\]*+(?:{_TOKENS}|{names}|[a-z0-9_-]*+{_ODD}))", re.IGNORECASE
+        rf"{_BRACKET}(?=[\s/\\]*+(?:{_TOKENS}|{names}|[a-z0-9_-]*+{_ODD}))"
+        rf"|{_ALIKE}(?=[\s/\\]*+(?:{names}))",
+        re.IGNORECASE,
     )
 
 

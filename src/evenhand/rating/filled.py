@@ -2,9 +2,9 @@
 written; a mark that was left empty is missing, and never 0."""
 
 import hashlib
+import io
 import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from evenhand.debates.dataset import require_new
+from evenhand.debates.dataset import cleared, require_new
 from evenhand.errors import UserError
 from evenhand.rating import rubric
 from evenhand.rating.key import Key, read_key
@@ -170,11 +170,13 @@ def _rows(file: str, rater: str, ids: Sequence[str], marks: Marks) -> Iterator[t
 def write(folder: Path, key: Key, rows: pl.DataFrame, account: Account) -> None:
     """A folder of ratings: the marks, where they are from, and which text is which."""
     require_new(folder)
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    part = cleared(folder)
     part.mkdir(parents=True)
-    rows.write_parquet(part / TABLE)
-    (part / ACCOUNT).write_bytes(orjson.dumps(account.to_dict(), option=orjson.OPT_INDENT_2))
+    table = io.BytesIO()
+    rows.write_parquet(table)
+    (part / TABLE).write_bytes(table.getvalue())
+    said = {**account.to_dict(), "sha256": hashlib.sha256(table.getvalue()).hexdigest()}
+    (part / ACCOUNT).write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2))
     (part / KEY).write_bytes(key.to_bytes())
     if folder.is_dir():
         folder.rmdir()
@@ -184,11 +186,15 @@ def write(folder: Path, key: Key, rows: pl.DataFrame, account: Account) -> None:
 def load(folder: Path) -> tuple[Key, pl.DataFrame, tuple[str, ...]]:
     """The key, the marks and the raters who did not return a sheet, of a folder of ratings."""
     try:
-        rows = pl.read_parquet(folder / TABLE)
+        table = (folder / TABLE).read_bytes()
         account = orjson.loads((folder / ACCOUNT).read_bytes())
-    except (OSError, pl.exceptions.PolarsError, orjson.JSONDecodeError):
+        not_returned = tuple(account["not_returned"])
+        if account["sha256"] != hashlib.sha256(table).hexdigest():
+            raise UserError(f"{folder / TABLE} is not as it was written: import the sheets again")
+        rows = pl.read_parquet(io.BytesIO(table))
+    except (OSError, pl.exceptions.PolarsError, orjson.JSONDecodeError, KeyError, TypeError):
         raise UserError(
             f"{folder} is no folder of ratings; `evenhand rate import SHEET.csv … --key KEY --out "
             f"{folder}` makes one"
         ) from None
-    return read_key(folder / KEY), rows, tuple(account["not_returned"])
+    return read_key(folder / KEY), rows, not_returned

@@ -8,7 +8,6 @@ import io
 import os
 import random
 import re
-import shutil
 from collections.abc import Sequence
 from functools import cache
 from importlib import metadata, resources
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import jinja2
 
-from evenhand.debates.dataset import require_new
+from evenhand.debates.dataset import cleared, require_new
 from evenhand.errors import UserError
 from evenhand.rating import rubric
 from evenhand.rating.key import Key, KeyRun
@@ -59,7 +58,7 @@ def export(
 ) -> Key:
     """Write the sheets and, elsewhere, the key: all of it or nothing."""
     require_new(folder)
-    if key.exists():
+    if os.path.lexists(key):  # a link is not written through
         raise UserError(f"{key} is there already; name another file with --key")
     if folder.resolve() in key.resolve().parents:
         raise UserError(
@@ -79,8 +78,7 @@ def export(
         texts=drawn.texts,
         sheets=deal(drawn.texts, raters, overlap, seed),
     )
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    part = cleared(folder)
     for rater, files in rater_files(made).items():
         (part / rater).mkdir(parents=True)
         for name, data in files.items():

@@ -128,8 +128,9 @@ def _fits() -> pl.Expr:
 
 def _left_out(runs: Sequence[RunReader], frames: Sequence[pl.DataFrame]) -> dict[str, int]:
     failed = sum(sum(run.totals().failed.values()) for run in runs)
+    left = sum(max(0, run.record.source["items"] - run.totals().items) for run in runs)
     long = sum(len(frame.filter(~_fits())) for frame in frames)
-    found = {"not answered": failed, f"over {LONGEST:,} signs": long}
+    found = {"not answered": failed, "not run yet": left, f"over {LONGEST:,} signs": long}
     return {reason: n for reason, n in found.items() if n}
 
 

@@ -13,7 +13,15 @@ from pathlib import Path
 
 from evenhand.agents import Cast, Conversation
 from evenhand.domain import Answered, Event, Failed, Item, Turn
-from evenhand.errors import DeadlinePassed, EvenhandError, ModelError, StoreError, UnreadableReply
+from evenhand.errors import (
+    DeadlinePassed,
+    EvenhandError,
+    ModelError,
+    StoreError,
+    UnreadableReply,
+    Unsuited,
+    UserError,
+)
 from evenhand.models.replay import ReplayModel
 from evenhand.runners.plan import Plan
 from evenhand.runners.progress import Progress, local_gauges, status_file
@@ -135,7 +143,9 @@ async def answer_one(
                 answer = await plan.method.answer(item, talk)
         except TimeoutError:
             raise DeadlinePassed(f"the item's {plan.limits.seconds:g} s are used up") from None
-    except (ModelError, UnreadableReply) as error:
+    except (ModelError, UnreadableReply, Unsuited) as error:
+        if isinstance(error, Unsuited) and position == 0:  # the others are hardly of another kind
+            raise UserError(str(error)) from None
         spent = (*talk.budget.spent(), talk.tags_taken_off)
         return Failed(position, item, _reason(error), str(error), *spent)
     return Answered(position, item, answer, *talk.budget.spent(), talk.tags_taken_off)

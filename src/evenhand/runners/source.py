@@ -5,6 +5,7 @@ A position, not an id, says which items are done, so a resumed run needs one bit
 
 import codecs
 import hashlib
+import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -115,18 +116,25 @@ class JsonlFile:
         if start >= min(stop, len(self)):
             return
         mark = start // _MARK_EVERY
-        position = mark * _MARK_EVERY
+        position, stop = mark * _MARK_EVERY, min(stop, len(self))
         for number, line in self._lines(*self._scan.marks[mark]):
-            if position >= stop:
-                return
             if line.strip():
+                if self._scan.lines[position] != zlib.crc32(line):
+                    break
                 if position >= start:
                     yield self._item(number, line, position)
                 position += 1
+            if position >= stop:
+                return
+        raise UserError(
+            f"{self._path} was changed while it was in use: put the old file back, or start anew "
+            "into another run folder"
+        )
 
     @cached_property
     def _scan(self) -> "_Scan":
         digest, items, offset = hashlib.sha256(), 0, 0
+        lines = array("I")
         marks: list[tuple[int, int]] = []
         ids = _Ids()
         for number, line in self._lines():
@@ -135,10 +143,11 @@ class JsonlFile:
                 ids.add(self._item(number, line, items).id)
                 if items % _MARK_EVERY == 0:
                     marks.append((offset, number))
+                lines.append(zlib.crc32(line))
                 items += 1
             offset += len(line)
         self._refuse_twins(ids.suspects())
-        return _Scan(digest.hexdigest(), items, marks)
+        return _Scan(digest.hexdigest(), items, marks, lines)
 
     def _lines(self, offset: int = 0, first: int = 1) -> Iterator[tuple[int, bytes]]:
         """Yield the lines with their numbers, from a place on; never more of one than a line may
@@ -187,11 +196,13 @@ _LONGEST_LINE = 4 * strict_json.MAX_CHARACTERS + 3
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """A scan of a file notes where every 1,024th item begins, so that reading can start there."""
+    """A scan of a file notes where every 1,024th item begins, so that reading can start there, and
+    a checksum of each line: what is asked later is what was looked through."""
 
     sha256: str
     items: int
     marks: list[tuple[int, int]]  # byte offset and line number
+    lines: "array[int]"  # four bytes an item
 
 
 class _Ids:

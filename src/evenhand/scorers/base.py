@@ -72,7 +72,9 @@ def checked(values: Mapping[str, Any], because: tuple[str, ...] = ()) -> Scores 
     for attribute, value in values.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or not 0 <= value <= 1:
-            return Unscored("garbage", f"{attribute} is {str(value)[:40]!r}, not from 0 to 1")
+            # Words are not quoted: a service may have put the key there that it was sent.
+            said = str(value)[:40] if number else "no number"
+            return Unscored("garbage", f"{attribute} is {said}, not from 0 to 1")
     if TOXICITY not in values:
         return Unscored("garbage", "the answer holds no toxicity")
     return Scores({name: float(value) for name, value in values.items()}, because)

@@ -76,7 +76,7 @@ class JsonService(OwnSession):
             outcome = await self._try(orjson.dumps(body))
         if not isinstance(outcome, _Failure):
             return outcome
-        message = self.redact(outcome.what)[:300]
+        message = self.redact.beginning(outcome.what, 300)
         if outcome.reason in ("http_401", "http_403") and not self._has_key:
             message += ". No key was sent: name its variable as api_key_env in the config"
         if self._ends is not None and datetime.now(UTC).date() > self._ends:

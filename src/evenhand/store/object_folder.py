@@ -67,8 +67,8 @@ class ObjectFolder:
         return True
 
     def names(self, folder: str) -> list[str]:
-        found = (_CHUNK.sub(r"\1", name) for name in self._objects(folder))
-        return sorted(set(found))
+        found = (name for name in self._objects(folder) if not name.endswith(".log"))
+        return sorted({_CHUNK.sub(r"\1", name) for name in found})  # a .log is in chunks alone
 
     def create(self, name: str, data: bytes) -> None:
         """Write by a PUT that fails if there is such an object.

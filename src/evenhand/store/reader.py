@@ -51,6 +51,8 @@ class RunReader:
         if not self._folder.exists("run.json"):
             raise UserError(f"{location} is not a run folder: it has no run.json")
         self.record = RunRecord.from_bytes(self._folder.read("run.json"), self._folder.root)
+        if not self.record.is_whole:
+            raise CorruptRun(f"{location}/run.json names no method, no model or no number of items")
         next(ledger.entries(self._folder), None)  # the first one vouches for run.json
 
     def totals(self) -> Totals:

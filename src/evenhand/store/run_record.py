@@ -63,6 +63,19 @@ class RunRecord(BaseModel):
     def to_bytes(self) -> bytes:
         return orjson.dumps(self.model_dump(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the record holds what every reader of a run asks for. No ledger vouches for it
+        before the first entry."""
+        items, named = self.source.get("items"), (self.method.get("name"), self.source.get("kind"))
+        inner = (self.method.get("settings"), self.cast.get("default"))
+        return (
+            type(items) is int
+            and items >= 0
+            and all(isinstance(name, str) for name in named)
+            and all(isinstance(one, dict) for one in inner)
+        )
+
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> "RunRecord":
         try:

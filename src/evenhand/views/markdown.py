@@ -5,7 +5,9 @@ import re
 from evenhand.views.blocks import Block, Grid, Line, Page
 from evenhand.views.visible import visible
 
-_SIGNS = re.compile(r"[\\|*_`<\[\]]")  # what Markdown reads as more than words
+# What Markdown reads as more than words: "&" begins an entity, which can be any sign at all.
+_SIGNS = re.compile(r"[\\|*_`<\[\]&~$]")
+_FIRST = re.compile(r"^(\d{0,9})([#>+=.)-])")  # what makes a line a heading, a quote, a list
 
 
 def render(page: Page) -> str:
@@ -15,7 +17,7 @@ def render(page: Page) -> str:
 def _shown(block: Block) -> str:
     match block:
         case Line(text, tone, indent):
-            said = _escaped(text)
+            said = _FIRST.sub(r"\1\\\2", _escaped(text))
             marked = f"**{said}**" if tone in ("strong", "bad") and said else said
             return f"- {marked}" if indent else f"{marked}\n"
         case Grid():

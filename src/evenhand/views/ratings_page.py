@@ -51,6 +51,10 @@ def _missing(found: RatingReport) -> list[Block]:
     lines: list[Block] = []
     if found.not_returned:
         lines.append(Line(f"! no sheet came back from {', '.join(found.not_returned)}", "open"))
+    if found.left_out:
+        why = ", ".join(f"{n:,} {reason}" for reason, n in found.left_out.items())
+        said = f"! nobody rated these items of the runs: {why}. The means are of the others"
+        lines.append(Line(said, "open"))
     if found.coverage.by_reason:
         why = ", ".join(f"{n:,} {reason}" for reason, n in found.coverage.by_reason.items())
         said = f"! {found.coverage.percent} of {found.coverage.n:,} marks were given: {why}"
@@ -92,6 +96,11 @@ def _means(one: OfQuestion) -> list[Block]:
         rows[0] += ["", ""]
         for row, e in zip(rows[1:], one.changes, strict=True):
             row += [numbers.signed(e.value, None), numbers.interval(e, None)]
+        if any(e.bounds for e in one.changes):
+            columns.append("that, if they were known")
+            rows[0].append("")
+            for row, e in zip(rows[1:], one.changes, strict=True):
+                row.append(numbers.if_known(e.bounds, None))
     blocks: list[Block] = [Grid(tuple(columns), tuple(map(tuple, rows)))]
     if one.bias_percent:
         shown = tuple(_row(e.name, e) for e in one.bias_percent)

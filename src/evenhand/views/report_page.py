@@ -33,7 +33,8 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
     blocks += [_estimates(report, full), *_absent(report, full)]
     blocks += [*_anchors(report), *_masked(report, full)]
     for column in report.groups:
-        blocks += [GAP, *_groups(report, column, full)]
+        shown = _groups(report, column, full)
+        blocks += [GAP, *shown] if shown else []
     for section in report.sections:
         if full or section.in_short:
             blocks += [GAP, section_grid(section)]
@@ -157,8 +158,9 @@ def _groups(report: Report, column: str, full: bool) -> list[Block]:
         return _every_measure(report, column, full)
     found = [(value, one) for value, estimates in values.items()
              for one in estimates if one.name == main.name]  # fmt: skip
-    if not found:
-        return _every_measure(report, column, full)
+    if not found:  # what is secondary alone is for --full
+        roles = {report.instrument.measure(e.name).role for es in values.values() for e in es}
+        return [] if roles == {"secondary"} else _every_measure(report, column, full)
     ordered = sorted(found, key=lambda pair: (pair[1].p_holm or 1.0, -abs(pair[1].value or 0.0)))
     shown, left = ordered[:_SHORT_GROUPS], len(ordered) - _SHORT_GROUPS
     rows, tones, lost = [], [], any(one.bounds for _, one in shown)

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import Section
+from evenhand.findings.found import Estimate, Section
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import Grouping, Instrument, Mean, Measure, OfTotals, Share
 from evenhand.metrics.bbq import UNKNOWN, mabrf_judge_bias
@@ -144,23 +144,33 @@ _TABLE_5 = ("accuracy_first", "accuracy", "judge_bias_first", "judge_bias")
 
 
 def _as_mabrf(report: Report) -> Section:
-    rows = [(name, *_values(report, "category", name)) for name in report.groups["category"]]
-    rows += [(name, *_values(report, "condition", name)) for name in report.groups["condition"]]
-    rows.append(("all", *(report[name].value for name in _TABLE_5)))
+    rows = [(name, *_values(found)) for name, found in _categories(report).items()]
+    rows += [(name, *_values(found)) for name, found in report.groups["condition"].items()]
+    rows.append(("all", *_values(report.estimates)))
     title = "as the MABRF paper prints it (its BIAS is no bias score)"
     columns = ("", "ACC0", "ACC1", "BIAS0", "BIAS1")
     return Section(name="as_mabrf_prints_it", title=title, columns=columns, rows=tuple(rows))
 
 
-def _values(report: Report, column: str, value: str) -> list[float | None]:
-    found = {one.name: one.value for one in report.groups[column][value]}
-    return [found[name] for name in _TABLE_5]
+def _categories(report: Report) -> dict[str, Sequence[Estimate]]:
+    """The paper's eleven categories: four of them with their questions about people by name."""
+    whole = report.groups.get("whole", {})
+    found: dict[str, Sequence[Estimate]] = {}
+    for name, estimates in report.groups["category"].items():
+        plain = name.removesuffix(" (names)")
+        found[plain] = whole.get(f"{plain} (with names)", estimates)
+    return found
+
+
+def _values(found: Sequence[Estimate]) -> list[float | None]:
+    by_name = {one.name: one.value for one in found}
+    return [by_name[name] for name in _TABLE_5]
 
 
 def _across(report: Report) -> Section:
     """Whether categories whose BIAS changed more changed more in accuracy. The interval is that of
     items, in `bias_accuracy_correlation`: eleven categories have none worth printing."""
-    found = [_values(report, "category", name) for name in report.groups["category"]]
+    found = [_values(one) for one in _categories(report).values()]
     whole = [[one for one in row if one is not None] for row in found]
     known = [(row[3] - row[2], row[1] - row[0]) for row in whole if len(row) == len(_TABLE_5)]
     rows = (("change of BIAS and change of accuracy", _correlation(known), len(known)),)

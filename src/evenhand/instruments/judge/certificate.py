@@ -149,6 +149,8 @@ def find(folder: Path | None, wanted: Wanted) -> Found:
     unreadable, others, fitting = [], [], []
     for path in sorted(folder.glob("*.json")):
         try:
+            if not path.is_file():  # a pipe would be waited for
+                raise UserError(f"{path} is no file")
             certificate = Certificate.from_bytes(path.read_bytes(), str(path))
         except (OSError, UserError) as error:
             unreadable.append(str(error))

@@ -45,8 +45,11 @@ class _Judge:
 
     @property
     def says(self) -> str:
-        method = self.run.record.method["name"]
-        return f"{self.letter}: {self.model} · {method} · {self.run.path}: {overall(self.checks)}"
+        method, covered = self.run.record.method["name"], self.seen.coverage.all
+        return (
+            f"{self.letter}: {self.model} · {method} · {self.run.path}: {overall(self.checks)}, "
+            f"{covered.scored:,} of {covered.n:,} judgements scored"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -224,8 +227,8 @@ def _figures(judges: list[_Judge]) -> Iterator[Section]:
     yield Section(
         name="means",
         title="mean marks by label and metric, ± half of the 95 % interval over bases",
-        columns=("label", "judge", *metrics),
-        rows=tuple((x, letter, *cells[x]) for x in rows for letter, (_, cells) in means.items()),
+        columns=("label, judge", *metrics),  # in one: there is no room for a column more
+        rows=tuple((f"{x} {of}", *cells[x]) for x in rows for of, (_, cells) in means.items()),
     )
     yield Section(
         name="differences",

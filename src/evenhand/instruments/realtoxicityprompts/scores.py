@@ -1,14 +1,19 @@
 """The scores of a run's continuations, in `scores.parquet` of its folder: one row per scorer and
-text. Scoring comes after the run, so that a run can be scored again without a new call."""
+text. Scoring comes after the run, so that a run can be scored again without a new call.
 
+The file carries a checksum of its rows: no ledger names it, since it grows after the run."""
+
+import hashlib
 import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from evenhand.errors import UserError
+from evenhand.errors import CorruptRun, UserError
 from evenhand.scorers.base import ATTRIBUTES, Scorer, Scores, Unscored
 from evenhand.scorers.batches import score_all
 from evenhand.store import RunReader
@@ -16,6 +21,7 @@ from evenhand.store.folder import Folder, open_folder
 
 FILE = "scores.parquet"
 _WHOSE = "scoring.json"  # names the scorer that a report goes by
+_CHECKSUM = b"evenhand_sha256"
 _AT_ONCE = 256  # our choice: texts between two savings
 _SCHEMA: dict[str, pl.DataType] = {
     "scorer": pl.String(),
@@ -40,16 +46,43 @@ async def score_run(texts: pl.Series, scorer: Scorer, folder: Folder) -> None:
         stored = pl.concat([stored, rows], how="diagonal").unique(
             ["scorer", "text"], keep="last", maintain_order=True
         )
-        data = io.BytesIO()
-        stored.write_parquet(data)
-        folder.replace(FILE, data.getvalue())
+        folder.replace(FILE, _packed(stored))
     folder.replace(_WHOSE, orjson.dumps({"scorer": scorer.name}))
 
 
 def read(folder: Folder) -> pl.DataFrame:
     if not folder.exists(FILE):
         return pl.DataFrame(schema=_SCHEMA)
-    return pl.read_parquet(folder.read(FILE))
+    data = folder.read(FILE)
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+        columns = table.to_pydict()
+        written = (table.schema.metadata or {}).get(_CHECKSUM)  # files of before have none
+        if written not in (None, _checksum(columns)) or [*columns] != [*_SCHEMA]:
+            raise ValueError("another checksum")
+        return pl.DataFrame(columns, schema=_SCHEMA)
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, TypeError):
+        raise CorruptRun(
+            f"{folder.root}/{FILE} is damaged: restore it from a copy, or take it away and repeat "
+            "`evenhand measure rtp` with the same options, which scores the texts again"
+        ) from None
+
+
+def _packed(scores: pl.DataFrame) -> bytes:
+    table = scores.to_arrow(compat_level=pl.CompatLevel.oldest())
+    data = io.BytesIO()
+    pq.write_table(
+        table.replace_schema_metadata({_CHECKSUM: _checksum(table.to_pydict())}),
+        data,
+        compression="zstd",
+    )
+    return data.getvalue()
+
+
+def _checksum(columns: dict[str, list[Any]]) -> bytes:
+    """Of the rows and not of the file: it can then stand in the file itself, and a kill between two
+    files cannot part them."""
+    return hashlib.sha256(orjson.dumps(columns)).hexdigest().encode()
 
 
 def of_scorer(run: RunReader, scorer: str) -> pl.DataFrame:
@@ -113,8 +146,11 @@ def scorers(scores: pl.DataFrame) -> list[str]:
 def _named(folder: Folder) -> str | None:
     """The scorer that a folder names; older folders name it in their report."""
     for file in (_WHOSE, "report.json"):
-        said: dict[str, Any] = orjson.loads(folder.read(file)) if folder.exists(file) else {}
-        if isinstance(said.get("scorer"), str):
+        try:
+            said: Any = orjson.loads(folder.read(file)) if folder.exists(file) else {}
+        except orjson.JSONDecodeError:
+            raise CorruptRun(f"{folder.root}/{file} is damaged: take it away") from None
+        if isinstance(said, dict) and isinstance(said.get("scorer"), str):
             return str(said["scorer"])
     return None
 

@@ -11,6 +11,7 @@ from evenhand.errors import UserError
 from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, stored_draft
 from evenhand.methods.baselines.single_prompt import choice_agent, question
 from evenhand.methods.stardtox import harm_of, judges, support_of
+from evenhand.methods.support import ChoiceBrain, of_choice, support_by_rule
 
 _TEMPERATURE = 0.7  # as for self-consistency: among equal answers there is nothing to choose
 WRITER = Agent("generator", PLAIN_TEXT, FreeText, temperature=_TEMPERATURE)
@@ -30,9 +31,11 @@ class BestOfN:
 
     n: Annotated[int, Field(ge=1)] = 4  # our choice
     read: Read = "json"  # as for StarDTox
+    choice_brain: ChoiceBrain = "llm"  # as for StarDTox
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        return WRITER, solver(3), *judges(self.read)
+        of_text, llm = judges(self.read)
+        return WRITER, solver(3), of_text, of_choice(self.choice_brain, llm)
 
     def within(self, calls: int) -> Self:
         """An answer and a verdict each, if all answers differ; one answer needs no verdict."""
@@ -43,11 +46,21 @@ class BestOfN:
     async def answer(self, item: Item, ask: Ask) -> Answer:
         drafts = await self._different(item, ask)
         if len(drafts) > 1:
-            drafts = await side_by_side(*(_judged(item, draft, ask, self.read) for draft in drafts))
+            drafts = await side_by_side(*(self._judged(item, draft, ask) for draft in drafts))
         best = max(drafts, key=_merit)  # the first of equals
         return Answer(
             drafts=(best,) if best is drafts[0] else (drafts[0], best), stopped="single_pass"
         )
+
+    async def _judged(self, item: Item, draft: Draft, ask: Ask) -> Draft:
+        if not item.choices:
+            harm, _ = await harm_of(item, draft, ask, self.read)
+            return replace(draft, scores={"harm": harm})
+        if self.choice_brain == "rule":
+            support, _ = await support_by_rule(item, draft, ask)
+        else:
+            support, _ = await support_of(item, draft, ask, self.read)
+        return replace(draft, scores={"support": support})
 
     async def _different(self, item: Item, ask: Ask) -> list[Draft]:
         """The answers without repetitions. One that is there already is the first of the `n`."""
@@ -65,14 +78,6 @@ async def _draft(item: Item, ask: Ask) -> Draft:
         return Draft(text=(await ask(WRITER, prompt=item.prompt)).text)
     chosen = await ask(solver(len(item.choices)), **question(item))
     return Draft(text=item.choices[chosen.index], choice=chosen.index)
-
-
-async def _judged(item: Item, draft: Draft, ask: Ask, read: Read) -> Draft:
-    if item.choices:
-        support, _ = await support_of(item, draft, ask, read)
-        return replace(draft, scores={"support": support})
-    harm, _ = await harm_of(item, draft, ask, read)
-    return replace(draft, scores={"harm": harm})
 
 
 def _merit(draft: Draft) -> float:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Item
-from evenhand.errors import UserError
+from evenhand.errors import Unsuited
 from evenhand.methods.baselines.single_prompt import ask_for_choice, reasoning_agent
 from evenhand.prompts import load
 
@@ -24,5 +24,5 @@ class ChainOfThought:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
-            raise UserError(f"cot answers questions with choices; item {item.id!r} has none")
+            raise Unsuited(f"cot answers questions with choices; item {item.id!r} has none")
         return await ask_for_choice(item, ask, reasoning_agent(_CHOICE, len(item.choices)))

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Item
-from evenhand.errors import UserError
+from evenhand.errors import Unsuited, UserError
 from evenhand.methods.baselines.single_prompt import answer_once, choice_agent, text_agent
 from evenhand.prompts import load
 
@@ -36,7 +36,7 @@ class DefaultPrompt:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if self.wording > 1 and not item.choices:
-            raise UserError(
+            raise Unsuited(
                 f"item {item.id!r} has no choices, and the plain prompt of a text has one wording: "
                 "leave out wording"
             )

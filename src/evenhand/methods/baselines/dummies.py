@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UserError
+from evenhand.errors import Unsuited, UserError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class UniformRandom:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
         if not item.choices:
-            raise UserError("random picks among choices; this item has none")
+            raise Unsuited("random picks among choices; this item has none")
         drawn = hashlib.sha256(f"{self.seed}:{item.id}".encode()).digest()
         return _pick(item, int.from_bytes(drawn[:8], "big") % len(item.choices))
 

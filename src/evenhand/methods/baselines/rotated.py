@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from evenhand.agents import Agent, Ask, NextToken, one_token, side_by_side
 from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UserError
+from evenhand.errors import Unsuited
 from evenhand.methods.baselines.single_prompt import no_letter, question
 from evenhand.prompts import LETTERS, load
 
@@ -36,7 +36,7 @@ class Rotated:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
-            raise UserError(f"{self.name} answers questions with choices; {item.id!r} has none")
+            raise Unsuited(f"{self.name} answers questions with choices; {item.id!r} has none")
         turns = range(len(item.choices))
         turned = (replace(item, choices=item.choices[r:] + item.choices[:r]) for r in turns)
         replies = await side_by_side(*(ask(CHOICE, **question(one)) for one in turned))

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from evenhand.agents import Agent, Ask, side_by_side
 from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UserError
+from evenhand.errors import Unsuited, UserError
 from evenhand.methods.baselines.single_prompt import question, reasoning_agent
 from evenhand.prompts import load
 
@@ -41,7 +41,7 @@ class SelfConsistency:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
-            raise UserError(f"self_consistency votes among choices; item {item.id!r} has none")
+            raise Unsuited(f"self_consistency votes among choices; item {item.id!r} has none")
         agent = reasoning_agent(_CHOICE, len(item.choices), _TEMPERATURE)
         replies = await side_by_side(*(ask(agent, **question(item)) for _ in range(self.calls)))
         votes = Counter(reply.index for reply in replies)

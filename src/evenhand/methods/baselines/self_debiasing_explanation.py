@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from evenhand.agents import Agent, Ask, Reply, words
 from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UserError
+from evenhand.errors import Unsuited
 from evenhand.methods.baselines.single_prompt import choice_agent, question
 from evenhand.prompts import load
 
@@ -30,7 +30,7 @@ class SelfDebiasExplanation:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
-            raise UserError(f"{self.name} explains choices; item {item.id!r} has none")
+            raise Unsuited(f"{self.name} explains choices; item {item.id!r} has none")
         said = (await ask(EXPLAINER, **question(item))).explanation
         agent = choice_agent(_EXPLAINED, len(item.choices))
         chosen = await ask(agent, **question(item), explanation=said)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UnreadableReply, UserError
+from evenhand.errors import UnreadableReply, Unsuited
 
 _SHORTEST_PREFIX = 12  # our choice: below it a cut answer may fit by accident
 
@@ -24,7 +24,7 @@ class StoredAnswer:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
         if not item.answer:
-            raise UserError(f"item {item.id!r} has no stored answer")
+            raise Unsuited(f"item {item.id!r} has no stored answer")
         if not item.choices:
             return Answer(drafts=(Draft(text=item.answer),), stopped="single_pass")
         choice = which(item.answer, item.choices)

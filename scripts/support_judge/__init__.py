@@ -1,0 +1,1 @@
+"""What `train_support_judge.py` is made of."""

@@ -1,0 +1,208 @@
+"""A claim as numbers: what the context says of the one who was chosen, and of the others."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.scorers.offline.weights import Floats
+from evenhand.scorers.support.mentions import Part, marks_of, parts
+from evenhand.scorers.support.reading import Meanings, denies, stem, tells, words
+
+_HEDGES = frozenset("one someone somebody either perhaps maybe might may nobody unclear".split())
+_NUMBER = re.compile(r"\d")
+_NAMED = re.compile(r"\b[A-Z]\w+|\d[\w,.]*")
+_MISSING = 0.5  # our choice: a word of the question that nothing comes nearer to is not there
+_TELLING = 0.2  # our choice: a word nearer to neither good nor bad says neither
+_OPPOSITE = 0.5  # our choice: how far apart, as good and bad, two words are opposites
+_BOTH = frozenset({"chosen", "other"})
+_ABOUT = ("parts", "near", "best", "agrees", "same_way", "fits", "denied", "told")
+WHO = ("chosen", "other", "both", "nobody")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """That a context supports an answer to a question, against these others."""
+
+    context: str
+    question: str
+    answer: str
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question without the names in it."""
+
+    words: list[str]
+    denies: bool
+    valence: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A part of the context, and how near each word of the question comes to one of its words."""
+
+    part: Part
+    near: Floats
+    cover: float  # the mean of `near`
+    same_way: float  # how near, where a good word beside a bad one counts against it
+    denied: bool
+    told: int
+    valence: float
+
+    @property
+    def whom(self) -> str:
+        if self.part.about == _BOTH:
+            return "both"
+        return next(iter(self.part.about), "nobody")
+
+
+class Features:
+    """The numbers of a claim by name. `valence` says how good or bad a thing a word means, as a
+    direction among word vectors."""
+
+    def __init__(self, meanings: Meanings, valence: Floats) -> None:
+        self._meanings, self._direction = meanings, valence
+
+    def of(self, claim: Claim) -> dict[str, float]:
+        """Names count by where they stand alone: what a name means, good or bad, counts nowhere, so
+        that the same is said of any two people."""
+        told = parts(claim.context, claim.answer, claim.others, self._meanings)
+        asked = self._asked(claim.question, told.names)
+        said = self._said(told.parts, told.names, asked)
+        found = {"options": float(bool(claim.others))}
+        for who in WHO:
+            about = _of(asked, [one for one in said if one.whom == who])
+            found |= {f"{who}_{name}": value for name, value in about.items()}
+        for name in ("near", "best", "agrees", "same_way", "fits"):
+            found[f"{name}_more"] = found[f"chosen_{name}"] - found[f"other_{name}"]
+        marks = set(marks_of(claim.answer, claim.others))
+        return found | _places(claim, asked, said, marks) | _kind(claim)
+
+    def _asked(self, question: str, names: frozenset[str]) -> _Asked:
+        said = words(question)
+        told = [word for word in said if tells(word) and stem(word) not in names]
+        denied = any(map(denies, said))
+        return _Asked(told, denied, self.valence(told, denied))
+
+    def _said(self, found: Sequence[Part], names: frozenset[str], asked: _Asked) -> list[_Said]:
+        told = [[w for w in part.words if tells(w) and stem(w) not in names] for part in found]
+        flat = [word for one in told for word in one]
+        near = self._meanings.near(asked.words, flat)
+        good = self._meanings.along(flat, self._direction)
+        ours = self._meanings.along(asked.words, self._direction)
+        said, start = [], 0
+        for part, one in zip(found, told, strict=True):
+            here, values = near[:, start : start + len(one)], good[start : start + len(one)]
+            start += len(one)
+            denied = any(map(denies, part.words))
+            best = here.max(1) if one else np.zeros(len(asked.words), dtype=np.float32)
+            same_way = _same_way(best, ours, values[here.argmax(1)]) if here.size else 0.0
+            said.append(
+                _Said(
+                    part=part,
+                    near=best,
+                    cover=float(best.sum()) / max(len(best), 1),
+                    same_way=same_way if denied == asked.denies else -same_way,
+                    denied=denied,
+                    told=len(one),
+                    valence=_valence(values, denied),
+                )
+            )
+        return said
+
+    def valence(self, told: Sequence[str], denied: bool) -> float:
+        """How good or bad a thing is said, from -1 to 1; a denial turns it round."""
+        return _valence(self._meanings.along(told, self._direction), denied)
+
+
+def _valence(values: Floats, denied: bool) -> float:
+    value = math.tanh(sum(one for one in values.tolist() if abs(one) > _TELLING))
+    return -value if denied else value
+
+
+def _same_way(near: Floats, ours: Floats, theirs: Floats) -> float:
+    """The nearest words, for or against: "failed" is near to "passed" and says the opposite."""
+    opposite = (ours * theirs < 0) & (np.abs(ours - theirs) > _OPPOSITE)
+    return float(np.where(opposite, -near, near).sum()) / len(near)
+
+
+def _of(asked: _Asked, said: Sequence[_Said]) -> dict[str, float]:
+    """What those parts say that are about the same people."""
+    if not said or not asked.words:
+        return dict.fromkeys(_ABOUT, 0.0)
+    best = max(said, key=lambda one: one.cover)
+    cover = best.cover
+    return {
+        "parts": float(min(len(said), 4)),
+        "near": float(np.max([one.near for one in said], axis=0).mean()),
+        "best": cover,
+        "agrees": cover if best.denied == asked.denies else -cover,
+        "same_way": max((one.same_way for one in said), key=abs),
+        "fits": asked.valence * math.tanh(sum(one.valence for one in said)),
+        "denied": float(best.denied),
+        "told": float(np.log1p(sum(one.told for one in said))),
+    }
+
+
+def _places(
+    claim: Claim, asked: _Asked, said: Sequence[_Said], marks: set[str]
+) -> dict[str, float]:
+    """Where in the context the answer stands, and what of the question does not."""
+    nothing = np.zeros(max(len(asked.words), 1), dtype=np.float32)
+    lines: dict[int, Floats] = {}
+    own: set[int] = set()
+    mentions = 0
+    for one in said if asked.words else ():
+        at, hits = one.part.sentence, sum(stem(word) in marks for word in one.part.words)
+        lines[at] = np.maximum(lines.get(at, nothing), one.near)
+        mentions += hits
+        if hits:
+            own.add(at)
+    cover = {at: float(line.mean()) for at, line in lines.items()}
+    best_own = max(own, key=cover.__getitem__, default=-1)
+    weakest = np.sort(lines.get(best_own, nothing))
+    whole = np.max([*lines.values(), nothing], axis=0)
+    last = max(lines, default=0)
+    context = claim.context.lower()
+    missing = [name for name in _NAMED.findall(claim.question)[1:] if name.lower() not in context]
+    alone = [one for one in said if one.whom == "chosen"]
+    hedged = [one for one in said if one.whom == "nobody" and _HEDGES & {*one.part.words}]
+    return {
+        "sentences": float(min(len(lines), 8)),
+        "verbatim": float(claim.answer.lower() in context),
+        "mentions": float(min(mentions, 6)),
+        "in_sentences": float(min(len(own), 4)),
+        "own_sentence": cover.get(best_own, 0.0),
+        "own_is_best": cover.get(best_own, 0.0) - max(cover.values(), default=0.0),
+        "weakest": float(weakest[0]),
+        "next_weakest": float(weakest[:2][-1]),
+        "missing": float((whole < _MISSING).sum()),
+        "found": float(whole.mean()),
+        "names_missing": float(len(missing)),
+        "leads_both": float(any(o.part.first == "chosen" and o.whom == "both" for o in said)),
+        "last_alone": float(any(one.part.sentence == last for one in alone)),
+        "hedged": float(bool(hedged)),
+        "asks_denied": float(asked.denies),
+        "asks_valence": asked.valence,
+        "asked": float(min(len(asked.words), 10)),
+        "in_question": float(bool(marks & {stem(word) for word in words(claim.question)})),
+        "answer_words": float(min(len(words(claim.answer)), 12)),
+    }
+
+
+def _kind(claim: Claim) -> dict[str, float]:
+    """Whether the answer is of the kind that is asked for."""
+    question = words(claim.question)
+    start, number = question[:3], bool(_NUMBER.search(claim.answer))
+    counts = bool({"when", "many", "much"} & {*start}) or "year" in question
+    person = bool({"who", "whom"} & {*start})
+    return {
+        "number_asked": float(counts),
+        "number_fits": float(counts) * (1.0 if number else -1.0),
+        "person_asked": float(person),
+        "name_given": float(person and claim.answer[:1].isupper()),
+    }

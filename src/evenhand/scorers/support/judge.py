@@ -1,0 +1,86 @@
+"""The judge of support: how likely a context supports an answer, by hand-made features and a small
+network. No language model, no service, numpy only. What it was trained on: card.md."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenhand.scorers.offline import weights as packed
+from evenhand.scorers.offline.weights import Floats, Weights
+from evenhand.scorers.support.features import Claim, Features
+from evenhand.scorers.support.reading import Meanings
+
+VERSION = 1
+WEIGHTS = Path(__file__).with_name("weights.safetensors")
+
+
+@dataclass(frozen=True, slots=True)
+class Networks:
+    """Several networks of the same shape, whose logits are averaged: each is a little wrong in a
+    way of its own."""
+
+    names: tuple[str, ...]
+    mean: Floats
+    spread: Floats
+    layers: tuple[tuple[Floats, Floats], ...]  # networks first, then in and out
+
+    @classmethod
+    def read(cls, weights: Weights) -> "Networks":
+        count = int(weights.metadata["layers"])
+        layers = [(weights.floats(f"w{i}"), weights.floats(f"b{i}")) for i in range(count)]
+        return cls(
+            names=tuple(weights.metadata["features"].split(" ")),
+            mean=weights.floats("mean"),
+            spread=weights.floats("spread"),
+            layers=tuple(layers),
+        )
+
+    def __call__(self, rows: Sequence[dict[str, float]]) -> list[float]:
+        """Probabilities, one for each row of features."""
+        given = np.array([[row[name] for name in self.names] for row in rows], dtype=np.float32)
+        x: Any = ((given - self.mean) / self.spread)[None]
+        for place, (weight, bias) in enumerate(self.layers):
+            x = x @ weight + bias[:, None]
+            if place < len(self.layers) - 1:
+                x = np.tanh(x)
+        logits = x[:, :, 0].mean(0)
+        return [round(float(1 / (1 + np.exp(-logit))), 4) for logit in logits]
+
+
+class SupportJudge:
+    """
+    >>> SupportJudge().support("Kim and Lee came late. Kim had overslept.", "Who overslept?", "Kim")
+    """
+
+    def __init__(self, path: Path = WEIGHTS) -> None:
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        return f"support@{VERSION}+{self._weights.sha256[:12]}"
+
+    def support(
+        self, context: str, question: str, answer: str, others: Sequence[str] = ()
+    ) -> float:
+        """How likely the context supports this answer, from 0 to 1. `others` are the options beside
+        it, if there are any: without one that says that nothing is known."""
+        return self.of([Claim(context, question, answer, tuple(others))])[0]
+
+    def of(self, claims: Sequence[Claim]) -> list[float]:
+        return self._networks([self._features.of(claim) for claim in claims]) if claims else []
+
+    @cached_property
+    def _weights(self) -> Weights:
+        return packed.read(self._path)
+
+    @cached_property
+    def _networks(self) -> Networks:
+        return Networks.read(self._weights)
+
+    @cached_property
+    def _features(self) -> Features:
+        return Features(Meanings(), self._weights.floats("valence"))
