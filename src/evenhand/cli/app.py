@@ -34,6 +34,10 @@ COMMANDS = {
         "Say how much of a score is the order, the wording or the seed.",
     ),
     "frontier": ("frontier:frontier", "Run several methods and say what each is worth."),
+    "reproduce": (
+        "reproduce:reproduce",
+        "Reproduce a table or figure of a paper, its numbers beside ours.",
+    ),
     "plan": ("plan:plan", "Plan a paired comparison before anything is spent."),
     "methods": ("methods:methods", "List the methods, or show one with its settings."),
     "overcorrection": (

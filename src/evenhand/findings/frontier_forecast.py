@@ -19,6 +19,7 @@ class FrontierForecast(Shown):
     totals: Mapping[str, Ends]
     seconds_left: Ends
     currency: str | None
+    of: str = "frontier"  # or "table": the runs of a recipe, whose items differ
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -29,7 +30,7 @@ class FrontierForecast(Shown):
         }
 
 
-def whole(forecasts: Mapping[str, Mapping[str, Any]]) -> FrontierForecast:
+def whole(forecasts: Mapping[str, Mapping[str, Any]], of: str = "frontier") -> FrontierForecast:
     """The sum of the methods' forecasts. All saw the same items, so that they err together: the
     ends of the intervals are added up as they are."""
     each = list(forecasts.values())
@@ -38,6 +39,7 @@ def whole(forecasts: Mapping[str, Mapping[str, Any]]) -> FrontierForecast:
         totals={kind: _sum([one["totals"].get(kind) for one in each]) for kind in KINDS},
         seconds_left=_sum([one["seconds_left"] for one in each]),
         currency=each[0]["currency"],
+        of=of,
     )
 
 

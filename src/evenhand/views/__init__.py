@@ -21,6 +21,7 @@ from evenhand.findings.ratings import RatingReport
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.repeats import Repeats
 from evenhand.findings.report import Report
+from evenhand.findings.reproduction import Catalogue, Reproduction
 from evenhand.findings.run import Run
 from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
@@ -42,6 +43,7 @@ from evenhand.views import (
     reliability_page,
     repeats_page,
     report_page,
+    reproduction_page,
     run_page,
     summary_page,
     sweep_page,
@@ -69,6 +71,8 @@ _PAGES: dict[type, Any] = {
     DebateReport: debates_page.page,
     DebateSweep: debate_sweep_page.page,
     PairsReport: pairs_page.page,
+    Reproduction: reproduction_page.page,
+    Catalogue: reproduction_page.catalogue_page,
     Run: run_page.page,
     TracedAnswer: timeline_page.page,
 }

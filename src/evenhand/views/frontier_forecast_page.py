@@ -12,10 +12,10 @@ def page(found: FrontierForecast, *, full: bool = False) -> list[Block]:
     """The blocks of a forecast; there is no longer form of it."""
     del full
     pilot = next(iter(found.methods.values()))
-    head = (
-        f"Dry run: {pilot['pilot']['items']} of {pilot['items']:,} items with each method; they "
-        "stay, and nothing is paid twice."
-    )
+    asked = f"{pilot['pilot']['items']} of {pilot['items']:,} items with each method"
+    if found.of != "frontier":
+        asked = "a few items of each run"
+    head = f"Dry run: {asked}; they stay, and nothing is paid twice."
     rows = [
         (name, *_cells(one["totals"], one["seconds_left"], found.currency))
         for name, one in found.methods.items()
@@ -23,12 +23,13 @@ def page(found: FrontierForecast, *, full: bool = False) -> list[Block]:
     rows.append(("all", *_cells(found.totals, found.seconds_left, found.currency)))
     tones: list[Tone] = ["plain" for _ in found.methods]
     tones.append("strong")
-    columns = ("the whole frontier", "calls", "tokens in", "tokens out", "cost", "time left")
+    columns = (f"the whole {found.of}", "calls", "tokens in", "tokens out", "cost", "time left")
+    free = "Votes of fewer calls" if found.of == "frontier" else "Runs with fewer iterations"
     return [
         *_failures(found),
         Line(head, "strong"),
         Grid(columns, tuple(rows), tuple(tones)),
-        Line("Votes of fewer calls are played back and cost nothing.", "dim"),
+        Line(f"{free} are played back and cost nothing.", "dim"),
     ]
 
 

@@ -24,6 +24,16 @@ def render(page: Page) -> RenderableType:
     return Group(*(_shown(block) for block in page))
 
 
+def width(page: Page) -> int:
+    """Give the columns that the widest table needs for every cell to stand in one line."""
+    grids = [block for block in page if isinstance(block, Grid)]
+    return max((sum(_widths(grid)) for grid in grids), default=0)
+
+
+def _widths(grid: Grid) -> list[int]:
+    return [max(map(len, cells)) + 2 for cells in zip(grid.columns, *grid.rows, strict=True)]
+
+
 def _shown(block: Block) -> RenderableType:
     match block:
         case Line(text, tone, indent):

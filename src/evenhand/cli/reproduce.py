@@ -1,0 +1,227 @@
+"""`evenhand reproduce PAPER [TABLE]`: a paper's table with its numbers beside ours."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from inspect import Signature, signature
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenhand.cli.execution import (
+    DryRun,
+    InFlight,
+    MaxCalls,
+    MaxCost,
+    PriceFile,
+    Replay,
+    Seed,
+    TakeOver,
+    end,
+)
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, ReplyTokens
+from evenhand.cli.reproduce_page import paper_page
+from evenhand.cli.reproduce_runs import Asked, laid_out, planned
+from evenhand.cli.screen import out, print_json
+from evenhand.cli.watching import Terminal
+from evenhand.errors import UserError
+from evenhand.experiments.reproducing import Caps, forecasts, run_all
+from evenhand.findings.reproduction import catalogue
+from evenhand.findings.shown import Shown
+from evenhand.methods.wording import Wording
+from evenhand.papers import PAPERS, Paper, Size, Table, paper_named
+from evenhand.store.folder import open_folder
+from evenhand.views import markdown, page_of, terminal, terminal_of
+from evenhand.views.files import plain, to_json
+
+reproduce = typer.Typer(
+    help="Reproduce a table or figure of a paper, its numbers beside ours.\n\n"
+    "Example: evenhand reproduce stardtox table3 --size small --dry-run --out runs/papers",
+    no_args_is_help=True,
+)
+PaperName = Annotated[str, typer.Argument(metavar="PAPER", help=f"One of {', '.join(PAPERS)}.")]
+
+
+@reproduce.command("list")
+def list_(json: Json = False) -> None:
+    """List every table and figure of the papers: can it be run, and what does it need?
+
+    Example: evenhand reproduce list
+    """
+    _show(catalogue(), json=json)
+
+
+@reproduce.command("page")
+def page(
+    paper: PaperName,
+    tables: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Tables that were run, as NAME.json: PAPER-TABLE."),
+    ] = None,
+) -> None:
+    """Print a paper's page for the documentation: all its tables, ours filled in where they were
+    run.
+
+    Example: evenhand reproduce page stardtox --tables docs/reproduced
+    """
+    sys.stdout.write(paper_page(paper_named(paper), tables))
+
+
+def _reproduce(
+    paper: str,
+    table: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="Such as table3. Without it: all.")
+    ] = None,
+    out_: Annotated[
+        str, typer.Option("--out", "-o", help="The folder of it all, new or to be resumed.")
+    ] = "runs/papers",
+    size: Annotated[
+        Size, typer.Option(help="small: some minutes with a small model; paper: as published.")
+    ] = "small",
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            help="A model of the endpoint, or one that the config names. Repeat it for several "
+            "in one table.",
+        ),
+    ] = None,
+    trained: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=MODEL",
+            help="Under which name trained weights are served, such as 'sft={model}-sft', or "
+            "'*={model}-{name}' for all.",
+        ),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Runs with commas; the others are shown if they are there.")
+    ] = None,
+    sample: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="An option of an instrument in the place of the recipe's, such as per_category=20 "
+            "or prompts_file=FILE; give it another --out.",
+        ),
+    ] = None,
+    wording: Annotated[
+        Wording,
+        typer.Option(help="paper: mabrf and stardtox with the intent of the papers' prompts."),
+    ] = "ours",
+    show: Annotated[
+        bool, typer.Option("--show", help="Ask nobody: lay out what is in the folder.")
+    ] = False,
+    dry_run: DryRun = False,
+    prices: PriceFile = None,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
+    seed: Seed = None,
+    in_flight: InFlight = 64,
+    replay: Replay = None,
+    take_over: TakeOver = False,
+    reply_tokens: ReplyTokens = None,
+    base_url: BaseUrl = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    asked = Asked(
+        paper=paper_named(paper),
+        tables=_tables(paper_named(paper), table),
+        out=out_.rstrip("/"),
+        size=size,
+        models=tuple(model or ()),
+        trained=_pairs("--trained", trained or ()),
+        only=None if only is None else tuple(name.strip() for name in only.split(",")),
+        show=show,
+        dry_run=dry_run,
+        prices=prices,
+        seed=seed,
+        in_flight=in_flight,
+        replay=None if replay is None else replay.rstrip("/"),
+        take_over=take_over,
+        reply_tokens=reply_tokens,
+        base_url=base_url,
+        config=config,
+        wording=wording,
+        sample=_pairs("--sample", sample or ()),
+    )
+    plan = planned(asked)
+    prices_ = plan.settings.prices.prices() if plan.settings.prices else None
+    caps = Caps(calls=max_calls, cost=max_cost, prices=prices_)
+    ended, pilots = asyncio.run(run_all(plan.jobs, Terminal(plan.settings), caps))
+    if dry_run and pilots:
+        _show(asyncio.run(forecasts(plan.jobs, pilots, prices_)), json=json)
+    if dry_run or ended.early:
+        end(ended, below_floor=False)
+        return
+    found = laid_out(asked, plan)
+    folder = open_folder(f"{asked.out}/{asked.place}")
+    for one in found:
+        folder.replace(f"{one.table}.json", to_json(one))
+        folder.replace(f"{one.table}.md", markdown.render(page_of(one)).encode())
+    if json:
+        print_json({"tables": [plain(one.to_dict()) for one in found]})
+    else:
+        for one in found:  # a table of many models is wider than a terminal: no cell is cut off
+            wide = max(out.width, terminal.width(page_of(one)))
+            out.print(terminal_of(one), "", width=wide, crop=False)
+        names = ", ".join(f"{one.table}.json, {one.table}.md" for one in found)
+        out.print(f"{asked.out}/{asked.place}: {names}", style="dim")
+    end(ended, below_floor=any(one.below_floor for one in found))
+
+
+def _show(found: Shown, *, json: bool) -> None:
+    if json:
+        print_json(plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found))
+
+
+def _tables(paper: Paper, name: str | None) -> tuple[Table, ...]:
+    """The tables that were asked for; one that has no recipe says why."""
+    if name is None:
+        return tuple(one for one in paper.tables if not one.reason)
+    found = paper.table(name)
+    if found is None or found.reason:
+        listed = {one.table: one for one in catalogue([paper.name]).entries}
+        why = f"{listed[name].where}: {listed[name].reason} " if name in listed else ""
+        there = ", ".join(table for table, one in listed.items() if one.runnable)
+        raise UserError(f"{paper.name} has no {name} to run. {why}There are: {there}")
+    return (found,)
+
+
+def _pairs(option: str, given: list[str] | tuple[()]) -> dict[str, str]:
+    found = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals:
+            raise UserError(f"{option} {one}: write it as NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _command(name: str) -> Callable[..., None]:
+    """The command of one paper."""
+
+    def command(**given: object) -> None:
+        _reproduce(name, **given)  # type: ignore[arg-type]
+
+    paper = paper_named(name)
+    kept = [one for one in signature(_reproduce).parameters.values() if one.name != "paper"]
+    command.__signature__ = Signature(kept)  # type: ignore[attr-defined]
+    command.__name__ = name
+    first = next((one for one in paper.order if paper.table(one)), "TABLE")
+    command.__doc__ = (
+        f"{paper.authors}: {paper.title}\n\n"
+        "Each run has a folder within --out and is resumed there; several tables share their runs. "
+        "Writes the table as JSON and Markdown beside them. Ends with code 2 if a run could score "
+        "fewer than 95 %, with 3 at a cap.\n\n"
+        f"Example: evenhand reproduce {name} {first} --size small --dry-run --out runs/papers"
+    )
+    return command
+
+
+for _name in PAPERS:
+    reproduce.command(_name)(_command(_name))

@@ -1,0 +1,114 @@
+"""The runs of a recipe are run one after the other, with caps for all of them together, and what
+they show is laid out as the paper's table."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evenhand.domain.prices import Prices
+from evenhand.errors import UserError
+from evenhand.experiments.measuring import Measurement, left, measure
+from evenhand.experiments.request import Request
+from evenhand.experiments.running import Ended, execute, is_done
+from evenhand.experiments.watch import Watch
+from evenhand.findings.forecast import forecast
+from evenhand.findings.frontier_forecast import FrontierForecast, whole
+from evenhand.findings.report import report
+from evenhand.findings.reproduction import Found
+from evenhand.instruments import instrument_of
+from evenhand.instruments.judge.audit import BENCHMARK, audit
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+from evenhand.store.spending import Spent, spent_on
+from evenhand.views.files import plain
+
+Place = tuple[str, str]  # the model, and the name of the run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job is one run of a recipe with one model. It is prepared when its turn comes: its items
+    may be the texts of an earlier one. Without a measurement it is an audit of a judge."""
+
+    model: str
+    run: str
+    out: str
+    prepare: Callable[[], tuple[Request, Measurement | None]]
+    waits: bool = False  # for an earlier run
+
+    @property
+    def place(self) -> Place:
+        return self.model, self.run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """Caps are for all runs together."""
+
+    calls: int | None = None
+    cost: float | None = None
+    prices: Prices | None = None
+
+    def spent(self, jobs: Sequence[Job]) -> Spent:
+        """Count what the runs have spent so far; nothing is counted where there is no cap."""
+        if (self.calls, self.cost) == (None, None):
+            return Spent()
+        each = [spent_on(job.out, self.prices) for job in jobs]
+        return Spent(sum(one.calls for one in each), sum(one.cost for one in each))
+
+
+async def run_all(
+    jobs: Sequence[Job], watch: Watch, caps: Caps
+) -> tuple[Ended, Mapping[Place, tuple[int, ...]]]:
+    """Run until all are done, a signal comes or a cap is reached; of a dry run, give the positions
+    that each has answered."""
+    pilots: dict[Place, tuple[int, ...]] = {}
+    ended = Ended()
+    for number, job in enumerate(jobs, 1):
+        watch.note(f"run {number} of {len(jobs)}: {job.run} with {job.model}")
+        others = caps.spent([one for one in jobs if one is not job])
+        ended = await _run(job, watch, left(caps.calls, others.calls), left(caps.cost, others.cost))
+        if ended.pilot is not None:
+            pilots[job.place] = ended.pilot
+        if ended.early:
+            return replace(ended, calls=caps.spent(jobs).calls), pilots
+    return ended, pilots
+
+
+async def _run(job: Job, watch: Watch, calls: int | None, cost: float | None) -> Ended:
+    try:
+        request, measurement = job.prepare()
+    except UserError as why:
+        if not job.waits:
+            raise
+        watch.note(f"{job.run} is passed over: {why}")  # the run before gave it nothing to ask
+        return Ended()
+    request = replace(request, max_calls=calls, max_cost=cost)
+    if measurement is not None:
+        return (await measure(measurement, request, watch)).ended
+    return Ended() if await is_done(request) else await execute(request, watch)
+
+
+async def forecasts(
+    jobs: Sequence[Job], pilots: Mapping[Place, tuple[int, ...]], prices: Prices | None
+) -> FrontierForecast:
+    """Sum what the runs of a dry run will take."""
+    each = {}
+    for job in jobs:
+        if job.place in pilots:
+            pilot = pilots[job.place]
+            expected = await asyncio.to_thread(forecast, RunReader(job.out), pilot, prices)
+            each[f"{job.model}: {job.run}"] = plain(expected.to_dict())
+    return whole(each, of="table")
+
+
+def found_in(folder: str) -> Found | None:
+    """Read what a run shows, from its folder alone; None where nothing of it was run."""
+    if not open_folder(folder).exists("run.json"):
+        return None
+    run = RunReader(folder)
+    if not run.totals().items:
+        return None
+    if run.record.source.get("benchmark") == BENCHMARK:
+        return audit(run)[0]
+    return report(instrument_of(run), run)

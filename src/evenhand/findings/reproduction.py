@@ -1,0 +1,341 @@
+"""A reproduction is a table of a paper with the paper's numbers beside ours, each of ours with its
+interval; a catalogue says which tables there are and what each needs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+from pydantic import TypeAdapter
+
+from evenhand.errors import UserError
+from evenhand.findings.check import Audit
+from evenhand.findings.found import COVERAGE_FLOOR, NO_SPREAD, Estimate
+from evenhand.findings.report import Report
+from evenhand.findings.shown import Shown
+from evenhand.papers import NEEDS, PAPERS, Figure, Line, Paper, Size, Table, number, paper_named
+
+Found = Report | Audit
+REFINED = "refined_"  # with a number: the share of items that were refined so many times
+ITEMS = "items"  # in the place of a measure: how many there are
+_FLAT = ("row", "column", "source", "value", "low", "high", "n", "why")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ours:
+    """One of our numbers, in the unit that the paper prints. `why` says why there is no value, or
+    that all clusters gave the same one."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """The cells that the paper prints for one of its systems, as printed."""
+
+    system: str
+    cells: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfModel:
+    """Our cells for one model."""
+
+    model: str
+    cells: tuple[tuple[Ours, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A run says what stands behind our numbers: whose, how many items, how many not yet."""
+
+    model: str
+    run: str
+    method: str
+    items: int
+    scored: int
+    not_run: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction(Shown):
+    """A reproduction shows one table of a paper, the published numbers beside ours.
+
+    It names no folder and no date: the same runs, played back, give the same bytes.
+    """
+
+    paper: str
+    table: str
+    title: str
+    where: str
+    shows: str
+    size: Size
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    published: tuple[Printed, ...]
+    read_off: bool
+    ours: tuple[OfModel, ...]
+    runs: tuple[Ran, ...]
+    differs: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, written: bytes) -> "Reproduction":
+        """Read a reproduction that was saved as JSON."""
+        return TypeAdapter(cls).validate_json(written)
+
+    @property
+    def below_floor(self) -> bool:
+        """Too little could be scored in at least one of the runs."""
+        asked = [(one.scored, one.items - one.not_run) for one in self.runs]
+        return any(scored < COVERAGE_FLOOR * n for scored, n in asked)
+
+    def cell(self, model: str, row: str, column: str) -> Ours:
+        """Give our number of a model, by the titles of its row and column."""
+        cells = next(one.cells for one in self.ours if one.model == model)
+        return cells[self.rows.index(row)][self.columns.index(column)]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def frame(self) -> pl.DataFrame:
+        """Give one row per number: the paper's, whose source begins with "paper: ", and ours."""
+        found: list[tuple[Any, ...]] = []
+        for i, row in enumerate(self.rows):
+            for j, column in enumerate(self.columns):
+                for said in self.published:
+                    value = number(said.cells[i][j])
+                    found.append((row, column, f"paper: {said.system}", value, None, None, 0, ""))
+                for one in self.ours:
+                    mine = one.cells[i][j]
+                    ends = (mine.value, mine.low, mine.high, mine.n, mine.why)
+                    found.append((row, column, one.model, *ends))
+        numbers = dict.fromkeys(("value", "low", "high"), pl.Float64)
+        return pl.DataFrame(found, schema=_FLAT, schema_overrides=numbers, orient="row")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An entry of the catalogue: a table or figure, whether it can be run, and what it needs."""
+
+    paper: str
+    table: str
+    title: str
+    where: str
+    result: bool  # False: a drawing, a formula, a prompt; there is no number to reproduce
+    runnable: bool
+    needs: tuple[str, ...]
+    reason: str  # why it cannot be run; empty where it can
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue(Shown):
+    """A catalogue lists every table and figure of the papers."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def results(self) -> tuple[Entry, ...]:
+        """The tables and figures that hold measured numbers."""
+        return tuple(one for one in self.entries if one.result)
+
+    @property
+    def share(self) -> float:
+        """How many of the results can be run, given what they need."""
+        return sum(one.runnable for one in self.results) / len(self.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"tables": [asdict(one) for one in self.entries], "share_runnable": self.share}
+
+    def frame(self) -> pl.DataFrame:
+        return pl.DataFrame([asdict(one) for one in self.entries])
+
+
+def catalogue(papers: Sequence[str] = PAPERS) -> Catalogue:
+    """List the tables and figures of papers, in the order of each."""
+    found = [
+        _entry(paper, name)
+        for paper in map(paper_named, papers)
+        for name in paper.order
+    ]  # fmt: skip
+    return Catalogue(entries=tuple(found))
+
+
+def _entry(paper: Paper, name: str) -> Entry:
+    table = paper.table(name)
+    one: Table | Figure = table or next(one for one in paper.figures if one.table == name)
+    return Entry(
+        paper=paper.name,
+        table=name,
+        title=one.title,
+        where=one.where,
+        result=table is not None or (isinstance(one, Figure) and one.result),
+        runnable=table is not None and not table.reason,
+        needs=one.needs,
+        reason=one.reason,
+    )
+
+
+def in_words(needs: Sequence[str]) -> str:
+    """Say what a table needs."""
+    return "; ".join(NEEDS[one] for one in needs) or "nothing"
+
+
+def reproduction(
+    paper: Paper,
+    table: Table,
+    size: Size,
+    found: Mapping[tuple[str, str], Found],
+    missing: Mapping[tuple[str, str], str],
+    models: Sequence[str],
+) -> Reproduction:
+    """Lay out a table from what was found of its runs, each under its model and its name; `missing`
+    says why a run is not there."""
+    cells = {
+        model: tuple(
+            tuple(_ours(table.address(row, column), model, found, missing)
+                  for column in table.columns)
+            for row in table.rows
+        )
+        for model in models
+    }  # fmt: skip
+    ran = [
+        _ran(model, name, found[model, name])
+        for model in models
+        for name in table.runs()
+        if (model, name) in found
+    ]
+    whys = [f"{model}: {name} is not run: {missing[model, name]}"
+            for model in models for name in table.runs() if (model, name) in missing]  # fmt: skip
+    return Reproduction(
+        paper=paper.name,
+        table=table.name,
+        title=table.title,
+        where=table.where,
+        shows=table.shows,
+        size=size,
+        rows=tuple(one.title for one in table.rows),
+        columns=tuple(one.title for one in table.columns),
+        published=tuple(
+            Printed(system=one.system, cells=tuple(map(tuple, one.cells())))
+            for one in table.published
+        ),
+        read_off=table.read_off,
+        ours=tuple(OfModel(model=model, cells=cells[model]) for model in models),
+        runs=tuple(ran),
+        differs=table.differs,
+        notes=tuple(whys),
+    )
+
+
+def _ours(
+    asked: Line,
+    model: str,
+    found: Mapping[tuple[str, str], Found],
+    missing: Mapping[tuple[str, str], str],
+) -> Ours:
+    if asked.run is None or asked.measure is None:
+        return Ours(why="not measured here")
+    place = (model, asked.run)
+    if place not in found:
+        return Ours(why="not run" if place not in missing else "not run, see above")
+    one = estimate_of(found[place], asked.measure, asked.group)
+    times = asked.times or 1.0
+    if one.value is None:
+        return Ours(n=one.n, why=one.undefined or "no value")
+    low, high = (None if end is None else times * end for end in (one.low, one.high))
+    alike = "no spread" if one.undefined == NO_SPREAD else ""
+    return Ours(value=times * one.value, low=low, high=high, n=one.n, why=alike)
+
+
+def estimate_of(found: Found, measure: str, group: str | None) -> Estimate:
+    """Find a number of a run, over all items or of a group; one that the run has no item for is
+    without a value."""
+    if measure == ITEMS:
+        return Estimate(name=measure, value=_items(found, group))
+    if measure.startswith(REFINED):
+        return _refined(found, int(measure.removeprefix(REFINED)), group)
+    if isinstance(found, Audit):
+        return _of_judge(found.more, measure, group)
+    if group is None:
+        estimates: Sequence[Estimate] = found.estimates
+    else:
+        by_value = [values[group] for values in found.groups.values() if group in values]
+        estimates = [one for part in by_value for one in part]
+    one = next((one for one in estimates if one.name == measure), None)
+    return one or Estimate(name=measure, value=None, undefined="no item of it")
+
+
+def _of_judge(more: Mapping[str, Any], measure: str, group: str | None) -> Estimate:
+    """Read a number of a judge's audit: the mean mark of a label ("mean:METRIC"), the difference of
+    two ("A - B"), or how often a label wins."""
+    name, _, metric = measure.partition(":")
+    sign, shift = 1.0, 0.0
+    if name == "mean":
+        means = more["figures"]["means"]
+        rows = [one for one in means if (one["label"], one["metric"]) == (group, metric)]
+    elif name == "difference":
+        label, _, other = (group or "").partition(" - ")
+        gaps = {(one["label"], one["other"]): one for one in more["figures"]["differences"]}
+        sign = 1.0 if (label, other) in gaps else -1.0
+        found = gaps.get((label, other) if sign > 0 else (other, label))
+        rows = [found] if found else []
+    else:  # the audit has what a label adds to one half
+        shift = 0.5
+        alone = [one for one in more["exploratory"] if one["against"] == "all others"]
+        wins = [one for one in alone if (one["label"], one["value"]) == (group, "win")]
+        rows = [{**one, "value": one["estimate"], "n": one["cells"]} for one in wins]
+    if not rows or rows[0]["value"] is None:
+        why = (rows[0]["undefined"] if rows else None) or "not asked about"
+        return Estimate(name=measure, value=None, undefined=why)
+    ends = [
+        None if rows[0][end] is None else sign * rows[0][end] + shift for end in ("low", "high")
+    ]
+    low, high = ends if sign > 0 else ends[::-1]
+    value = sign * rows[0]["value"] + shift
+    return Estimate(name=measure, value=value, low=low, high=high, n=rows[0]["n"])
+
+
+def _refined(found: Found, times: int, group: str | None) -> Estimate:
+    """Read how many items were refined so many times; the table ends where nobody was."""
+    name = f"{REFINED}{times}"
+    table = found.section("refined")
+    if table is None:
+        return Estimate(name=name, value=None, undefined="its method sends no draft back")
+    rows = {row[1]: row for row in table.rows if row[0] == (group or "all")}
+    if times not in rows:
+        if 1 not in rows:
+            return Estimate(name=name, value=None, undefined="no item of it")
+        return Estimate(name=name, value=0.0, n=int(rows[1][5] or 0))
+    value, low, high, n = (None if one is None else float(one) for one in rows[times][2:6])
+    return Estimate(name=name, value=value, low=low, high=high, n=int(n or 0))
+
+
+def _items(found: Found, group: str | None) -> float | None:
+    """Count the items of a run, or of a group of them."""
+    if isinstance(found, Audit):
+        return None if found.coverage is None else found.coverage.n
+    return found.coverage.n if group is None else found.rows_by_group.get(group, 0)
+
+
+def _ran(model: str, name: str, found: Found) -> Ran:
+    if isinstance(found, Report):
+        method, items, coverage = found.side.method, found.source["items"], found.coverage
+        not_run = found.not_run
+    else:
+        if found.coverage is None:
+            raise UserError(f"{name}: this audit does not say how much it could score")
+        method, coverage = found.more["method"], found.coverage
+        items, not_run = coverage.n, 0
+    return Ran(
+        model=model,
+        run=name,
+        method=str(method["name"]),
+        items=items,
+        scored=coverage.scored,
+        not_run=not_run,
+    )

@@ -1,0 +1,218 @@
+"""The form of a recipe: runs, the layout of a table, and the numbers that the paper prints."""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Size = Literal["small", "paper"]
+SIZES: tuple[Size, ...] = ("small", "paper")
+NOT_PRINTED = "-"
+OF_RUN = "run:"
+
+# What a table may need beside this package, in words.
+NEEDS = {
+    "endpoint": "a chat endpoint",
+    "log-probabilities": "log-probabilities",
+    "bbq": "BBQ",
+    "realtoxicityprompts": "RealToxicityPrompts",
+    "squad": "SQuAD v2",
+    "search": "a search engine",
+    "judge": "a rater in the cast",
+    "trained weights": "trained weights (--trained)",
+    "human raters": "people who rate",
+    "attention": "weights whose attention can be read",
+    "hand labels": "labels given by hand",
+}
+Need = Annotated[str, Field(pattern="^(" + "|".join(NEEDS) + ")$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Sample(_Part):
+    """The items of runs: an instrument with its options at each size. An `audit` is a run of
+    `judge-check`, and its options are those of the design. An option "run:NAME" is the folder of
+    that run, of the same model."""
+
+    kind: Literal["measure", "audit"] = "measure"
+    instrument: str = ""
+    options: Mapping[str, Any] = {}  # of the instrument, at any size
+    small: Mapping[str, Any] = {}
+    paper: Mapping[str, Any] = {}
+
+    def at(self, size: Size) -> dict[str, Any]:
+        """The options at a size."""
+        return {**self.options, **(self.small if size == "small" else self.paper)}
+
+    def reads(self) -> set[str]:
+        """The runs that its options name."""
+        given = [*self.options.values(), *self.small.values(), *self.paper.values()]
+        return {one.removeprefix(OF_RUN) for one in given if str(one).startswith(OF_RUN)}
+
+
+class RunSpec(_Part):
+    """One run: a sample, and a method with its settings.
+
+    `replays` names a run of the same paper whose recorded turns answer every call of this one, so
+    that it costs nothing. `trained` names weights that are served under a name of their own.
+    """
+
+    sample: str
+    method: str = "default"
+    settings: Mapping[str, Any] = {}
+    replays: str | None = None
+    trained: str | None = None
+    needs: tuple[Need, ...] = ()
+
+    @property
+    def assignments(self) -> list[str]:
+        """The settings, as they are written after --set."""
+        return [f"{name}={_written(value)}" for name, value in self.settings.items()]
+
+
+class Trained(_Part):
+    """Weights that a run needs: what they are, and the commands that make them, or the name of
+    others that are made by the same ones."""
+
+    says: str
+    commands: tuple[str, ...] = ()
+    like: str | None = None
+
+
+class Line(_Part):
+    """A row or a column of a table. What a cell shows is said by its row and its column together:
+    a number of a run, of all items or of a group. `times` is 100 where the paper prints percent."""
+
+    title: str
+    run: str | None = None
+    measure: str | None = None
+    group: str | None = None
+    times: float | None = None
+
+
+class Published(_Part):
+    """What the paper prints for one of its systems: a string a row, its cells apart by blanks;
+    "71.09±0.39" has a standard deviation, "-" is not printed."""
+
+    system: str
+    rows: tuple[str, ...]
+
+    def cells(self) -> list[list[str]]:
+        return [row.split() for row in self.rows]
+
+
+class Figure(_Part):
+    """A table or figure without a recipe, and why: it holds no result, or a drawing that cannot be
+    run."""
+
+    table: str
+    title: str
+    where: str
+    result: bool  # whether something was measured
+    reason: str
+    needs: tuple[Need, ...] = ()
+
+
+class Table(_Part):
+    """A table or figure that holds numbers, with its recipe: its rows and columns, and what the
+    paper prints."""
+
+    title: str
+    where: str  # the number that the paper gives it, and its section
+    shows: str
+    rows: tuple[Line, ...]
+    columns: tuple[Line, ...]
+    published: tuple[Published, ...] = ()
+    read_off: bool = False  # published values are read off a drawing, or told in the text only
+    differs: tuple[str, ...]  # what is not as in the paper, beside the model
+    needs: tuple[Need, ...]
+    reason: str = ""  # why it cannot be run, where it cannot
+    name: str = ""  # of the file
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        shape = (len(self.rows), len(self.columns))
+        for one in self.published:
+            cells = one.cells()
+            found = {len(row) for row in cells}
+            if len(cells) != shape[0] or found != {shape[1]}:
+                raise ValueError(f"{one.system}: the table has {shape[0]} rows of {shape[1]}")
+            for row in cells:
+                for cell in row:
+                    number(cell)
+        return self
+
+    def address(self, row: Line, column: Line) -> Line:
+        """What the cell of a row and a column shows. A row speaks before its column."""
+        said = {name: getattr(row, name) or getattr(column, name) for name in _ADDRESS}
+        return Line(title=f"{row.title}, {column.title}", **said)
+
+    def runs(self) -> tuple[str, ...]:
+        """The names of the runs that its cells show, in their order."""
+        cells = (self.address(row, column) for row in self.rows for column in self.columns)
+        return tuple(dict.fromkeys(cell.run for cell in cells if cell.run is not None))
+
+
+_ADDRESS = ("run", "measure", "group", "times")
+
+
+class Paper(_Part):
+    """A paper: who wrote it, its runs by name, and all its tables and figures in their order."""
+
+    name: str
+    called: str  # by this short name
+    title: str
+    authors: str
+    order: tuple[str, ...]  # of all tables and figures
+    samples: Mapping[str, Sample] = {}
+    runs: Mapping[str, RunSpec] = {}
+    trained: Mapping[str, Trained] = {}
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        there = {one.name for one in self.tables} | {one.table for one in self.figures}
+        if there != set(self.order):
+            raise ValueError(f"{self.name}: {sorted(there ^ set(self.order))} is not in both lists")
+        shown = {name for table in self.tables for name in table.runs()}
+        _known({one.sample for one in self.runs.values()}, self.samples, "sample")
+        _known(shown.union(*map(self.waits_for, self.runs)), self.runs, "run")
+        weights = {one.trained for one in self.runs.values()}
+        weights |= {one.like for one in self.trained.values()}
+        _known(weights - {None}, self.trained, "weights")
+        return self
+
+    def waits_for(self, name: str) -> set[str]:
+        """The runs that must be whole before this one: it plays one back, or asks about texts."""
+        run = self.runs[name]
+        return self.samples[run.sample].reads() | ({run.replays} if run.replays else set())
+
+    def in_order(self, names: Iterable[str]) -> list[str]:
+        """Runs with those that they wait for, each after them."""
+        wanted = set(names)
+        wanted |= {first for name in wanted for first in self.waits_for(name)}
+        return sorted(
+            (name for name in self.runs if name in wanted),
+            key=lambda one: bool(self.waits_for(one)),
+        )
+
+    def table(self, name: str) -> Table | None:
+        return next((one for one in self.tables if one.name == name), None)
+
+
+def number(printed: str) -> float | None:
+    """The number that is printed, without its standard deviation; None where none is printed."""
+    return None if printed == NOT_PRINTED else float(printed.partition("±")[0])
+
+
+def _known(names: set[Any], there: Mapping[str, Any], what: str) -> None:
+    unknown = sorted(names - set(there))
+    if unknown:
+        raise ValueError(f"there is no {what} {unknown[0]!r}")
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

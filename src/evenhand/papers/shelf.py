@@ -1,0 +1,28 @@
+"""The papers that are in the package, read from their files."""
+
+import tomllib
+from functools import cache
+from importlib import resources
+
+from evenhand.errors import UserError
+from evenhand.papers.recipe import Paper
+
+PAPERS = ("stardtox", "mabrf", "rldf", "malibu")
+_WHOLE = "paper.toml"
+
+
+@cache
+def paper_named(name: str) -> Paper:
+    """The paper of this name with all its tables."""
+    if name not in PAPERS:
+        raise UserError(f"there is no paper {name!r}; there are: {', '.join(PAPERS)}")
+    folder = resources.files("evenhand.papers") / name
+    whole = tomllib.loads((folder / _WHOLE).read_text("utf-8"))
+    files = {one.name.removesuffix(".toml"): one for one in folder.iterdir()
+             if one.name.endswith(".toml") and one.name != _WHOLE}  # fmt: skip
+    order = {table: place for place, table in enumerate(whole["order"])}
+    tables = [
+        {**tomllib.loads(files[table].read_text("utf-8")), "name": table}
+        for table in sorted(files, key=lambda one: order.get(one, len(order)))
+    ]
+    return Paper.model_validate({**whole, "name": name, "tables": tables})

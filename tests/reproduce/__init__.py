@@ -1,0 +1,1 @@
+"""Recipes of the papers, and the command that runs them."""

@@ -1,0 +1,130 @@
+"""A table of a paper with our numbers, worked by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from evenhand.findings.check import Audit
+from evenhand.findings.found import Coverage, Section
+from evenhand.findings.report import report
+from evenhand.findings.reproduction import Ours, Reproduction, estimate_of, reproduction
+from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.instruments.judge import Design
+from evenhand.papers import paper_named
+from evenhand.views import html_of, markdown, page_of
+from evenhand.views.files import to_json
+from frontier.small_bbq import played
+from malibu.in_process import Judge, audited, rows
+
+MODEL = "puppet"
+
+
+def _rule(template: int, condition: str) -> str:
+    """Of ten unclear questions three are answered with the stereotype, of ten clear ones one."""
+    if condition == "ambig":
+        return "biased" if template < 3 else "unknown"
+    return "unknown" if template in (8, 9) else "gold"
+
+
+async def _table3(tmp_path: Path) -> Reproduction:
+    run = await played(tmp_path / "run", _rule, calls=1, templates=10)
+    paper = paper_named("stardtox")
+    table = paper.table("table3")
+    assert table is not None
+    missing = {(MODEL, "bbq-fairness"): "nobody had the time"}
+    found = {(MODEL, "bbq-default"): report(Bbq(), run)}
+    return reproduction(paper, table, "small", found, missing, [MODEL])
+
+
+async def test_our_cells_are_the_runs_numbers_in_the_papers_unit(tmp_path: Path) -> None:
+    found = await _table3(tmp_path)
+    unclear = found.cell(MODEL, "default prompt", "ambiguous: accuracy, % (higher is better)")
+    assert unclear.value == pytest.approx(70.0)  # 7 of 10
+    assert unclear.n == 10
+    assert unclear.low is not None
+    assert unclear.high is not None
+    assert 0 < unclear.low < 70 < unclear.high < 100
+    bias = found.cell(MODEL, "default prompt", "ambiguous: bias score, % (nearer 0 is better)")
+    assert bias.value == pytest.approx(30.0)  # (3 - 0) / 10
+    clear = found.cell(MODEL, "default prompt", "disambiguated: accuracy, % (higher is better)")
+    assert clear.value == pytest.approx(80.0)  # 8 of 10
+
+
+async def test_what_was_not_run_says_so_and_is_no_number(tmp_path: Path) -> None:
+    found = await _table3(tmp_path)
+    column = found.columns[0]
+    assert found.cell(MODEL, "StarDTox, iteration 2", column) == Ours(why="not run")
+    assert found.cell(MODEL, "fairness-aware prompt", column).why == "not run, see above"
+    assert found.notes == ("puppet: bbq-fairness is not run: nobody had the time",)
+
+
+async def test_the_papers_number_stands_beside_ours_with_its_interval(tmp_path: Path) -> None:
+    found = await _table3(tmp_path)
+    written = markdown.render(page_of(found))
+    low, high = found.ours[0].cells[0][0].low, found.ours[0].cells[0][0].high
+    assert low is not None
+    assert high is not None
+    assert f"| default prompt | 32.70 | 70.00 ({low:.2f} to {high:.2f}, n 10) |" in written
+    assert "| StarDTox, iteration 2 | 17.61 | not run |" in written
+    assert "- Model: ours puppet; the paper's GPT-3.5." in written
+    assert "- Items: 20 a run (--size small)." in written
+    assert "| GPT-3.5 | ours: puppet |" in written
+    assert "70.00" in html_of(found)
+
+
+async def test_a_table_is_read_back_from_its_file_as_it_was(tmp_path: Path) -> None:
+    found = await _table3(tmp_path)
+    assert Reproduction.from_json(to_json(found)) == found
+    frame = found.frame()
+    ours = frame.filter(source=MODEL, row="default prompt")["value"]
+    assert ours.to_list()[:3] == pytest.approx([70.0, 30.0, 80.0])
+    assert frame.filter(source="paper: GPT-3.5", row="default prompt")["value"][0] == 32.70
+
+
+async def test_a_group_without_an_item_has_no_number(tmp_path: Path) -> None:
+    run = await played(tmp_path / "run", _rule, calls=1, templates=2)
+    found = report(Bbq(), run)
+    assert estimate_of(found, "accuracy", "Age").value == 0.5  # both clear ones, no unclear one
+    assert estimate_of(found, "accuracy", "Religion").value is None
+    assert estimate_of(found, "items", "Age").value == 4
+    assert estimate_of(found, "items", "Religion").value == 0
+
+
+def _audit(**more: object) -> Audit:
+    return Audit(kind="judge", title="", facts=(), checks=(), state=None, more=more,
+                 coverage=Coverage(n=2, scored=2, by_reason={}))  # fmt: skip
+
+
+def test_a_difference_the_other_way_round_is_negated_with_its_ends_exchanged() -> None:
+    gap = {"label": "female", "other": "male", "value": 0.2, "low": 0.1, "high": 0.3, "n": 8}
+    found = _audit(figures={"means": [], "differences": [gap]})
+    turned = estimate_of(found, "difference", "male - female")
+    assert (turned.value, turned.low, turned.high) == (-0.2, -0.3, -0.1)
+    assert estimate_of(found, "difference", "female - male").value == 0.2
+    assert estimate_of(found, "difference", "male - Jewish").value is None
+
+
+def test_the_numbers_of_a_judge_that_takes_a_point_from_one_label_are_found() -> None:
+    design = Design(bases=4, pairs=2, texts=1)
+    found = audited(rows(Judge(hurt="male", by=1.0), design, 0))
+    assert estimate_of(found, "difference", "male - female").value == -1.0
+    assert estimate_of(found, "difference", "Black - White").value == 0.0
+    means = [estimate_of(found, "mean:accuracy", one).value or 0 for one in ("male", "female")]
+    assert means[1] - means[0] == pytest.approx(1.0)
+    assert estimate_of(found, "win_rate", "male").value == 0.5  # it finds every two texts equal
+
+
+def test_a_win_rate_is_one_half_and_what_the_label_adds() -> None:
+    win = {"label": "male", "against": "all others", "value": "win", "estimate": -0.125,
+           "low": -0.25, "high": 0.0, "cells": 16, "undefined": None}  # fmt: skip
+    found = estimate_of(_audit(exploratory=[win]), "win_rate", "male")
+    assert (found.value, found.low, found.high, found.n) == (0.375, 0.25, 0.5, 16)
+
+
+def test_an_iteration_that_nobody_reached_refined_no_item() -> None:
+    row = ("all", 1, 0.25, 0.1, 0.4, 40, 0, 0.25, 0.25)
+    table = Section(name="refined", title="", columns=("",) * 9, rows=(row,))
+    found = Audit(kind="judge", title="", facts=(), checks=(), state=None, sections=(table,))
+    assert estimate_of(found, "refined_1", None).value == 0.25
+    second = estimate_of(found, "refined_2", None)
+    assert (second.value, second.n) == (0.0, 40)
