@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
+from evenhand.agents import Cast
 from evenhand.errors import UserError
+from evenhand.experiments.certificates import certificates_of, wanted
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
 from evenhand.findings.check import Check, overall
 from evenhand.findings.found import NO_SPREAD
 from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource, Scenario
 from evenhand.instruments.judge.certificate import Wanted, find, keep, why_not
 from evenhand.instruments.judge.scope import NEEDED, Scope
+from evenhand.methods import Panel, Rate
+from evenhand.models import ScriptedModel
 
 PROMPTS = {"malibu/judge_single@1": "a" * 64}
 METHOD: dict[str, Any] = {"name": "rate", "settings": {"counterfactual": "off"}}
@@ -321,3 +325,21 @@ def test_a_pipe_among_certificates_is_named_and_not_waited_for(
     found = find(tmp_path, WANTED)
     assert not found.passes
     assert "z.json is no file" in found.says
+
+
+def test_the_models_of_a_mixed_panel_share_one_certificate(tmp_path: Path) -> None:
+    panel = Panel(personas="a; b", models=2)
+    players = [ScriptedModel(lambda _: "", name=name) for name in ("one", "two")]
+    cast = Cast(players[0], {"judge_2": players[1]})
+    needed = wanted(panel, "one + two")
+    both = _certificate(
+        judge=Judge(model="one + two", served_by=[], described={}),
+        method=needed.method,
+        prompts=needed.prompts,
+    )
+    keep(both, tmp_path)
+    found = certificates_of(panel, cast, tmp_path)
+    assert [judge.model for judge, _ in found] == ["one", "two"]
+    assert [one.certificate for _, one in found] == [both, both]
+    alone = certificates_of(Rate(), cast, tmp_path)
+    assert "no certificate of the model 'one'" in alone[0][1].says

@@ -145,7 +145,7 @@ def adjusted(
     p_values = adjust([one.effect.p for one in family])
     at_worst = adjust([one.effect.p_worst for one in family])
     # What the strictest step of Holm asks for, so that plans hold whatever the other labels do.
-    step = alpha / len(family) if adjust is holm else alpha
+    step = alpha / max(1, len(family)) if adjust is holm else alpha
     return [
         _judged(one, p, p_worst, alpha, step)
         for one, p, p_worst in zip(family, p_values, at_worst, strict=True)

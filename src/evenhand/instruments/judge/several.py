@@ -79,7 +79,7 @@ def side_by_side(runs: Sequence[RunReader]) -> Audit:
         checks=(),
         state=None,
         says=tuple(_said(first.letter, letter, one) for letter, one in found.items()),
-        sections=tuple(_sections(judges, found)),
+        sections=tuple(table for table in _sections(judges, found) if table.rows),
         more={
             "judges": [one.to_dict() for one in judges],
             "changes": [
