@@ -18,10 +18,11 @@ contracts:
 # Three at a time, the longest first, as many tests wait for processes that they started; types,
 # contracts and pages go along. What looks at the clock runs after them, alone.
 CLUSTER = tests/cluster
+CLUSTER_TIMED = tests/cluster/test_limit.py
 STORE = tests/object_store tests/kernel_runs
 REAL = tests/real
 TRAINING = tests/training tests/likelihood
-TIMED = tests/crash $(TIMED_FAULTS:%=tests/faults/test_%.py)
+TIMED = tests/crash $(TIMED_FAULTS:%=tests/faults/test_%.py) $(CLUSTER_TIMED)
 TIMED_FAULTS = adaptive_concurrency hostile_output retry_after total_deadline upstream_faults
 # What a reader or a user would do: pages, examples, packages of others, the self-test.
 WHOLE = tests/docs tests/examples tests/front_door tests/plugins tests/self_test tests/conformance
@@ -32,7 +33,7 @@ test:
 	$(PY) -m pytest $(TIMED)
 
 test-cluster:
-	$(PY) -m pytest $(CLUSTER)
+	$(PY) -m pytest $(CLUSTER) --ignore=$(CLUSTER_TIMED)
 
 test-others:
 	$(PY) -m pytest tests $(APART:%=--ignore=%)

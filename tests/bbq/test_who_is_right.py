@@ -165,12 +165,13 @@ def test_a_bias_in_one_group_is_said_to_be_against_it_after_correction(
     assert ("group", "old people") in shown
     assert shown == {("group", "old people"), ("category", "Age")}
     assert old.p is not None
-    assert old.p_holm == pytest.approx(sum(map(len, groups.values())) * old.p)
+    tested = [one for found in groups.values() for one in found.values() if one[0].p is not None]
+    assert old.p_holm == pytest.approx(len(tested) * old.p)
 
 
 def test_a_run_folder_of_before_has_no_groups_and_no_weights() -> None:
     found = report(Bbq(), RunReader(KEPT / "bbq/default"))
-    assert list(found.groups) == ["category"]
+    assert "group" not in found.groups
     assert found["s_amb_by_records"].value is None
     assert "before" in (found["s_amb_by_records"].undefined or "")
     assert not any("groups" in line for line in found.verdict.says)

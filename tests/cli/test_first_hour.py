@@ -83,7 +83,7 @@ def test_a_url_with_a_password_is_refused_without_repeating_it(evenhand: Run) ->
         ("models = [", "not valid TOML"),
         ("[models.default]\nurl = 'x'", "models.default.url"),
         ("[limits]\nseconds = 'soon'", "limits.seconds"),
-        ("[cast]\nbias_evaluator = 'nobody'", "none of: default, offline, wordlist"),
+        ("[cast]\nbias_evaluator = 'nobody'", "none of: default, offline, support, wordlist"),
     ],
 )
 def test_an_unreadable_config_is_named_with_the_place(
@@ -120,7 +120,7 @@ def test_a_missing_input_shows_what_it_should_hold(evenhand: Run) -> None:
 
 def test_a_wrong_method_or_setting_lists_the_right_ones(evenhand: Run) -> None:
     _says(evenhand("answer", "hi", "--method", "magic"), ", ".join(registry.names("methods")))
-    _says(evenhand("answer", "hi", "--set", "speed=9"), "it has: max_iterations, harm_below")
+    _says(evenhand("answer", "hi", "--set", "speed=9"), "it has: max_iterations", "harm_below")
     _says(evenhand("answer", "hi", "--set", "max_iterations=many"), "--set max_iterations")
 
 
