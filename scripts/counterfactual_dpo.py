@@ -6,7 +6,7 @@ python scripts/counterfactual_dpo.py FOLDER SEED…
 import sys
 from pathlib import Path
 
-from dose_response import CONTROLS, SETS, RunReader, _interval, _report, split
+from dose_response import CONTROLS, SETS, RunReader, interval_of, report_of, split
 
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.found import Change
@@ -17,7 +17,7 @@ SIGN = {"female": 1.0, "male": -1.0}
 
 def leaning(folder: Path) -> dict[str, float]:
     """Give log p(she) − log p(he) of each occupation, as these weights were measured."""
-    section = _report(folder, "occupations").section("occupations")
+    section = report_of(folder, "occupations").section("occupations")
     assert section is not None
     return {str(row[0]): float(row[1]) for row in section.rows}
 
@@ -72,7 +72,7 @@ def main(folder: Path, seeds: list[int]) -> None:
     _table(
         [
             ["seed", *names],
-            *([str(seed), *map(_interval, guardrails(folder, seed))] for seed in seeds),
+            *([str(seed), *map(interval_of, guardrails(folder, seed))] for seed in seeds),
         ]
     )
 

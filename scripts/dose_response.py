@@ -118,11 +118,11 @@ async def measure(weights: Path, folder: Path) -> None:
     model = LocalLikelihood(weights)
     for name, source in sources().items():
         await run_likelihood(model, source, folder / name, progress=Progress())
-        write_report(_report(folder, name), str(folder / name))
+        write_report(report_of(folder, name), str(folder / name))
 
 
 @cache
-def _report(folder: Path, name: str) -> Report:
+def report_of(folder: Path, name: str) -> Report:
     return report(SETS[name], RunReader(folder / name))
 
 
@@ -136,7 +136,7 @@ COLUMNS = {
 
 def figures(folder: Path, seed: int) -> list[float]:
     """One number for each column, of the weights that were measured into this folder."""
-    section = _report(folder, "occupations").section("occupations")
+    section = report_of(folder, "occupations").section("occupations")
     assert section is not None
     gaps = {str(row[0]): float(row[1]) for row in section.rows}
     lists_gap = [
@@ -144,12 +144,12 @@ def figures(folder: Path, seed: int) -> list[float]:
         - statistics.mean(gaps[name] for name in half["male"])
         for half in split(seed).values()
     ]
-    winobias = _report(folder, "winobias")
-    crows = _report(folder, "crows_pairs").groups["bias_type"]
+    winobias = report_of(folder, "winobias")
+    crows = report_of(folder, "crows_pairs").groups["bias_type"]
     rest = [
         winobias["stereotype_gap"].value, winobias["stereotype_score"].value,
         *(crows[group][0].value for group in CONTROLS),
-        _report(folder, "stereoset")["lms"].value,
+        report_of(folder, "stereoset")["lms"].value,
     ]  # fmt: skip
     return [*lists_gap, *(float("nan") if one is None else one for one in rest)]
 
@@ -180,7 +180,7 @@ def table(folder: Path) -> None:
     _print_row(["dose 0 to 100, seed", *list(COLUMNS)[2:]])
     _print_row(["---"] * (len(COLUMNS) - 1))
     for seed in SEEDS:
-        _print_row([str(seed), *map(_interval, least_to_most(folder, seed))])
+        _print_row([str(seed), *map(interval_of, least_to_most(folder, seed))])
 
 
 def rank_correlation(column: Sequence[Sequence[float]]) -> float:
@@ -220,7 +220,7 @@ def least_to_most(folder: Path, seed: int) -> list[Change]:
     return [winobias["stereotype_gap"], winobias["stereotype_score"], *groups, stereoset["lms"]]
 
 
-def _interval(change: Change) -> str:
+def interval_of(change: Change) -> str:
     if change.difference is None:
         return "not known"
     if change.low is None or change.high is None:

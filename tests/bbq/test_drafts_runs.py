@@ -152,7 +152,9 @@ async def test_a_run_without_a_judge_of_reasoning_says_what_its_first_draft_said
     assert found.section("as_mabrf_prints_it") is None
     sent = found.section("refined")
     assert sent is not None
-    assert [row[:3] for row in sent.rows] == [("all", 1, 0.75), ("disambig", 1, 0.75)]
+    assert [row[:3] for row in sent.rows] == [
+        (part, k, share) for part in ("all", "disambig") for k, share in ((1, 0.75), (2, 0.0))
+    ]
 
 
 def test_the_share_refined_in_each_iteration_is_that_of_the_drafts_that_were_kept() -> None:
@@ -169,7 +171,7 @@ def test_the_share_refined_in_each_iteration_is_that_of_the_drafts_that_were_kep
         kept = drafts if part == "all" else drafts.filter(pl.col("bucket") == part)
         assert share == pytest.approx((kept["n"] > k).mean())
     assert [row[:2] for row in found.rows] == [
-        (part, k) for part in ("all", "high", "moderate") for k in (1, 2)
+        (part, k) for part in ("all", "high", "moderate") for k in (1, 2, 3)
     ]
 
 

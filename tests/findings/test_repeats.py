@@ -75,6 +75,25 @@ def test_a_value_that_one_run_lacks_leaves_no_mean_and_what_is_missing_is_said(
     assert f"{tmp_path / 'b'}: 6 of 60 not scored" in said
 
 
+def test_the_mean_has_bounds_where_a_run_misses_answers(tmp_path: Path) -> None:
+    """One run names 3 works of 30; the other none of 27, and 3 are missing: 0 or 3 of 30."""
+
+    def silent(n: int, k: int, request: ModelRequest) -> str | None:
+        return None if n < 3 else UNKNOWN
+
+    runs = [run(tmp_path / "a", _names_in(range(3))), run(tmp_path / "b", silent, seed=2)]
+    found = repeats(Marks(), [runs])
+    named = found.settings[0].number("named")
+    assert named is not None
+    assert named.bounds is not None
+    assert named.mean == pytest.approx((0.1 + 0) / 2)
+    assert named.bounds.missing == 6
+    assert (named.bounds.low, named.bounds.high) == pytest.approx((0.05, 0.1))
+    told = found.frame().filter(name="named", group="all")
+    assert told["worst_high"].to_list() == pytest.approx([0.1])
+    assert "0.100" in str(page_of(found))
+
+
 def test_a_setting_is_one_method_and_no_draw_twice(tmp_path: Path) -> None:
     one = run(tmp_path / "a", steady)
     fair = tmp_path / "fair"

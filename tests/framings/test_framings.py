@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import evenhand as eh
+from evenhand.errors import ModelError
 from evenhand.instruments.framings.instrument import FRAMINGS
 from evenhand.models import ModelRequest
 from rating.people import told
@@ -39,6 +40,31 @@ async def test_each_text_is_asked_about_as_its_own_a_models_and_a_rivals(tmp_pat
     assert "calls 20 biased as its own, 40 as a model's and 60" in " ".join(
         found.instrument.says(found)
     )
+
+
+async def test_answers_that_are_missing_give_the_gap_its_bounds(tmp_path: Path) -> None:
+    """Of four texts told to be a rival's, two are called biased and one has no answer: 2/3. Of its
+    own one in four: the gap is 5/12. A sum of shares does not ask of which of them the missing one
+    is, so its ends are 2/4 − 2/5 and 3/4 − 1/5."""
+
+    def silent(request: ModelRequest) -> str | ModelError:
+        words = words_of(request)
+        lost = "competes with you" in words and "I say c." in words
+        return ModelError("it is silent") if lost else _witness(request)
+
+    await told(tmp_path / "texts", [(f"Ask {text}?", f"I say {text}.") for text in "abcd"])
+    found = await eh.aio.measure(
+        "framings",
+        model=eh.ScriptedModel(silent, name="writer"),
+        out=tmp_path / "run",
+        texts=tmp_path / "texts",
+    )
+    gap = found["competing_minus_ours"]
+    assert gap.value == pytest.approx(2 / 3 - 1 / 4)
+    assert gap.bounds is not None
+    assert gap.bounds.missing == 1
+    assert (gap.bounds.low, gap.bounds.high) == pytest.approx((2 / 4 - 2 / 5, 3 / 4 - 1 / 5))
+    assert "between 50 and 75 if" in " ".join(found.instrument.says(found))
 
 
 async def test_a_model_that_did_not_write_the_texts_is_named(tmp_path: Path) -> None:

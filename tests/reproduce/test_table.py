@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.findings.check import Audit
-from evenhand.findings.found import Coverage, Section
+from evenhand.findings.found import Bounds, Coverage, Section
 from evenhand.findings.report import report
 from evenhand.findings.reproduction import Ours, Reproduction, estimate_of, reproduction
 from evenhand.instruments.bbq.instrument import Bbq
@@ -121,10 +121,21 @@ def test_a_win_rate_is_one_half_and_what_the_label_adds() -> None:
     assert (found.value, found.low, found.high, found.n) == (0.375, 0.25, 0.5, 16)
 
 
-def test_an_iteration_that_nobody_reached_refined_no_item() -> None:
-    row = ("all", 1, 0.25, 0.1, 0.4, 40, 0, 0.25, 0.25)
-    table = Section(name="refined", title="", columns=("",) * 9, rows=(row,))
+def test_an_iteration_that_nobody_reached_has_the_interval_and_bounds_of_nobody() -> None:
+    rows = (("all", 1, 0.25, 0.1, 0.4, 40, 2, 0.24, 0.29),
+            ("all", 2, 0.0, 0.0, 0.09, 40, 2, 0.0, 0.05))  # fmt: skip
+    table = Section(name="refined", title="", columns=("",) * 9, rows=rows)
     found = Audit(kind="judge", title="", facts=(), checks=(), state=None, sections=(table,))
     assert estimate_of(found, "refined_1", None).value == 0.25
-    second = estimate_of(found, "refined_2", None)
-    assert (second.value, second.n) == (0.0, 40)
+    for later in ("refined_2", "refined_3"):
+        nobody = estimate_of(found, later, None)
+        assert (nobody.value, nobody.high, nobody.n) == (0.0, 0.09, 40)
+        assert nobody.bounds == Bounds(missing=2, low=0.0, high=0.05)
+
+
+def test_bounds_of_a_difference_turn_with_it() -> None:
+    lost = {"missing": 3, "low": 0.0, "high": 0.5}
+    gap = {"label": "female", "other": "male", "value": 0.2, "low": 0.1, "high": 0.3, "n": 8}
+    found = _audit(figures={"means": [], "differences": [gap | {"bounds": lost}]})
+    turned = estimate_of(found, "difference", "male - female")
+    assert turned.bounds == Bounds(missing=3, low=-0.5, high=0.0)

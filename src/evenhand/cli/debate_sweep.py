@@ -22,10 +22,10 @@ from evenhand.debates.statement import Statement
 from evenhand.debates.sweep import Arm, SweepPlan, first_topics, read_plan
 from evenhand.domain import Item
 from evenhand.errors import UserError
+from evenhand.experiments.caps import left_for, spent_within
 from evenhand.findings.debate_sweep import DebateSweep, SweptArm, share_high
 from evenhand.runners import ItemList, JsonlFile
 from evenhand.store import RunReader
-from evenhand.store.spending import spent_on
 from evenhand.views import terminal_of
 from evenhand.views.files import plain, to_json
 
@@ -109,15 +109,8 @@ def refuse_too_long(method: Debate, items: Iterable[Item], order: Order) -> None
 
 def _within_caps(order: Order, every: Mapping[int, Order]) -> Order:
     """The order, with what the others left of the caps."""
-    if (order.max_calls, order.max_cost) == (None, None):
-        return order
-    others = [spent_on(one.out, order.prices) for one in every.values() if one is not order]
-    calls, cost = sum(one.calls for one in others), sum(one.cost for one in others)
-    return replace(
-        order,
-        max_calls=None if order.max_calls is None else max(0, order.max_calls - calls),
-        max_cost=None if order.max_cost is None else max(0.0, order.max_cost - cost),
-    )
+    others = (one.out for one in every.values() if one is not order)
+    return left_for(order, order, spent_within(order, others))
 
 
 def _swept(name: str, arm: Arm, every: list[Statement], folder: Path) -> SweptArm:

@@ -30,6 +30,7 @@ from evenhand.cli.screen import err, out, print_json
 from evenhand.debates.roles import BiasType, bias_types
 from evenhand.debates.topics import PER_BATCH, DebateTopics, Distinct, batch, debate_items, listed
 from evenhand.errors import UserError
+from evenhand.experiments.caps import left_for
 from evenhand.runners import ItemList
 from evenhand.store import RunReader
 from evenhand.store.folder import LocalFolder
@@ -141,7 +142,7 @@ def _asked(
             break
         one = _of_try(order, number, spent, ItemList(items))
         ended = execute(one)
-        spent = _sum(spent, spent_on(one.out, order.prices))
+        spent += spent_on(one.out, order.prices)
         if ended.stopped or ended.capped_by:
             return found, replace(ended, calls=spent.calls)
         before = sum(len(distinct.kept) for distinct in found.values())
@@ -153,20 +154,13 @@ def _asked(
 
 def _of_try(order: Order, number: int, spent: Spent, source: ItemList) -> Order:
     """The order of one try, with what the earlier ones left of the caps."""
-    calls = None if order.max_calls is None else max(0, order.max_calls - spent.calls)
-    money = None if order.max_cost is None else max(0.0, order.max_cost - spent.cost)
-    return replace(
+    one = replace(
         order,
         source=source,
         out=f"{order.out}/{number}",
         replay=order.replay and f"{order.replay}/{number}",
-        max_calls=calls,
-        max_cost=money,
     )
-
-
-def _sum(one: Spent, other: Spent) -> Spent:
-    return Spent(one.calls + other.calls, one.cost + other.cost)
+    return left_for(one, order, spent)
 
 
 def _collect(run: RunReader, found: Mapping[str, Distinct]) -> None:

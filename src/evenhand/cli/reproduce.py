@@ -26,7 +26,8 @@ from evenhand.cli.reproduce_runs import Asked, laid_out, planned
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
-from evenhand.experiments.reproducing import Caps, forecasts, run_all
+from evenhand.experiments.caps import Caps
+from evenhand.experiments.reproducing import forecasts, run_all
 from evenhand.findings.reproduction import catalogue
 from evenhand.findings.shown import Shown
 from evenhand.methods.wording import Wording
@@ -149,7 +150,7 @@ def _reproduce(
     )
     plan = planned(asked)
     prices_ = plan.settings.prices.prices() if plan.settings.prices else None
-    caps = Caps(calls=max_calls, cost=max_cost, prices=prices_)
+    caps = Caps(max_calls=max_calls, max_cost=max_cost, prices=prices_)
     ended, pilots = asyncio.run(run_all(plan.jobs, Terminal(plan.settings), caps))
     if dry_run and pilots:
         _show(asyncio.run(forecasts(plan.jobs, pilots, prices_)), json=json)

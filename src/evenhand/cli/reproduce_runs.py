@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -26,7 +26,7 @@ from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
 from evenhand.instruments.judge.probes import AuditSource
 from evenhand.methods import named as method_named
 from evenhand.methods.build import build_method
-from evenhand.methods.wording import Wording
+from evenhand.methods.wording import Wording, has_wordings
 from evenhand.papers import OF_RUN, Paper, Sample, Size, Table
 from evenhand.runners import Source
 from evenhand.tools.search.base import ROLE as SEARCH
@@ -225,7 +225,7 @@ def _audit(asked: Asked, label: str, model: str, name: str) -> Request:
 
 def _order(asked: Asked, label: str, name: str, source: Source, settings: Config) -> Order:
     spec = asked.paper.runs[name]
-    words = asked.wording if _has_papers(spec.method) else None
+    words = asked.wording if has_wordings(method_named(spec.method)) else None
     replay = None if asked.replay is None else asked.folder(label, name, within=asked.replay)
     return Order(
         source=source,
@@ -269,7 +269,3 @@ def _check_sample(asked: Asked, runs: Sequence[str]) -> None:
         if name not in known:
             there = ", ".join(sorted(known))
             raise UserError(f"--sample {name}: no run has such an option; there are: {there}")
-
-
-def _has_papers(method: str) -> bool:
-    return get_type_hints(method_named(method)).get("wording") == Wording

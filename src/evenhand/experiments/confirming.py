@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evenhand.errors import UserError
-from evenhand.experiments.measuring import Measurement, left
+from evenhand.experiments.caps import left_for
+from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.running import Ended
 from evenhand.experiments.sweep import Listed, Series
 from evenhand.findings.frontier import Frontier, confirm, frontier
@@ -58,10 +59,8 @@ async def confirmed(
         request,
         source=source,
         out=f"{request.out}/{FOLDER}",
-        max_calls=left(request.max_calls, spent.calls),
-        max_cost=left(request.max_cost, spent.cost),
     )
-    second = replace(series, request=request, measurement=fresh)
+    second = replace(series, request=left_for(request, request, spent), measurement=fresh)
     ended = await second.run(again)
     if ended.early:
         return ended, found

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evenhand.errors import UserError
+from evenhand.experiments.caps import left_for
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import Ended, execute, is_done, is_finished
 from evenhand.experiments.watch import Watch
@@ -106,12 +107,6 @@ async def _further(further: FurtherRun, request: Request, watch: Watch) -> Ended
         method=further.method,
         out=f"{request.out.rstrip('/')}/{further.folder}",
         replay=f"{request.replay.rstrip('/')}/{further.folder}" if request.replay else None,
-        max_calls=left(request.max_calls, used.calls),
-        max_cost=left(request.max_cost, used.cost),
     )
+    inner = left_for(inner, request, used)
     return Ended() if await is_done(inner) else await execute(inner, watch)
-
-
-def left(cap: Any, spent: Any) -> Any:
-    """Compute what is left of a cap; None where there is no cap."""
-    return None if cap is None else max(0, cap - spent)

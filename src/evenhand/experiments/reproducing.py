@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
-from evenhand.experiments.measuring import Measurement, left, measure
+from evenhand.experiments.caps import Caps, left_for, spent_within
+from evenhand.experiments.measuring import Measurement, measure
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import Ended, execute, is_done
 from evenhand.experiments.watch import Watch
@@ -19,7 +20,7 @@ from evenhand.instruments import instrument_of
 from evenhand.instruments.judge.audit import BENCHMARK, audit
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
-from evenhand.store.spending import Spent, spent_on
+from evenhand.store.spending import Spent
 from evenhand.views.files import plain
 
 Place = tuple[str, str]  # the model, and the name of the run
@@ -41,22 +42,6 @@ class Job:
         return self.model, self.run
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
-    """Caps are for all runs together."""
-
-    calls: int | None = None
-    cost: float | None = None
-    prices: Prices | None = None
-
-    def spent(self, jobs: Sequence[Job]) -> Spent:
-        """Count what the runs have spent so far; nothing is counted where there is no cap."""
-        if (self.calls, self.cost) == (None, None):
-            return Spent()
-        each = [spent_on(job.out, self.prices) for job in jobs]
-        return Spent(sum(one.calls for one in each), sum(one.cost for one in each))
-
-
 async def run_all(
     jobs: Sequence[Job], watch: Watch, caps: Caps
 ) -> tuple[Ended, Mapping[Place, tuple[int, ...]]]:
@@ -66,16 +51,16 @@ async def run_all(
     ended = Ended()
     for number, job in enumerate(jobs, 1):
         watch.note(f"run {number} of {len(jobs)}: {job.run} with {job.model}")
-        others = caps.spent([one for one in jobs if one is not job])
-        ended = await _run(job, watch, left(caps.calls, others.calls), left(caps.cost, others.cost))
+        others = spent_within(caps, (one.out for one in jobs if one is not job))
+        ended = await _run(job, watch, caps, others)
         if ended.pilot is not None:
             pilots[job.place] = ended.pilot
         if ended.early:
-            return replace(ended, calls=caps.spent(jobs).calls), pilots
+            return replace(ended, calls=spent_within(caps, (one.out for one in jobs)).calls), pilots
     return ended, pilots
 
 
-async def _run(job: Job, watch: Watch, calls: int | None, cost: float | None) -> Ended:
+async def _run(job: Job, watch: Watch, caps: Caps, others: Spent) -> Ended:
     try:
         request, measurement = job.prepare()
     except UserError as why:
@@ -83,7 +68,7 @@ async def _run(job: Job, watch: Watch, calls: int | None, cost: float | None) ->
             raise
         watch.note(f"{job.run} is passed over: {why}")  # the run before gave it nothing to ask
         return Ended()
-    request = replace(request, max_calls=calls, max_cost=cost)
+    request = left_for(request, caps, others)
     if measurement is not None:
         return (await measure(measurement, request, watch)).ended
     return Ended() if await is_done(request) else await execute(request, watch)

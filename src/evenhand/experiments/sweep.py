@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evenhand.agents import Limits
-from evenhand.experiments.measuring import Measurement, check, left
+from evenhand.experiments.caps import left_for, spent_within
+from evenhand.experiments.measuring import Measurement, check
 from evenhand.experiments.request import Request, with_player
 from evenhand.experiments.running import Ended, execute, is_done
 from evenhand.experiments.watch import Watch
@@ -14,7 +15,7 @@ from evenhand.methods import Method, named, settings
 from evenhand.methods.critique import OTHER_CRITIQUE
 from evenhand.runners.borrowing import critiques_of
 from evenhand.store import RunReader
-from evenhand.store.spending import Spent, spent_on
+from evenhand.store.spending import Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +125,8 @@ class Series:
             method=one.method,
             limits=self._limits(calls),
             out=self.place(one),
-            max_calls=left(self.request.max_calls, others.calls),
-            max_cost=left(self.request.max_cost, others.cost),
         )
+        request = left_for(request, self.request, others)
         if one.lender is None:
             return request
         lender = next(other for other in chosen if other.name == one.lender)
@@ -145,7 +145,4 @@ class Series:
 
     def spent(self, chosen: Sequence[Listed]) -> Spent:
         """What these runs have spent so far; nothing is counted where there is no cap."""
-        if (self.request.max_calls, self.request.max_cost) == (None, None):
-            return Spent()
-        each = [spent_on(self.place(one), self.request.prices) for one in chosen]
-        return Spent(sum(one.calls for one in each), sum(one.cost for one in each))
+        return spent_within(self.request, map(self.place, chosen))

@@ -11,7 +11,7 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.comparison import same_sample
 from evenhand.findings.conditions import SEED, WORDING, require_distinct
-from evenhand.findings.found import Estimate
+from evenhand.findings.found import Bounds, Estimate, bounds_in_columns
 from evenhand.findings.report import ALL, Report, report, require
 from evenhand.findings.scored import Scored
 from evenhand.findings.shown import Shown
@@ -21,13 +21,15 @@ from evenhand.store import RunReader, RunRecord
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
     """A number over several runs. Its sd is that of a sample (n − 1); None for one run. It has no
-    mean where a run has no value: the others would be the mean of another setting."""
+    mean where a run has no value: the others would be the mean of another setting. `bounds` are
+    those of the mean, where a run misses answers."""
 
     name: str
     group: str  # "all", or a value of the instrument's groups such as "age"
     mean: float | None
     sd: float | None
     values: tuple[float | None, ...]  # by run
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +59,11 @@ class Repeats(Shown):
         """Give one row per setting, group and measure: mean, sd and the value of each run."""
         rows = [
             {"setting": one.name, "group": n.group, "name": n.name, "mean": n.mean, "sd": n.sd,
-             "values": list(n.values)}
+             "values": list(n.values), **bounds_in_columns(n.bounds)}
             for one in self.settings
             for n in one.numbers
         ]  # fmt: skip
-        floats = {name: pl.Float64() for name in ("mean", "sd")}
+        floats = {name: pl.Float64() for name in ("mean", "sd", "worst_low", "worst_high")}
         numbers: dict[str, pl.DataType] = {**floats, "values": pl.List(pl.Float64())}
         return pl.DataFrame(rows, schema_overrides=numbers, infer_schema_length=None)
 
@@ -141,7 +143,21 @@ def _over(key: tuple[str, str], found: Sequence[Estimate | None]) -> Repeated:
         mean=fmean(known) if whole else None,
         sd=stdev(known) if whole and len(known) > 1 else None,
         values=values,
+        bounds=_bounds_of_mean(found) if whole else None,
     )
+
+
+def _bounds_of_mean(found: Sequence[Estimate | None]) -> Bounds | None:
+    """The mean of the runs' bounds: all missing answers filled the one way, and all the other."""
+    known = [one for one in found if one is not None]
+    lost = [one.bounds for one in known if one.bounds is not None]
+    if not lost:
+        return None
+    lows = [one.bounds.low if one.bounds else one.value for one in known]
+    highs = [one.bounds.high if one.bounds else one.value for one in known]
+    low, high = (fmean(e for e in ends if e is not None) if None not in ends else None
+                 for ends in (lows, highs))  # fmt: skip
+    return Bounds(missing=sum(one.missing for one in lost), low=low, high=high)
 
 
 def _warnings(found: Report) -> list[str]:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from evenhand.errors import UserError
 from evenhand.findings.check import Audit
-from evenhand.findings.found import COVERAGE_FLOOR, NO_SPREAD, Estimate
+from evenhand.findings.found import COVERAGE_FLOOR, NO_SPREAD, Bounds, Estimate, bounds_in_columns
 from evenhand.findings.report import Report
 from evenhand.findings.shown import Shown
 from evenhand.papers import NEEDS, PAPERS, Figure, Line, Paper, Size, Table, number, paper_named
@@ -18,19 +18,21 @@ from evenhand.papers import NEEDS, PAPERS, Figure, Line, Paper, Size, Table, num
 Found = Report | Audit
 REFINED = "refined_"  # with a number: the share of items that were refined so many times
 ITEMS = "items"  # in the place of a measure: how many there are
-_FLAT = ("row", "column", "source", "value", "low", "high", "n", "why")
+_FLAT = ("row", "column", "source", "value", "low", "high", "n", "why", "missing", "worst_low",
+         "worst_high")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ours:
     """One of our numbers, in the unit that the paper prints. `why` says why there is no value, or
-    that all clusters gave the same one."""
+    that all clusters gave the same one; `bounds`, what it could be if the missing were known."""
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
     n: int = 0
     why: str = ""
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +111,14 @@ class Reproduction(Shown):
             for j, column in enumerate(self.columns):
                 for said in self.published:
                     value = number(said.cells[i][j])
-                    found.append((row, column, f"paper: {said.system}", value, None, None, 0, ""))
+                    nothing = (None, None, 0, "", 0, None, None)
+                    found.append((row, column, f"paper: {said.system}", value, *nothing))
                 for one in self.ours:
                     mine = one.cells[i][j]
+                    worst = bounds_in_columns(mine.bounds)
                     ends = (mine.value, mine.low, mine.high, mine.n, mine.why)
-                    found.append((row, column, one.model, *ends))
-        numbers = dict.fromkeys(("value", "low", "high"), pl.Float64)
+                    found.append((row, column, one.model, *ends, *(worst[k] for k in _FLAT[-3:])))
+        numbers = dict.fromkeys(("value", "low", "high", "worst_low", "worst_high"), pl.Float64)
         return pl.DataFrame(found, schema=_FLAT, schema_overrides=numbers, orient="row")
 
 
@@ -249,7 +253,15 @@ def _ours(
         return Ours(n=one.n, why=one.undefined or "no value")
     low, high = (None if end is None else times * end for end in (one.low, one.high))
     alike = "no spread" if one.undefined == NO_SPREAD else ""
-    return Ours(value=times * one.value, low=low, high=high, n=one.n, why=alike)
+    bounds = one.bounds and _scaled(one.bounds, times)
+    return Ours(value=times * one.value, low=low, high=high, n=one.n, why=alike, bounds=bounds)
+
+
+def _scaled(bounds: Bounds, times: float, shift: float = 0.0) -> Bounds:
+    """Bounds of a number that is multiplied and shifted; a negative factor turns them round."""
+    ends = [None if end is None else times * end + shift for end in (bounds.low, bounds.high)]
+    low, high = ends if times > 0 else ends[::-1]
+    return Bounds(missing=bounds.missing, low=low, high=high)
 
 
 def estimate_of(found: Found, measure: str, group: str | None) -> Estimate:
@@ -297,22 +309,27 @@ def _of_judge(more: Mapping[str, Any], measure: str, group: str | None) -> Estim
     ]
     low, high = ends if sign > 0 else ends[::-1]
     value = sign * rows[0]["value"] + shift
-    return Estimate(name=measure, value=value, low=low, high=high, n=rows[0]["n"])
+    given = rows[0].get("bounds")
+    bounds = _scaled(Bounds(**given), sign, shift) if given else None
+    return Estimate(name=measure, value=value, low=low, high=high, n=rows[0]["n"], bounds=bounds)
 
 
 def _refined(found: Found, times: int, group: str | None) -> Estimate:
-    """Read how many items were refined so many times; the table ends where nobody was."""
+    """Read how many items were refined so many times. The table ends with the first iteration that
+    nobody reached: what holds of it holds of the later ones."""
     name = f"{REFINED}{times}"
     table = found.section("refined")
     if table is None:
         return Estimate(name=name, value=None, undefined="its method sends no draft back")
-    rows = {row[1]: row for row in table.rows if row[0] == (group or "all")}
-    if times not in rows:
-        if 1 not in rows:
-            return Estimate(name=name, value=None, undefined="no item of it")
-        return Estimate(name=name, value=0.0, n=int(rows[1][5] or 0))
-    value, low, high, n = (None if one is None else float(one) for one in rows[times][2:6])
-    return Estimate(name=name, value=value, low=low, high=high, n=int(n or 0))
+    rows = [row for row in table.rows if row[0] == (group or "all")]
+    if not rows:
+        return Estimate(name=name, value=None, undefined="no item of it")
+    row = next((row for row in rows if row[1] == times), rows[-1])
+    value, low, high, n, missing, worst_low, worst_high = (
+        None if cell is None else float(cell) for cell in row[2:]
+    )
+    bounds = Bounds(missing=int(missing), low=worst_low, high=worst_high) if missing else None
+    return Estimate(name=name, value=value, low=low, high=high, n=int(n or 0), bounds=bounds)
 
 
 def _items(found: Found, group: str | None) -> float | None:

@@ -43,7 +43,8 @@ def refined(instrument: Scored, run: RunReader) -> tuple[Section, ...]:
     if not keeps_drafts(run):
         return ()
     totals = RunTotals.of(_Refined(), _counted(instrument, run))
-    last = max((k for k, one in _estimates(totals) if one.value), default=1)
+    # One further than anybody went, so that "nobody" has its interval too.
+    last = min(MOST, 1 + max((k for k, one in _estimates(totals) if one.value), default=0))
     rows = [("all", k, *_cells(one)) for k, one in _estimates(totals, last)]
     for part in totals.values_of("part"):
         rows += [(part, k, *_cells(one)) for k, one in _estimates(totals, last, part=part)]

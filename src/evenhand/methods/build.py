@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -11,7 +11,7 @@ from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.methods import Method
 from evenhand.methods import named as method_named
-from evenhand.methods.wording import Wording
+from evenhand.methods.wording import has_wordings
 
 _WORDING = "wording"
 
@@ -59,16 +59,12 @@ def _built(name: str, method: type[Any], settings: dict[str, Any]) -> Method:
 
 
 def _no_wording(name: str, wording: Any) -> str:
-    have = [one for one in registry.OWN["methods"] if _has_papers(method_named(one))]
+    have = [one for one in registry.OWN["methods"] if has_wordings(method_named(one))]
     return (
         f"{name} has no wording {wording!r}; `evenhand methods {name}` lists what can be set. The "
         f"intent of a paper's prompts is a wording of {' and '.join(have)}: "
         f"--method {have[0]} --wording paper"
     )
-
-
-def _has_papers(method: type[Any]) -> bool:
-    return get_type_hints(method).get(_WORDING) == Wording
 
 
 def _text_of(value: str) -> str:

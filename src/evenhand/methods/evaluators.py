@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.agents import Agent, Ask, Reply, side_by_side, words
 from evenhand.domain import Draft, Item
-from evenhand.errors import UserError
+from evenhand.errors import Unsuited, UserError
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.prompts import Prompt, load
 from evenhand.scorers.base import ATTRIBUTES, TOXICITY
@@ -102,7 +102,7 @@ class Evaluator:
     def _of_scorer(self, said: Scored) -> tuple[float, str]:
         known: Mapping[str, float] = {TOXICITY: said.toxicity, **said.attributes}
         if self.attribute not in known:
-            raise UserError(
+            raise Unsuited(
                 f"the evaluator {self.name!r} goes by {self.attribute!r}, which its scorer does "
                 f"not give; it gives: {', '.join(known)}"
             )

@@ -5,12 +5,17 @@ A setting `wording` that is a number is another thing: the same intent in other 
 """
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 from evenhand.agents import Agent, Ask
 from evenhand.prompts import load
 
 Wording = Literal["ours", "paper"]
+
+
+def has_wordings(method: type[Any]) -> bool:
+    """True of a method that can be asked for in the paper's intent."""
+    return get_type_hints(method).get("wording") == Wording
 
 
 def worded(agent: Agent[Any], wording: Wording) -> Agent[Any]:

@@ -27,6 +27,9 @@ class Spent:
     calls: int = 0
     cost: float = 0.0  # 0 where there are no prices
 
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(self.calls + other.calls, self.cost + other.cost)
+
 
 def spent_on(location: str | Path, prices: Prices | None) -> Spent:
     """Count calls from the ledger's sums, and money from the turns, in one pass, by model. Replies

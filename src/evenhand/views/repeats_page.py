@@ -1,5 +1,6 @@
 """The page of repeats: a table for each measure, a setting a row, a group a column."""
 
+from evenhand.findings.found import if_known
 from evenhand.findings.measures import Measure
 from evenhand.findings.repeats import Repeated, Repeats
 from evenhand.findings.report import ALL
@@ -47,4 +48,6 @@ def _cell(one: Repeated | None, measure: Measure) -> str:
     if one is None or one.mean is None:
         return "-"
     mean = numbers.value(one.mean, measure, full=True)
-    return mean if one.sd is None else f"{mean} ± {numbers.spread(one.sd, measure)}"
+    shown = mean if one.sd is None else f"{mean} ± {numbers.spread(one.sd, measure)}"
+    known = if_known(one.bounds, lambda end: numbers.value(end, measure, full=True))
+    return shown if not known else f"{shown} ({known})"

@@ -1,5 +1,6 @@
 """The pages of a table of a paper, and of the list of all of them."""
 
+from evenhand.findings.found import if_known
 from evenhand.findings.reproduction import Catalogue, Ours, Reproduction, in_words
 from evenhand.papers import NOT_PRINTED
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
@@ -56,10 +57,13 @@ def _written(one: Ours, places: int) -> str:
     value = _digits(one.value, places)
     if not one.n:  # a count
         return value
+    known = if_known(one.bounds, lambda end: _digits(end, places))
     if one.low is None or one.high is None:
-        return f"{value} ({one.why or 'no interval'}, n {one.n:,})"
-    ends = f"{_digits(one.low, places)} to {_digits(one.high, places)}"
-    return f"{value} ({', '.join(filter(None, (ends, one.why, f'n {one.n:,}')))})"
+        said = ["", one.why or "no interval", f"n {one.n:,}", known]
+    else:
+        ends = f"{_digits(one.low, places)} to {_digits(one.high, places)}"
+        said = [ends, one.why, f"n {one.n:,}", known]
+    return f"{value} ({', '.join(filter(None, said))})"
 
 
 def _digits(value: float, places: int) -> str:

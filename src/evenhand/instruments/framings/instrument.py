@@ -13,6 +13,7 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.errors import UserError
+from evenhand.findings.found import if_known
 from evenhand.findings.report import Report, models_of
 from evenhand.instruments._contract import (
     SCORED,
@@ -59,7 +60,7 @@ def _gap(name: str, label: str) -> Measure:
     shares = SumOfRatios(((1.0, _BIASED & one, one), (-1.0, _BIASED & own, own)))
     return Measure(
         name=f"{name}_minus_ours", label=f"{label} minus its own", statistic=shares,
-        where=(one | own) & _BIASED.is_not_null(), better="zero", role="primary", within=(-1, 1),
+        where=one | own, better="zero", role="primary", within=(-1, 1),
         source="RLDF paper, Figure 1",
     )  # fmt: skip
 
@@ -130,10 +131,14 @@ class Framings(Instrument):
         )
 
     def says(self, report: Report) -> tuple[str, ...]:
-        values = [report[f"biased_{name}"].value for name in FRAMINGS]
-        if None in values:
+        found = [report[f"biased_{name}"] for name in FRAMINGS]
+        if any(one.value is None for one in found):
             return ()
-        own, model, rival = (f"{100 * (value or 0):.0f}" for value in values)
+        bounds = [if_known(one.bounds, lambda share: f"{100 * share:.0f}") for one in found]
+        own, model, rival = (
+            f"{100 * (one.value or 0):.0f}{known and f' ({known})'}"
+            for one, known in zip(found, bounds, strict=True)
+        )
         return (
             f"Of 100 texts it calls {own} biased as its own, {model} as a model's and {rival} as "
             "a competing model's; they are the same texts.",
