@@ -3,38 +3,41 @@
 #
 #   EVENHAND_DATA=data GGUF=qwen2.5-coder-1.5b-instruct-q4_k_m.gguf scripts/results_qwen.sh runs/qwen frontier
 #
-# Parts: frontier, stardtox, mabrf. Needs the extra local and bbq in EVENHAND_DATA; or any endpoint
-# that gives log-probabilities, named by EVENHAND_BASE_URL with GGUF left out. A run that was stopped
-# goes on with the same command.
+# Parts: frontier, stardtox, mabrf, malibu. Needs the extra local and bbq in EVENHAND_DATA; or any
+# endpoint that gives log-probabilities, named by EVENHAND_BASE_URL with GGUF left out. A run that was
+# stopped goes on with the same command.
 set -euo pipefail
 
 out=${1:?where to: scripts/results_qwen.sh FOLDER PART}
-part=${2:?which part: frontier, stardtox or mabrf}
+part=${2:?which part: frontier, stardtox, mabrf or malibu}
 : "${EVENHAND_DATA:?a folder with the data sets}"
 mkdir -p "$out"
 given=${EVENHAND_BASE_URL:-}
 . "$(dirname "$0")/serving.sh"
 if [ -n "${GGUF:-}" ]; then SLOTS=${SLOTS:-4} serve "$GGUF"; else export EVENHAND_BASE_URL=$given; fi
-calls=(--in-flight "${IN_FLIGHT:-4}" --seed 1 --reply-tokens 160)
+calls=(--in-flight "${IN_FLIGHT:-4}" --seed 1 --reply-tokens "${REPLY_TOKENS:-160}")
 
 tolerated() { # COMMAND…: code 2 says that too little could be read, which is a result
   "$@" || [ $? -eq 2 ]
 }
 
 case $part in
-  frontier) # 88 items, eleven methods at equal calls
+  frontier) # 88 items, the methods at equal calls
     tolerated evenhand frontier --per-category 8 --calls 3 "${calls[@]}" --out "$out/frontier" \
-      --methods rotated,detect_first,detect_first:read=logprob,cot,self_debias_reprompting,self_debias_explanation,stardtox,stardtox:read=logprob
+      --methods "${METHODS:-rotated,cot,detect_first,detect_first:choice_brain=rule,self_debias_explanation,self_debias_reprompting,stardtox,stardtox:read=logprob,stardtox:choice_brain=rule+support_above=0.5}"
     ;;
-  stardtox) # Table III: the judge by JSON, by log-probability and the judge of support
-    for judge in read=json read=logprob bias_brain=rule; do
-      tolerated evenhand measure bbq --per-category 8 --method stardtox --set $judge "${calls[@]}" \
-        --out "$out/stardtox-${judge#*=}"
+  stardtox) # Table III and the half of Figure 3 that is BBQ's: the judge by JSON, by log-probability, of support
+    tolerated evenhand reproduce stardtox table3 "${calls[@]}" --out "$out/papers"
+    tolerated evenhand reproduce stardtox figure3 --show --out "$out/papers"
+    ;;
+  mabrf) # Tables 3 and 5 and Figure 4: the paper's 110 items, without search
+    tolerated evenhand reproduce mabrf table5 --size paper --only bbq-mabrf "${calls[@]}" --out "$out/papers"
+    for table in table3 figure4; do
+      tolerated evenhand reproduce mabrf $table --size paper --show --out "$out/papers"
     done
     ;;
-  mabrf) # Tables 3 and 5, Figure 4: the paper's 110 items, without search
-    tolerated evenhand measure bbq --preset mabrf --method mabrf --set max_iterations=2 \
-      "${calls[@]}" --out "$out/mabrf"
+  malibu) # Figures 4 to 6 and 9
+    tolerated evenhand reproduce malibu "${calls[@]}" --out "$out/papers"
     ;;
   *) echo "no such part: $part" >&2; exit 2 ;;
 esac

@@ -28,7 +28,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Job:
     return job
 
 
-@pytest.mark.parametrize("actors", [1, 2, 4])
+@pytest.mark.parametrize("actors", [1, 4])
 def test_a_run_on_the_cluster_equals_the_local_one_row_for_row(
     actors: int, local: Job, nodes: Nodes, tmp_path: Path
 ) -> None:
@@ -51,17 +51,13 @@ def report_files(job: Job) -> tuple[bytes, bytes]:
     return (out / "report.json").read_bytes(), (out / "report.parquet").read_bytes()
 
 
-def test_a_benchmark_on_one_two_and_four_actors_gives_byte_for_byte_the_local_report(
+def test_a_benchmark_on_the_cluster_gives_byte_for_byte_the_local_report(
     nodes: Nodes, data_folder: Path, tmp_path: Path
 ) -> None:
     local = Job(out=str(tmp_path / "local" / "run"), bbq=str(data_folder), method="default")
     Driver(local, tmp_path / "local" / "log").finish()
     expected = report_files(local)
-    for actors in (1, 2, 4):
-        place = tmp_path / str(actors)
-        job = replace(local, out=str(place / "run"), address=nodes.address, actors=actors)
-        Driver(job, place / "log").finish()
-        assert report_files(job) == expected
-        assert (
-            RunReader(job.out).results().collect().equals(RunReader(local.out).results().collect())
-        )
+    job = replace(local, out=str(tmp_path / "run"), address=nodes.address, actors=2)
+    Driver(job, tmp_path / "log").finish()
+    assert report_files(job) == expected
+    assert RunReader(job.out).results().collect().equals(RunReader(local.out).results().collect())
