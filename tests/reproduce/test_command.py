@@ -85,6 +85,13 @@ def test_models_stand_side_by_side_and_rows_of_trained_weights_say_what_they_nee
     assert any(line[2:12] == deviations and line[-2:] == ["not", "run"] for line in lines)
 
 
+def test_models_whose_folders_would_be_one_are_refused_before_a_call(evenhand: Run) -> None:
+    two = ("--model", "team/judge", "--model", "team judge")
+    refused = evenhand(*FIGURE, *two, "--base-url", "http://127.0.0.1:9/v1", "--out", "runs")
+    assert refused.returncode == 1
+    assert "would share a folder" in refused.stderr
+
+
 def test_what_holds_no_result_is_refused_with_the_reason(evenhand: Run) -> None:
     ran = evenhand("reproduce", "rldf", "figure3")
     assert ran.returncode == 1

@@ -1,7 +1,6 @@
 """The runs of a recipe as jobs: which model, which folder, and what cannot be run here."""
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -29,6 +28,7 @@ from evenhand.methods.build import build_method
 from evenhand.methods.wording import Wording, has_wordings
 from evenhand.papers import OF_RUN, Paper, Sample, Size, Table
 from evenhand.runners import Source
+from evenhand.store.folder import as_file_name
 from evenhand.tools.search.base import ROLE as SEARCH
 
 NO_SEARCH = "it needs a search engine: write [search] into the config"
@@ -99,7 +99,7 @@ class Planned:
 def planned(asked: Asked) -> Planned:
     """The jobs of every model, each run after the one that it is played back from."""
     settings = asked.settings(None)
-    names = {_folder(name): name for name in _models(asked, settings)}
+    names = _by_folder(_models(asked, settings))
     wanted = asked.paper.in_order(name for table in asked.tables for name in table.runs())
     for name in asked.only or ():
         if name not in wanted:
@@ -136,6 +136,19 @@ def laid_out(asked: Asked, plan: Planned) -> list[Reproduction]:
     ]
 
 
+def _by_folder(models: Sequence[str]) -> dict[str, str]:
+    """The models by the names of their folders, which no two may share."""
+    names: dict[str, str] = {}
+    for model in models:
+        other = names.setdefault(as_file_name(model), model)
+        if other != model:
+            raise UserError(
+                f"--model {other} and --model {model} would share a folder: give one of them "
+                "another name under [models] in the config, or run each with an --out of its own"
+            )
+    return names
+
+
 def _models(asked: Asked, settings: Config) -> Sequence[str]:
     """The models that were named; else those of the folder, or the one of the endpoint."""
     if asked.models:
@@ -157,10 +170,6 @@ async def _only_model(settings: Config) -> str:
         return model.name
     finally:
         await model.close()
-
-
-def _folder(model: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", model).lstrip(".") or "-"
 
 
 def _why_not(asked: Asked, settings: Config, name: str) -> str | None:

@@ -1,6 +1,5 @@
 """Several methods over the same items, one run folder each, with caps for all of them together."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +14,7 @@ from evenhand.methods import Method, named, settings
 from evenhand.methods.critique import OTHER_CRITIQUE
 from evenhand.runners.borrowing import critiques_of
 from evenhand.store import RunReader
+from evenhand.store.folder import as_file_name
 from evenhand.store.spending import Spent
 
 
@@ -29,8 +29,8 @@ class Listed:
 
     @property
     def folder(self) -> str:
-        """The name of its run folder: no other sign, and no dot first, so that it stays within."""
-        return re.sub(r"[^A-Za-z0-9_.]+", "-", self.name).lstrip(".") or "-"
+        """The name of its run folder."""
+        return as_file_name(self.name)
 
     @property
     def changed_settings(self) -> str:

@@ -3,6 +3,7 @@ moment."""
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ try:
 except ImportError:  # Windows: the first run folder says so, and help works
     fcntl = None  # type: ignore[assignment]
 
+_LONGEST_NAME = 100  # our choice: two such names and a date fit into the 255 bytes of a disk
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -72,6 +74,15 @@ class Folder(Protocol):
     def lock(self, *, take_over: bool = False) -> Lock:
         """Hold the folder; `RunLocked` if another process does and is not to be taken over."""
         ...
+
+
+def as_file_name(name: str) -> str:
+    """Give a name that stays within its folder and fits every disk: no other sign, no dot first,
+    and the end of a long one is told by its checksum."""
+    plain = re.sub(r"[^A-Za-z0-9_.]+", "-", name).lstrip(".") or "-"
+    if len(plain) <= _LONGEST_NAME:
+        return plain
+    return f"{plain[:_LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def open_folder(location: str | Path) -> Folder:

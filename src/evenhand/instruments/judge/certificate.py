@@ -14,6 +14,7 @@ from evenhand.findings.check import OPEN, Check, overall
 from evenhand.instruments.judge.scope import NEEDED, Scope
 from evenhand.methods.panel import roles_of
 from evenhand.store import RunReader
+from evenhand.store.folder import as_file_name
 
 FILE = "judge-certificate.json"
 TOGETHER = " + "  # between the names of a panel's models
@@ -76,7 +77,7 @@ def _model(run: RunReader, models: list[str], described: Mapping[str, Any]) -> s
 def keep(certificate: Certificate, folder: Path) -> Path:
     """Put a certificate into a folder, each in a file of its own: no audit takes the place of an
     earlier one, so that a fail cannot be audited away."""
-    name = re.sub(r"[^A-Za-z0-9_.]+", "-", certificate.judge.model)
+    name = as_file_name(certificate.judge.model)
     when = re.sub(r"[^0-9TZ]+", "", certificate.created)
     told_apart = f"{certificate.method['name']}-{when}-{certificate.sha256[:8]}"
     path = folder / f"{name}-{told_apart}.json"
