@@ -1,17 +1,18 @@
 """T8 as a user meets it: the key is in the environment, the command fails, the screen is shared."""
 
-import os
-import subprocess
-import sys
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from cli.conftest import Run, endpoint, evenhand
 from loopback.http import Call, Line
 from loopback.process import in_own_process
 
 from .test_secrets import CANARY, everything_in, leaks
+
+__all__ = ["endpoint", "evenhand"]  # the fixtures
 
 COMMANDS: dict[str, list[str]] = {
     "doctor": ["doctor"],
@@ -48,31 +49,23 @@ class Echoes:
     ],
 )
 def test_a_command_that_fails_shows_no_key(
-    command: str, status: int, lists_models: bool, json: bool, tmp_path: Path
+    evenhand: Run, command: str, status: int, lists_models: bool, json: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "prompts.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
     arguments = [*COMMANDS[command], *(["--json"] if json else [])]
     with in_own_process(Echoes(status), lists_models=lists_models) as server:
         # Some write the key into the address too.
-        done = _evenhand(arguments, f"{server.url}?api_key={CANARY}", tmp_path)
+        done = evenhand(
+            *arguments,
+            EVENHAND_API_KEY=CANARY,
+            EVENHAND_BASE_URL=f"{server.url}?api_key={CANARY}",
+            PYTHONASYNCIODEBUG="1",
+        )
         assert sum(server.read().outcomes.values()) > 0 or command == "wrong-model"
     print(done.returncode, done.stdout, done.stderr)
     assert done.returncode in (1, 2)
     assert "Traceback" not in done.stderr
     for text in (done.stdout, done.stderr, *everything_in(tmp_path)):
         assert leaks(text) == []
-
-
-def _evenhand(arguments: list[str], url: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENHAND_")}
-    given = {"EVENHAND_API_KEY": CANARY, "EVENHAND_BASE_URL": url, "PYTHONASYNCIODEBUG": "1"}
-    return subprocess.run(
-        [str(Path(sys.executable).with_name("evenhand")), *arguments],
-        cwd=folder,
-        # Wide enough that no table breaks a key into two lines that each look harmless.
-        env={**kept, **given, "COLUMNS": "500"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+        # A table may break a key into lines that each look harmless.
+        assert leaks("".join(re.findall(r"[!-~]+", text))) == []
