@@ -25,7 +25,7 @@ def endpoint() -> Iterator[str]:
 
 
 @functools.cache
-def _warm() -> Warm:
+def warm() -> Warm:
     """One for all folders of tests, which share the fixture below by its name."""
     started = Warm(clean_environment())
     atexit.register(started.close)
@@ -38,7 +38,7 @@ def evenhand(tmp_path: Path, endpoint: str) -> Run:
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         given = {**clean_environment(), "EVENHAND_BASE_URL": endpoint, **environment}
-        return _warm().run(arguments, tmp_path, given)
+        return warm().run(arguments, tmp_path, given)
 
     return run
 

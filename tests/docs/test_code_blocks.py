@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.conftest import clean_environment, endpoint
+from cli.as_command import as_command
+from cli.conftest import clean_environment, endpoint, warm
 
 __all__ = ["endpoint"]  # the fixture
 
@@ -48,20 +49,25 @@ def test_the_code_blocks_of_a_page_run(page: Path, tmp_path: Path, endpoint: str
     at_hand = (Path(_data()["EVENHAND_DATA"]) / "bbq").is_dir()
     if "evenhand measure" in page.read_text() and not at_hand:
         pytest.skip("the page measures, and the data is not at hand (EVENHAND_DATA)")
-    for kind, text in _blocks(page):
-        command = _command(kind, text, endpoint)
-        if command is None:
-            continue
-        ran = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env={**clean_environment(), "EVENHAND_BASE_URL": endpoint, **_data()},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert ran.returncode == 0, f"{page.name}:\n{text}\n{ran.stdout}\n{ran.stderr}"
+    given = {**clean_environment(), "EVENHAND_BASE_URL": endpoint, **_data()}
+    here = tmp_path / "here"
+    here.mkdir()
+    with as_command(warm(), tmp_path / "bin") as first:
+        given["PATH"] = f"{first}:{given['PATH']}"
+        for kind, text in _blocks(page):
+            command = _command(kind, text, endpoint)
+            if command is None:
+                continue
+            ran = subprocess.run(
+                command,
+                cwd=here,
+                env=given,
+                capture_output=True,
+                text=True,
+                timeout=600,
+                check=False,
+            )
+            assert ran.returncode == 0, f"{page.name}:\n{text}\n{ran.stdout}\n{ran.stderr}"
 
 
 def test_there_are_blocks_to_run() -> None:
