@@ -1,4 +1,4 @@
-"""`evenhand` as a file on the PATH of a shell, answered by a process that has loaded the package."""
+"""`evenhand` as a file on the PATH of a shell, answered by the process that loaded the package."""
 
 import contextlib
 import json
