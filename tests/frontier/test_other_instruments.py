@@ -14,7 +14,7 @@ from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.squad.instrument import Squad
 from evenhand.views import page_of
 from evenhand.views.blocks import Line
-from evenhand.views.frontier_plot import plot
+from evenhand.views.charts import charts_of
 
 from .small_bbq import Rule, played
 
@@ -54,7 +54,9 @@ async def test_without_a_utility_nothing_is_called_worth_it(tmp_path: Path) -> N
     assert kinds == {"good": Kind.UTILITY_NOT_MEASURED, "same": Kind.NOT_WORTH_IT}
     assert found.verdict.state != "shown"
     assert found.pareto == ("good",)  # least harm, and no call more
-    assert "Utility: not measured" in plot(found)
+    drawing = charts_of(found)[0]
+    assert drawing.title == "Harm against cost: utility is not measured"
+    assert ">calls an answer</text>" in drawing.svg
     said = [block.text for block in page_of(found) if isinstance(block, Line)]
     assert any("utility is not measured" in line for line in said)
     with_utility = frontier(Bbq(), arms, calls=1)

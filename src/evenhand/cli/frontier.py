@@ -94,9 +94,9 @@ def frontier(
     """Run several methods and say what each is worth.
 
     All answer the same items; what counts is harm, utility and cost. Each method gets a run folder
-    of its own within --out; beside them stand frontier.json, frontier.parquet and frontier.svg. Run
-    it again to resume, with more methods, or with --confirm. Caps are for all runs together. Ends
-    with code 2 if a method answered fewer than 95 %, with 3 at a cap.
+    of its own within --out; beside them stand frontier.json, frontier.parquet and, with the extra
+    `report`, frontier.svg. Run it again to resume, with more methods, or with --confirm. Caps are
+    for all runs together. Ends with code 2 if a method answered fewer than 95 %, with 3 at a cap.
 
     Example: evenhand frontier --methods cot,detect_first,stardtox --per-category 8 --out runs/front
     """
@@ -139,9 +139,9 @@ def frontier(
     _show(found, full=full, json=json)
     if not isinstance(found, Frontier):
         return
-    write_frontier(found, order.out)
+    written = write_frontier(found, order.out)
     if not json:
-        out.print(f"{order.out}/frontier.json, frontier.parquet, frontier.svg", style="dim")
+        out.print(f"{order.out}/{', '.join(written)}", style="dim")
     end(ended, below_floor=any(one.report.coverage.below_floor for one in found.entries))
 
 

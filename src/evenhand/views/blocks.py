@@ -34,11 +34,33 @@ class Grid:
         return self.tones[row] if row < len(self.tones) else "plain"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A number with its interval and what the missing answers could make of it, as a line of
+    `Bars`. None is an end that is not known."""
+
+    label: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    bounds: tuple[float | None, float | None] | None = None
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Numbers on one axis, drawn with signs where there is room. They stand in a table too, so a
+    medium may leave them out."""
+
+    bars: tuple[Bar, ...]
+    line: float | None = None  # the value that says "none"
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """An empty line."""
 
 
-Block = Line | Grid | Gap
+Block = Line | Grid | Bars | Gap
 Page = Sequence[Block]
 GAP = Gap()

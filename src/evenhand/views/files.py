@@ -11,7 +11,7 @@ import polars as pl
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.shown import Shown
 from evenhand.store.folder import open_folder
-from evenhand.views import frontier_plot
+from evenhand.views import charts
 
 
 def to_json(finding: Shown) -> bytes:
@@ -44,9 +44,15 @@ def write_report(finding: Any, location: str) -> None:
     folder.replace("report.parquet", to_parquet(finding.frame()))
 
 
-def write_frontier(finding: Frontier, location: str) -> None:
-    """Write `frontier.json`, its numbers as rows of `frontier.parquet`, and the drawing."""
+def write_frontier(finding: Frontier, location: str) -> list[str]:
+    """Write `frontier.json`, its numbers as rows of `frontier.parquet`, and the drawing where the
+    extra `report` is there; give the names of what was written."""
+    made = {"frontier.json": to_json(finding), "frontier.parquet": to_parquet(finding.frame())}
+    if charts.installed():
+        for chart in charts.charts_of(finding):
+            if chart.name == "frontier":
+                made["frontier.svg"] = chart.svg.encode()
     folder = open_folder(location)
-    folder.replace("frontier.json", to_json(finding))
-    folder.replace("frontier.parquet", to_parquet(finding.frame()))
-    folder.replace("frontier.svg", frontier_plot.plot(finding).encode())
+    for name, data in made.items():
+        folder.replace(name, data)
+    return list(made)

@@ -3,7 +3,7 @@ network."""
 
 import html
 
-from evenhand.views.blocks import Block, Grid, Line, Page
+from evenhand.views.blocks import Bars, Block, Grid, Line, Page
 from evenhand.views.visible import visible
 
 _LIGHT = "--bad:#b3261e;--good:#1b6e3c;--open:#8a5a00"
@@ -56,6 +56,8 @@ def _shown(block: Block) -> str:
             return f'<p class="{tone}" style="padding-left:{indent / 2}em">{escape(text)}</p>'
         case Grid():
             return _table(block)
+        case Bars():
+            return ""  # a page has charts for that
         case _:
             return "<p>&nbsp;</p>"
 

@@ -1,7 +1,8 @@
 """The page of a report has the answer first, then the numbers, then what it rests on, then the
 answer again."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from evenhand.findings.found import COVERAGE_FLOOR, Estimate, Section
 from evenhand.findings.measures import Measure
@@ -10,7 +11,7 @@ from evenhand.findings.rules import ALPHA, MISSING_MARGIN
 from evenhand.findings.spent import Money
 from evenhand.findings.verdicts import main_measure
 from evenhand.views import numbers
-from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+from evenhand.views.blocks import GAP, Bar, Bars, Block, Grid, Line, Tone
 
 _SHORT_GROUPS = 6
 _SIDE_BY_SIDE = 2  # our choice: label and two intervals fit 80 columns
@@ -35,6 +36,7 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
     for column in report.groups:
         shown = _groups(report, column, full)
         blocks += [GAP, *shown] if shown else []
+    blocks += _bars(report)
     for section in report.sections:
         if full or section.in_short:
             blocks += [GAP, section_grid(section)]
@@ -161,7 +163,7 @@ def _groups(report: Report, column: str, full: bool) -> list[Block]:
     if not found:  # what is secondary alone is for --full
         roles = {report.instrument.measure(e.name).role for es in values.values() for e in es}
         return [] if roles == {"secondary"} else _every_measure(report, column, full)
-    ordered = sorted(found, key=lambda pair: (pair[1].p_holm or 1.0, -abs(pair[1].value or 0.0)))
+    ordered = by_evidence(found)
     shown, left = ordered[:_SHORT_GROUPS], len(ordered) - _SHORT_GROUPS
     rows, tones, lost = [], [], any(one.bounds for _, one in shown)
     for value, one in shown:
@@ -175,6 +177,48 @@ def _groups(report: Report, column: str, full: bool) -> list[Block]:
     grid = Grid(columns, tuple(rows), tuple(tones))
     more = [Line(f"… {left} more: --full", "dim")] if left > 0 else []
     return [grid, Line(_over(report, column, main), "dim"), *more]
+
+
+def by_evidence(found: Sequence[tuple[str, Estimate]]) -> list[tuple[str, Estimate]]:
+    """Order groups by how well a bias is shown in them, then by its size."""
+    return sorted(found, key=lambda pair: (pair[1].p_holm or 1.0, -abs(pair[1].value or 0.0)))
+
+
+def _bars(report: Report) -> list[Block]:
+    """Draw the main measure and its groups, or without one the primary measures."""
+    main = main_measure(report)
+    if main is None:
+        axes = Counter((m.unit, m.within) for m in report.instrument.primary())
+        axis = axes.most_common(1)[0][0] if axes else None
+        found = [(_short(m), report[m.name], m) for m in report.instrument.primary()
+                 if (m.unit, m.within) == axis]  # fmt: skip
+    else:
+        groups = [
+            (value.replace("_", " "), one)
+            for values in report.groups.values()
+            for value, estimates in values.items()
+            for one in estimates
+            if one.name == main.name
+        ]
+        rows = [("all", report[main.name]), *by_evidence(groups)[:_SHORT_GROUPS]]
+        found = [(label, one, main) for label, one in rows]
+    bars = tuple(_bar(label, one) for label, one, _ in found if one.value is not None)
+    if not any(bar.low is not None for bar in bars):
+        return []
+    return [GAP, Bars(bars=bars, line=main.null if main else None)]
+
+
+def _bar(label: str, one: Estimate) -> Bar:
+    alone = one.clusters == 1  # what one cluster allows is nearly everything
+    known = one.bounds if one.bounds is not None and one.bounds.missing else None
+    return Bar(
+        label=label,
+        value=one.value,
+        low=None if alone else one.low,
+        high=None if alone else one.high,
+        bounds=None if known is None else (known.low, known.high),
+        tone="bad" if _mark(one)[1] == "bad" else "plain",
+    )
 
 
 def _short(measure: Measure) -> str:

@@ -1,11 +1,15 @@
 """This view shows blocks on a terminal, by rich."""
 
-from rich.console import Group, RenderableType
+import math
+from collections.abc import Callable, Iterator
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.views.blocks import Block, Grid, Line, Page, Tone
+from evenhand.views.blocks import Bar, Bars, Block, Grid, Line, Page, Tone
+from evenhand.views.visible import visible
 
 _STYLES: dict[Tone, str] = {
     "plain": "",
@@ -16,6 +20,11 @@ _STYLES: dict[Tone, str] = {
     "dim": "dim",
 }
 
+_ROOM = 80  # columns: with less there is no forest plot
+_LABEL, _AXIS = 30, 60  # columns of its names, and at most of its axis
+# Both ends of an interval, its line, the value, "none" beside it and within it, and what missing
+# answers allow.
+_SIGNS = {True: "├┤─●│┼┄", False: "||-o:+."}
 _SENTENCE = 50  # our choice: a cell of more characters is a sentence and no number
 
 
@@ -41,6 +50,8 @@ def _shown(block: Block) -> RenderableType:
             return Padding(said, (0, 0, 0, indent), expand=False) if indent else said
         case Grid():
             return _table(block)
+        case Bars():
+            return Forest(block)
         case _:
             return Text("")
 
@@ -60,3 +71,60 @@ def _wrapped(grid: Grid) -> set[int]:
     """The columns that give way on a narrow terminal: those with sentences, else the labels."""
     lengths = [max(map(len, cells)) for cells in zip(*grid.rows, strict=True)]
     return {place for place, longest in enumerate(lengths) if longest > _SENTENCE} or {0}
+
+
+class Forest:
+    """A forest plot of signs, ├──●──┤, one line for each number; nothing on a narrow terminal."""
+
+    def __init__(self, drawn: Bars) -> None:
+        self._drawn = drawn
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        """Draw as wide as the terminal is, with plain signs where it knows no others."""
+        del console
+        if options.max_width >= _ROOM:
+            signs = _SIGNS[options.encoding.lower().startswith("utf")]
+            yield from _forest(self._drawn, min(options.max_width - _LABEL - 2, _AXIS), signs)
+
+
+def _forest(drawn: Bars, wide: int, signs: str) -> Iterator[Text]:
+    ends = [end for bar in drawn.bars for end in _ends(bar)]
+    ends += [] if drawn.line is None else [drawn.line]
+    low, room = min(ends, default=0.0), (max(ends, default=0.0) - min(ends, default=0.0)) or 1.0
+
+    def at(value: float) -> int:
+        return round((wide - 1) * (value - low) / room)
+
+    for bar in drawn.bars:
+        name = " ".join(visible(bar.label[:200]).split())[:_LABEL]
+        line = "".join(_signs(bar, drawn.line, wide, signs, at))
+        yield Text(f"{name:<{_LABEL}}  {line}".rstrip(), style=_STYLES[bar.tone])
+    first, last = f"{low:.3g}", f"{low + room:.3g}"
+    yield Text(f"{'':<{_LABEL}}  {first}{last:>{wide - len(first)}}", style=_STYLES["dim"])
+
+
+def _ends(bar: Bar) -> list[float]:
+    found = (bar.value, bar.low, bar.high, *(bar.bounds or ()))
+    return [end for end in found if end is not None and math.isfinite(end)]
+
+
+def _signs(
+    bar: Bar, none: float | None, wide: int, signs: str, at: Callable[[float], int]
+) -> list[str]:
+    """One line of the plot. A value without an interval stands alone; missing answers that could be
+    anything reach both ends."""
+    left, right, across, value, beside, within, known = signs
+    row = [" "] * wide
+    if bar.bounds is not None:
+        low, high = bar.bounds
+        start, stop = 0 if low is None else at(low), wide - 1 if high is None else at(high)
+        row[start : stop + 1] = known * (stop + 1 - start)
+    if bar.value is not None and bar.low is not None and bar.high is not None:
+        start, stop = at(bar.low), at(bar.high)
+        row[start : stop + 1] = across * (stop + 1 - start)
+        row[start], row[stop] = left, right
+    if none is not None:
+        row[at(none)] = within if row[at(none)] == across else beside
+    if bar.value is not None:
+        row[at(bar.value)] = value
+    return row

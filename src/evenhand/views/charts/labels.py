@@ -43,7 +43,7 @@ def place(points: Sequence[Point], panel: Box, bars: Sequence[Box] = ()) -> list
                 away
                 + 40 * sum(box.overlap(other) for other in placed.values())
                 + 20 * sum(box.overlap(other) for other in markers)
-                + sum(box.overlap(other) for other in bars) / 2
+                + 3 * sum(box.overlap(other) for other in bars)
                 + 100 * _outside(box, panel)
             )
 

@@ -1,0 +1,94 @@
+"""A specification becomes an SVG here: its words are words, it holds no script and asks for nothing
+from outside."""
+
+import html
+import re
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from evenhand.views.charts import Chart
+from evenhand.views.visible import visible
+
+# Okabe and Ito's colours, which most colour-blind people can tell apart, and a grey. None is very
+# light or very dark, so that each has 3:1 on a white and on a nearly black page; no colour has the
+# 4.5:1 of words on both, so that words take the colour that the page has for them.
+INK = "currentColor"
+BAD, GOOD, PLAIN, OPEN = "#d55e00", "#009e73", "#0072b2", "#7a7a7a"
+MARKS = (BAD, GOOD, PLAIN, OPEN)
+# Alone, as a file or an image, a chart brings its page along. `:root` is no chart within a page.
+LIGHT, DARK = ("#ffffff", "#1f2328"), ("#1b1b1b", "#f0f0f0")  # the page, and words on it
+FAINT = 0.75  # opacity of words that come second
+FONT, SIZE = "sans-serif", 12
+_LETTER = 6.6  # px of a letter at that size, on the safe side
+_LONGEST = 48  # our choice, in signs: of a name from outside
+_VEGA_LITE = "6.4"
+_CONFIG = {
+    "font": FONT,
+    "aria": False,  # the whole is one image with one text
+    "background": None,
+    "padding": 8,
+    "view": {"stroke": None},
+    "title": {"color": INK, "fontSize": SIZE + 2},
+    "axis": {
+        "domainColor": INK, "tickColor": INK, "gridColor": INK, "labelColor": INK,
+        "titleColor": INK, "domainOpacity": 0.5, "tickOpacity": 0.5, "gridOpacity": 0.12,
+        "labelOpacity": FAINT, "titleOpacity": FAINT, "labelFontSize": SIZE - 1,
+        "titleFontSize": SIZE - 1, "titleFontWeight": "normal",
+    },
+}  # fmt: skip
+_STYLE = (
+    f":root.evenhand-chart{{background:{LIGHT[0]};color:{LIGHT[1]}}}"
+    f"@media(prefers-color-scheme:dark){{:root.evenhand-chart{{background:{DARK[0]};color:{DARK[1]}}}}}"
+)
+_ROOT = re.compile(r'<svg [^>]*? width="([\d.]+)" height="([\d.]+)"[^>]*>')
+
+
+def drawn(name: str, title: str, alt_text: str, spec: Any) -> Chart:
+    """Draw what a specification says. Equal specifications give equal bytes."""
+    said = " ".join(visible(alt_text).split())
+    heading = " ".join(visible(title).split())
+    titled = spec.properties(
+        title=alt.TitleParams(heading, anchor="start", frame="bounds", offset=14)
+    )
+    with alt.theme.enable("none"):  # whatever a notebook has set
+        made = vl_convert.vegalite_to_svg(
+            titled.to_dict() | {"config": _CONFIG}, vl_version=_VEGA_LITE, allowed_base_urls=[]
+        )
+    return Chart(name, heading, said, _alone(made, said))
+
+
+def _alone(svg: str, said: str) -> str:
+    """Give the picture as one element that may stand beside others in a page: Vega writes no id
+    where nothing is clipped."""
+    width, height = _ROOT.search(svg).groups()  # type: ignore[union-attr]
+    root = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="evenhand-chart" role="img" '
+        f'aria-label="{html.escape(said)}" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" style="max-width:100%;height:auto">'
+        f"<style>{_STYLE}</style>"
+    )
+    return _ROOT.sub(lambda _: root, svg, count=1)
+
+
+def rows(values: list[dict[str, Any]]) -> Any:
+    """The data of a layer."""
+    return alt.InlineData(values=values)
+
+
+def name_of(text: str) -> str:
+    """A name from outside, as a chart has room for it."""
+    seen = " ".join(visible(text[:1000]).split())
+    return seen if len(seen) <= _LONGEST else f"{seen[: _LONGEST - 1]}…"
+
+
+def width_of(texts: list[str]) -> float:
+    """Give the pixels that the longest of these texts needs."""
+    return max(map(len, texts), default=0) * _LETTER
+
+
+def listed(texts: list[str], most: int = 12) -> str:
+    """Put what a chart shows into one text: the first of many, and how many more there are."""
+    more = f"; and {len(texts) - most} more" if len(texts) > most else ""
+    return f"{'; '.join(texts[:most])}{more}"

@@ -1,0 +1,75 @@
+"""A dumbbell chart has a row for each thing that was counted twice: before and after."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from evenhand.views.charts import Chart
+from evenhand.views.charts.chart import (
+    INK,
+    OPEN,
+    PLAIN,
+    SIZE,
+    drawn,
+    listed,
+    name_of,
+    rows,
+    width_of,
+)
+from evenhand.views.charts.forest import said_at
+
+_WIDTH, _STEP, _GAP = 300, 24, 14
+_LEGEND = "○ before, ■ after."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A row: what was counted before and after, as numbers and as words."""
+
+    label: str
+    before: float
+    after: float
+    says: str
+
+    @property
+    def words(self) -> str:
+        return f"{name_of(self.label)}: {self.says}"
+
+
+def dumbbell(name: str, title: str, panels: Sequence[tuple[str, Sequence[Pair]]]) -> Chart:
+    """Draw panels of pairs below each other, each with its axis from 0."""
+    every = [pair for _, pairs in panels for pair in pairs]
+    left = width_of([name_of(pair.label) for pair in every]) + _GAP
+    made = [_panel(axis, pairs, left) for axis, pairs in panels]
+    height = _STEP * len(panels[-1][1])
+    made[-1] += said_at(_LEGEND, -left, height + 52)
+    spec = alt.vconcat(*made, spacing=14) if len(made) > 1 else made[0]
+    return drawn(name, title, f"{title}. {listed([one.words for one in every])}.", spec)
+
+
+def _panel(axis: str, pairs: Sequence[Pair], left: float) -> Any:
+    most = max((max(one.before, one.after) for one in pairs), default=0) or 1.0
+    shown = alt.Axis(title=axis, tickCount=6, format=",~f")
+    x = alt.X("a:Q", scale=alt.Scale(domain=[0, most * 1.04], nice=False), axis=shown)
+    order = [f"{place:04}" for place in range(len(pairs))]
+    y = alt.Y("row:O", scale=alt.Scale(domain=order), axis=None)
+    table = rows(
+        [
+            {"row": row, "a": one.before, "b": one.after, "label": name_of(one.label),
+             "says": one.says}
+            for row, one in zip(order, pairs, strict=True)
+        ]
+    )  # fmt: skip
+    base = alt.Chart(table).encode(y=y)
+    after = x.copy()
+    after.shorthand = "b:Q"
+    words = {"baseline": "middle", "color": INK, "fontSize": SIZE, "align": "left"}
+    return alt.layer(
+        base.mark_rule(strokeWidth=2, stroke=OPEN).encode(x=x, x2="b:Q"),
+        base.mark_point(size=60, strokeWidth=2, opacity=1, stroke=OPEN).encode(x=x),
+        base.mark_square(size=60, opacity=1, color=PLAIN).encode(x=after),
+        base.mark_text(**words).encode(x=alt.value(-left), text="label:N"),
+        base.mark_text(**words).encode(x=alt.value(_WIDTH + _GAP), text="says:N"),
+    ).properties(width=_WIDTH, height=_STEP * len(pairs))

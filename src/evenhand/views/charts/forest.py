@@ -1,0 +1,229 @@
+"""A forest plot has a row for each number: the value, its interval, what the missing answers could
+make of it, and the words beside them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import altair as alt
+
+from evenhand.findings.found import Bounds
+from evenhand.views.charts import Chart
+from evenhand.views.charts.chart import (
+    BAD,
+    FAINT,
+    GOOD,
+    INK,
+    OPEN,
+    PLAIN,
+    SIZE,
+    drawn,
+    listed,
+    name_of,
+    rows,
+    width_of,
+)
+
+State = Literal["bad", "good", "open", "plain"]
+SIGNS: dict[State, str] = {"bad": "✗ ", "good": "✓ ", "open": "? ", "plain": ""}
+# Shape tells states apart where colour does not.
+LOOKS: dict[State, tuple[str, str]] = {
+    "bad": (BAD, "diamond"),
+    "good": (GOOD, "triangle-up"),
+    "open": (OPEN, "circle"),
+    "plain": (PLAIN, "square"),
+}
+_WIDTH, _STEP = 300, 24  # px, of the plot and of a row
+_GAP = 14
+
+
+class Bounded(Protocol):
+    """A thing that missing answers could change."""
+
+    @property
+    def bounds(self) -> Bounds | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A row of a forest plot. Without a value it has words alone."""
+
+    label: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    bounds: tuple[float | None, float | None] | None = None  # None within: any value
+    state: State = "plain"
+    says: str = ""  # the number and its interval, or why there is none
+    n: int | None = None
+
+    @property
+    def has_interval(self) -> bool:
+        return all(end is not None and math.isfinite(end) for end in (self.low, self.high))
+
+    @property
+    def words(self) -> str:
+        counted = "" if self.n is None else f", n {self.n:,}"
+        return f"{name_of(self.label)}: {SIGNS[self.state]}{self.says}{counted}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Rows that share an axis. `line` is the value that says "none", `band` what is too small to
+    matter, and `within` what a value can be."""
+
+    rows: Sequence[Row]
+    axis: str
+    title: str = ""
+    line: float | None = None
+    band: tuple[float, float] | None = None
+    within: tuple[float, float] = (-math.inf, math.inf)
+    from_zero: bool = False
+
+
+def forest(name: str, title: str, panels: Sequence[Panel], legend: Sequence[str]) -> Chart:
+    """Draw the panels below each other, and below them the legend, in words."""
+    every = [row for panel in panels for row in panel.rows]
+    left = width_of([name_of(row.label) for row in every]) + _GAP
+    counts = _WIDTH + width_of([_said(row) for row in every]) + 2 * _GAP
+    counts += width_of([_count(row) for row in every])
+    made = [
+        _panel(one, left, counts, legend if one is panels[-1] else (), head=one is panels[0])
+        for one in panels
+    ]
+    spec = alt.vconcat(*made, spacing=22) if len(made) > 1 else made[0]
+    words = listed(
+        [f"{one.title and f'{one.title}, '}{row.words}" for one in panels for row in one.rows]
+    )
+    return drawn(name, title, f"{title}. {words}. {' '.join(legend)}", spec)
+
+
+def _panel(panel: Panel, left: float, counts: float, legend: Sequence[str], *, head: bool) -> Any:
+    """Make a panel; one whose rows have no value is words alone."""
+    span = _span(panel)
+    empty = all(row.value is None and row.bounds is None for row in panel.rows)
+    axis = None if empty else alt.Axis(title=panel.axis, tickCount=6, format=",~f")
+    scale = alt.Scale(domain=span, nice=False, zero=False)
+    x = alt.X("a:Q", scale=scale, axis=axis)
+    order = [f"{place:04}" for place in range(len(panel.rows))]
+    y = alt.Y("row:O", scale=alt.Scale(domain=order), axis=None)
+    placed = list(zip(order, panel.rows, strict=True))
+    height = _STEP * len(placed)
+    layers = [] if empty else _ground(panel, span, x)
+    layers += [*_ranges(placed, span, x, y), _points(placed, x, y)]
+    layers += _words(placed, y, {"label": (-left, "left"), "says": (_WIDTH + _GAP, "left"),
+                                 "n": (counts, "right")})  # fmt: skip
+    counted = head and panel.rows[0].n is not None
+    layers += [said_at("n", counts, -10, align="right")] if counted else []
+    layers += [said_at(panel.title, -left, -10, bold=True, faint=False)] if panel.title else []
+    layers += [said_at(line, -left, height + 52 + 16 * n) for n, line in enumerate(legend)]
+    return alt.layer(*layers).properties(width=_WIDTH, height=height)
+
+
+def _span(panel: Panel) -> list[float]:
+    """The part of the axis that is used, cut at what a value can be."""
+    seen = [0.0] if panel.from_zero else []
+    seen += [panel.line] if panel.line is not None else []
+    seen += panel.band or ()
+    for row in panel.rows:
+        ends = (row.value, row.low, row.high, *(row.bounds or ()))
+        seen += [end for end in ends if end is not None and math.isfinite(end)]
+    low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
+    room = 0.05 * (high - low) or 0.05 * abs(high) or 0.05
+    return [max(low - room, panel.within[0]), min(high + room, panel.within[1])]
+
+
+def _ground(panel: Panel, span: list[float], x: Any) -> list[Any]:
+    """What is too small to matter as a band, and the value that says "none" as a line."""
+    layers = []
+    if panel.band is not None:
+        low, high = max(panel.band[0], span[0]), min(panel.band[1], span[1])
+        shade = alt.Chart(rows([{"a": low, "b": high}]))
+        layers.append(shade.mark_rect(fill=INK, fillOpacity=0.1).encode(x=x, x2="b:Q"))
+    if panel.line is not None:
+        at = alt.Chart(rows([{"a": panel.line}]))
+        layers.append(at.mark_rule(stroke=INK, strokeWidth=1.2, opacity=0.8).encode(x=x))
+    return layers
+
+
+def _ranges(placed: list[tuple[str, Row]], span: list[float], x: Any, y: Any) -> list[Any]:
+    """Intervals as bars; what the missing answers allow as a thinner, dashed line beyond them. A
+    missing answer that could be anything makes that line as long as the axis."""
+    bars, known = [], []
+    for place, row in placed:
+        if row.value is not None and row.has_interval:
+            bars.append({"row": place, "a": row.low, "b": row.high, "look": row.state})
+        if row.bounds is not None:
+            ends = [
+                end if bound is None or not math.isfinite(bound) else bound
+                for bound, end in zip(row.bounds, span, strict=True)
+            ]
+            known.append({"row": place, "a": ends[0], "b": ends[1], "look": row.state})
+    colour = colour_of()
+    dashed = alt.Chart(rows(known)).mark_rule(strokeWidth=1.5, strokeDash=[2, 3], yOffset=5)
+    solid = alt.Chart(rows(bars)).mark_rule(strokeWidth=2.5)
+    return [one.encode(x=x, x2="b:Q", y=y, color=colour) for one in (dashed, solid)]
+
+
+def _points(placed: list[tuple[str, Row]], x: Any, y: Any) -> Any:
+    """Values; one without an interval is hollow, so that it does not look certain."""
+    seen = [
+        {"row": place, "a": row.value, "look": row.state, "full": 1 if row.has_interval else 0}
+        for place, row in placed
+        if row.value is not None
+    ]
+    filled = alt.FillOpacity("full:Q", scale=None, legend=None)
+    marks = alt.Chart(rows(seen)).mark_point(size=70, strokeWidth=1.5, opacity=1)
+    fill = alt.Fill("look:N", scale=_colours(), legend=None)
+    return marks.encode(
+        x=x, y=y, shape=shape_of(), color=colour_of(), fill=fill, fillOpacity=filled
+    )
+
+
+def _colours() -> Any:
+    return alt.Scale(domain=list(LOOKS), range=[colour for colour, _ in LOOKS.values()])
+
+
+def shape_of() -> Any:
+    shapes = alt.Scale(domain=list(LOOKS), range=[shape for _, shape in LOOKS.values()])
+    return alt.Shape("look:N", scale=shapes, legend=None)
+
+
+def colour_of() -> Any:
+    return alt.Color("look:N", scale=_colours(), legend=None)
+
+
+def _said(row: Row) -> str:
+    return f"{SIGNS[row.state]}{row.says}"
+
+
+def _count(row: Row) -> str:
+    return "" if row.n is None else f"{row.n:,}"
+
+
+def _words(placed: list[tuple[str, Row]], y: Any, columns: dict[str, tuple[float, str]]) -> Any:
+    """Names to the left; numbers, and how many they rest on, to the right."""
+    table = rows(
+        [
+            {"row": place, "label": name_of(row.label), "says": _said(row), "n": _count(row)}
+            for place, row in placed
+        ]
+    )
+    return [
+        alt.Chart(table)
+        .mark_text(align=side, baseline="middle", color=INK, fontSize=SIZE)
+        .encode(x=alt.value(at), y=y, text=f"{field}:N")
+        for field, (at, side) in columns.items()
+    ]
+
+
+def said_at(
+    text: str, x: float, y: float, *, align: str = "left", bold: bool = False, faint: bool = True
+) -> Any:
+    """Words at a place in pixels."""
+    look = {"fontSize": SIZE - faint, "opacity": FAINT if faint else 1, "align": align}
+    mark = alt.Chart(rows([{"said": text}])).mark_text(
+        color=INK, baseline="middle", fontWeight="bold" if bold else "normal", **look
+    )
+    return mark.encode(x=alt.value(x), y=alt.value(y), text="said:N")

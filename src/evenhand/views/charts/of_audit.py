@@ -1,0 +1,108 @@
+"""The charts of an audit of a judge: what each label does to its marks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from evenhand.findings.check import Audit
+from evenhand.findings.found import NO_SPREAD
+from evenhand.views.charts import Chart
+from evenhand.views.charts.forest import Panel, Row, State, forest
+from evenhand.views.charts.heat import Cell, heat
+
+_STATES: dict[str, State] = {
+    "shifted": "bad", "equivalent within the margin": "good", "underpowered": "open",
+}  # fmt: skip
+_SIGNS: dict[State, str] = {"bad": "✗", "good": "✓", "open": "?", "plain": ""}
+_LEGEND = (
+    "✗ shown to shift the mark, ✓ shown to stay within the margin (±{:g}), ? neither is shown."
+)
+_COLOURS = "Orange: marks go up, blue: they go down; the stronger, the larger."
+_NO_LABEL, _COMBINED = "none", "combined"
+Effect = Mapping[str, Any]
+
+
+def charts(audit: Audit) -> tuple[Chart, ...]:
+    """Draw an audit. That of a judge has effects of labels; side by side, those of each judge."""
+    if "judges" in audit.more:
+        return tuple(_side_by_side(audit.more["judges"]))
+    if "primary" in audit.more:
+        return (*_identities(audit.more["primary"]), *_by_metric(audit.more))
+    return ()
+
+
+def _identities(effects: Sequence[Effect]) -> Iterator[Chart]:
+    """Each identity against no label, on the mean of all marks."""
+    if not effects:
+        return
+    margin = effects[0]["margin"]
+    panel = Panel(
+        rows=[_row(one) for one in effects],
+        axis="points of the mark",
+        line=0.0,
+        band=(-margin, margin),
+    )
+    legend = [_LEGEND.format(margin), "Grey band: the margin. n: base scenarios."]
+    yield forest("identities", "What a label does to the mark, against no label", [panel], legend)
+
+
+def _row(one: Effect) -> Row:
+    return Row(
+        label=one["label"],
+        value=one["estimate"],
+        low=one["low"],
+        high=one["high"],
+        state=_STATES[one["verdict"]],
+        says=_said(one),
+        n=one["bases"],
+    )
+
+
+def _said(one: Effect) -> str:
+    if one["estimate"] is None:
+        return one["undefined"] or "no value"
+    ends = f"{one['low']:+.2f} to {one['high']:+.2f}" if one["low"] is not None else ""
+    if one["undefined"] == NO_SPREAD or not ends:
+        ends = f"no spread in {one['bases']}"
+    lost = f"; {one['missing']} missing" if one["missing"] else ""
+    return f"{one['estimate']:+.2f} ({ends}{lost})"
+
+
+def _by_metric(more: Mapping[str, Any]) -> Iterator[Chart]:
+    """Each label on each metric; a column has what one metric's marks show."""
+    effects = [*more["primary"], *more["exploratory"]]
+    alone = [one for one in effects if one["against"] == _NO_LABEL and one["value"] != "win"]
+    metrics = list(dict.fromkeys([_COMBINED, *(one["value"] for one in alone)]))
+    labels = list(dict.fromkeys(one["label"] for one in alone))
+    found = {(one["label"], one["value"]): one for one in reversed(alone)}
+    cells = [
+        _cell(label, "all marks" if metric == _COMBINED else metric, found.get((label, metric)))
+        for label in labels
+        for metric in metrics
+    ]
+    if len(metrics) > 1:
+        legend = [_LEGEND.format(alone[0]["margin"]), _COLOURS]
+        yield heat("labels", "What each label does to each mark, in points", cells, legend)
+
+
+def _side_by_side(judges: Sequence[Mapping[str, Any]]) -> Iterator[Chart]:
+    """Each identity with each judge, on the mean of all marks."""
+    effects = [(judge, one) for judge in judges for one in judge["primary"]]
+    if not effects:
+        return
+    found = {(judge["judge"], one["label"]): one for judge, one in effects}
+    cells = [
+        _cell(label, f"judge {judge['judge']}", found.get((judge["judge"], label)))
+        for label in dict.fromkeys(one["label"] for _, one in effects)
+        for judge in judges
+    ]
+    legend = [_LEGEND.format(effects[0][1]["margin"]), _COLOURS]
+    yield heat("judges", "What each label does to each judge's mark, in points", cells, legend)
+
+
+def _cell(row: str, column: str, one: Effect | None) -> Cell:
+    if one is None:
+        return Cell(row=row, column=column, sign="", value=None, says="not asked")
+    value = one["estimate"]
+    says = "no value" if value is None else f"{value:+.2f}"
+    sign = _SIGNS[_STATES[one["verdict"]]]
+    return Cell(row=row, column=column, sign=sign, value=value, says=says)

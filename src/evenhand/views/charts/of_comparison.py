@@ -1,0 +1,153 @@
+"""The charts of a comparison: what changed, where, which answers, and what it costs."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.found import Change
+from evenhand.findings.measures import Measure
+from evenhand.findings.rules import direction, in_unit
+from evenhand.views import numbers
+from evenhand.views.charts import Chart
+from evenhand.views.charts.dumbbell import Pair, dumbbell
+from evenhand.views.charts.forest import Panel, Row, State, forest
+from evenhand.views.charts.of_report import ARROWS, DASHED, MOST_ROWS, WAYS, axis_of, bounds_of
+from evenhand.views.charts.slope import Line, slope
+
+_SIGNS = "✓ shown better, ✗ shown worse, ? could be either way."
+_STATES: dict[str, State] = {"better": "good", "worse": "bad", "open": "open"}
+_KINDS = (("calls", 1), ("tokens", 0), ("seconds", 2))
+
+
+def charts(found: Comparison) -> tuple[Chart, ...]:
+    """Draw a comparison."""
+    return (*_changes(found), *_slopes(found), *_answers(found), *_cost(found))
+
+
+def _changes(found: Comparison) -> Iterator[Chart]:
+    """Every change that is judged or has a margin; those with the same margin on one axis."""
+    known = {one.name: one for one in found.instrument.measures}
+    judged = {one.name for one in found.primary or found.secondary}
+    axes: dict[tuple[str, float], list[tuple[Change, Measure]]] = {}
+    for change in (*found.primary, *found.secondary):
+        measure = known.get(change.name)
+        if measure and (change.name in judged or measure.role == "guardrail"):
+            axes.setdefault((measure.unit, _matters(found, measure)), []).append((change, measure))
+    panels = [_panel(changes, size) for (_, size), changes in axes.items()]
+    if not panels:
+        return
+    lost = any(bounds_of(one) for changes in axes.values() for one, _ in changes)
+    band = "Grey band: within the margin that may be lost, or too small to matter."
+    legend = [_SIGNS, band, *([DASHED] if lost else []), WAYS]
+    yield forest("changes", "What changed: after minus before, with 95 % intervals", panels, legend)
+
+
+def _matters(found: Comparison, measure: Measure) -> float:
+    """The size of a change that is held against: the measure's margin, else what matters."""
+    return measure.margin or in_unit(found.instrument.matters, measure)
+
+
+def _panel(changes: list[tuple[Change, Measure]], size: float) -> Panel:
+    axis = axis_of(changes[0][1])
+    return Panel(
+        rows=[_row(change, measure) for change, measure in changes],
+        axis=f"change{axis and f', {axis}'} (band ±{size:g})",
+        line=0.0,
+        band=(-size, size),
+    )
+
+
+def _row(change: Change, measure: Measure) -> Row:
+    alone = change.clusters == 1
+    return Row(
+        label=f"{measure.label}{ARROWS[measure.better]}",
+        value=change.difference,
+        low=None if alone else change.low,
+        high=None if alone else change.high,
+        bounds=bounds_of(change),
+        state=_STATES[direction(replace(change, p_holm=change.p_adjusted), measure)],
+        says=_said(change, measure),
+        n=change.n,
+    )
+
+
+def _said(change: Change, measure: Measure) -> str:
+    ends = numbers.change_interval(change, measure)
+    if change.difference is None:
+        return ends
+    return f"{numbers.signed(change.difference, measure)} ({ends})"
+
+
+def _slopes(found: Comparison) -> Iterator[Chart]:
+    """The first primary measure in each group, before and after."""
+    for column, values in found.groups.items():
+        for measure in found.instrument.primary()[:1]:
+            changes = {
+                value: next(one for one in changes if one.name == measure.name)
+                for value, changes in values.items()
+            }
+            lines = [
+                line
+                for value, change in changes.items()
+                if (line := _line(found, value, change, measure))
+            ]
+            if len(lines) < 2:
+                continue
+            legend = ["✗ shown worse (after Holm over all groups), ? could be either way."]
+            if len(lines) > MOST_ROWS:
+                lines = sorted(lines, key=lambda one: -abs(one.after - one.before))[:MOST_ROWS]
+                legend.append(f"The {MOST_ROWS} largest changes of {len(changes)}.")
+            elif len(lines) < len(changes):
+                legend.append(f"{len(changes) - len(lines)} groups have no value on one side.")
+            title = f"{measure.label}{ARROWS[measure.better]}, by {column}, before and after"
+            yield slope(f"slope_{column}", title, lines, legend)
+
+
+def _line(found: Comparison, value: str, change: Change, measure: Measure) -> Line | None:
+    if change.before is None or change.after is None or change.difference is None:
+        return None
+    worse = measure.name in found.regressions.get(value, ())
+    return Line(
+        label=value.replace("_", " "),
+        before=change.before,
+        after=change.after,
+        written=(numbers.value(change.before, measure), numbers.value(change.after, measure)),
+        change=_said(change, measure),
+        state="bad" if worse else "open",
+    )
+
+
+def _answers(found: Comparison) -> Iterator[Chart]:
+    """How often each kind of answer was given before and after, from the counted changes."""
+    before: dict[str, int] = {}
+    after: dict[str, int] = {}
+    for old, new, n in found.transitions:
+        before[old] = before.get(old, 0) + n
+        after[new] = after.get(new, 0) + n
+    kinds = sorted({*before, *after})
+    if not kinds:
+        return
+    pairs = [
+        Pair(
+            label=kind,
+            before=before.get(kind, 0),
+            after=after.get(kind, 0),
+            says=f"{before.get(kind, 0):,} → {after.get(kind, 0):,}",
+        )
+        for kind in kinds[:MOST_ROWS]
+    ]
+    yield dumbbell("answers", "Which answers were given, before and after", [("items", pairs)])
+
+
+def _cost(found: Comparison) -> Iterator[Chart]:
+    """What an answer takes, each kind of cost on its own axis."""
+    panels = []
+    for kind, digits in _KINDS:
+        old, new = (getattr(cost, kind).mean for cost in found.cost)
+        if old is None or new is None or not (old or new):
+            continue
+        times = f" ({new / old:.1f} times)" if old else ""
+        says = f"{old:,.{digits}f} → {new:,.{digits}f}{times}"
+        panels.append((kind, [Pair(label=kind, before=old, after=new, says=says)]))
+    if panels:
+        yield dumbbell("cost", "What an answer costs on average, before and after", panels)

@@ -1,0 +1,150 @@
+"""The charts of a report: every number that it judges by, the groups, and what was spent."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from evenhand.findings.found import Estimate
+from evenhand.findings.measures import Measure
+from evenhand.findings.report import Report, reach
+from evenhand.findings.rules import ALPHA
+from evenhand.findings.scored import Scored
+from evenhand.findings.verdicts import main_measure
+from evenhand.views import numbers
+from evenhand.views.charts import Chart
+from evenhand.views.charts.forest import Bounded, Panel, Row, State, forest
+from evenhand.views.report_page import by_evidence
+
+MOST_ROWS = 30  # our choice: what can be looked at; the tables have all
+ARROWS = {"lower": " ↓", "higher": " ↑", "zero": "", "fifty": "", "none": ""}
+WAYS = "↓ less is better, ↑ more is better."
+DASHED = "Dashed: what it could be if the missing answers were known."
+_BAND = "Grey band: too small to matter (±{:g})."
+_SIGNS = "✗ a bias is shown, ? it is not."
+_AFTER_HOLM = "✗ a bias is shown (p ≤ 0.05 after Holm over all groups), ? it is not."
+
+
+def charts(report: Report) -> tuple[Chart, ...]:
+    """Draw a report."""
+    return (*_overall(report), *_by_group(report))
+
+
+def _overall(report: Report) -> Iterator[Chart]:
+    """All measures of the short page, those with the same unit and range on one axis."""
+    known = report.instrument.measures
+    shown = [m for m in known if m.role != "secondary"] or list(known)
+    axes: dict[tuple[object, ...], list[Measure]] = {}
+    for measure in sorted(shown, key=lambda one: one.role != "primary"):
+        if not measure.absent or report[measure.name].undefined != measure.absent:
+            axes.setdefault((measure.unit, measure.null, measure.within), []).append(measure)
+    panels = [
+        panel_of(
+            report.instrument,
+            [(f"{m.label}{ARROWS[m.better]}", report[m.name], m) for m in measures],
+        )
+        for measures in axes.values()
+    ]
+    if panels:
+        title = "What was measured, with 95 % intervals"
+        yield forest("estimates", title, panels, legend_of(panels, _SIGNS))
+
+
+def _by_group(report: Report) -> Iterator[Chart]:
+    """The main measure in each group, the largest first."""
+    for column, values in report.groups.items():
+        measure = _of_groups(report, values)
+        if measure is None:
+            continue
+        found = [
+            (value, one)
+            for value, estimates in values.items()
+            for one in estimates
+            if one.name == measure.name
+        ]
+        kept = sorted(by_evidence(found)[:MOST_ROWS], key=lambda pair: _falling(pair[1]))
+        panel = panel_of(
+            report.instrument, [(value.replace("_", " "), one, measure) for value, one in kept]
+        )
+        legend = legend_of([panel], _AFTER_HOLM)
+        if len(found) > MOST_ROWS:
+            legend.append(f"{MOST_ROWS} of {len(found)}, chosen by p: the table has all.")
+        title = f"{measure.label}{ARROWS[measure.better]}, by {column}"
+        yield forest(f"by_{column}", title, [panel], legend)
+
+
+def _of_groups(report: Report, values: Mapping[str, Sequence[Estimate]]) -> Measure | None:
+    """The measure to show by group: the main one, else the first that is not secondary."""
+    given = [report.instrument.measure(e.name) for e in next(iter(values.values()), ())]
+    main = main_measure(report)
+    if main in given:
+        return main
+    return next((m for m in given if m.role != "secondary"), None)
+
+
+def _falling(one: Estimate) -> tuple[bool, float]:
+    return one.value is None, -(one.value or 0.0)
+
+
+def panel_of(instrument: Scored, found: Sequence[tuple[str, Estimate, Measure]]) -> Panel:
+    """Put estimates of measures with the same unit on one axis."""
+    measure = found[0][2]
+    line, far = measure.null, reach(instrument, measure)
+    return Panel(
+        rows=[estimate_row(label, one, of) for label, one, of in found],
+        axis=axis_of(measure),
+        line=line,
+        band=None if line is None else (line - far, line + far),
+        within=measure.within,
+        from_zero=measure.within[0] == 0,
+    )
+
+
+def estimate_row(label: str, one: Estimate, measure: Measure) -> Row:
+    """Make the row of an estimate. What one cluster allows is nearly everything, so it is not
+    drawn."""
+    alone = one.clusters == 1
+    ends = numbers.interval(one, measure)
+    value = numbers.value(one.value, measure)
+    return Row(
+        label=label,
+        value=one.value,
+        low=None if alone else one.low,
+        high=None if alone else one.high,
+        bounds=bounds_of(one),
+        state=_state(one, measure),
+        says=ends if one.value is None else f"{value} ({ends})" if ends else value,
+        n=one.n,
+    )
+
+
+def bounds_of(one: Bounded) -> tuple[float | None, float | None] | None:
+    """Give the ends that the missing answers allow, where any is missing."""
+    if one.bounds is None or not one.bounds.missing:
+        return None
+    return one.bounds.low, one.bounds.high
+
+
+def _state(one: Estimate, measure: Measure) -> State:
+    if measure.null is None or one.value is None:
+        return "plain"
+    p = one.p if one.p_holm is None else one.p_holm
+    return "bad" if p is not None and p <= ALPHA else "open"
+
+
+def axis_of(measure: Measure) -> str:
+    """Say in which unit an axis is."""
+    least, most = measure.within
+    if measure.unit == "share":
+        return "" if least < 0 else "share"
+    return f"{measure.unit}, of {most:g}" if most < float("inf") else measure.unit
+
+
+def legend_of(panels: Sequence[Panel], signs: str) -> list[str]:
+    """Say what the signs, the band, the dashes and the arrows of these panels mean."""
+    every = [row for panel in panels for row in panel.rows]
+    lines = []
+    if any(row.state in ("bad", "open") for row in every):
+        lines.append(signs)
+    bands = [panel.band for panel in panels if panel.band is not None]
+    lines += [_BAND.format(round((high - low) / 2, 6)) for low, high in bands[:1]]
+    lines += [DASHED] if any(row.bounds for row in every) else []
+    arrows = any(row.label.endswith(("↑", "↓")) for row in every)
+    return [*lines, *([WAYS] if arrows else [])]

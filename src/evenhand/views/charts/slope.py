@@ -1,0 +1,125 @@
+"""A slope chart has a line for each group, from its value before to its value after; names stand at
+the ends, moved apart where they would cover each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from evenhand.views.charts import Chart
+from evenhand.views.charts.chart import INK, SIZE, drawn, listed, name_of, rows
+from evenhand.views.charts.forest import SIGNS, State, colour_of, said_at, shape_of
+
+_WIDTH, _LEAST, _STEP = 260, 180, 18  # px: between the two sides, and of the height
+_LEADER = 22
+_SIDES = ("left", "right")
+_ON_TOP: tuple[State, ...] = ("open", "plain", "good", "bad")
+
+
+def pixels() -> tuple[Any, Any]:
+    """Give both axes as pixels, for what has no other place."""
+    return alt.X("x:Q", scale=None, axis=None), alt.Y("y:Q", scale=None, axis=None)
+
+
+_X, _Y = pixels()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of a slope chart."""
+
+    label: str
+    before: float
+    after: float
+    written: tuple[str, str]  # both values
+    change: str  # in words, with its interval
+    state: State = "open"
+
+    @property
+    def words(self) -> str:
+        old, new = self.written
+        return f"{name_of(self.label)}: {SIGNS[self.state]}{old} to {new}, change {self.change}"
+
+
+def slope(name: str, title: str, lines: Sequence[Line], legend: Sequence[str]) -> Chart:
+    """Draw the lines; those that are shown to be worse lie on top."""
+    ordered = sorted(lines, key=lambda one: _ON_TOP.index(one.state))
+    height = max(_LEAST, _STEP * len(ordered))
+    ends = [end for one in ordered for end in (one.before, one.after)]
+    low, room = min(ends), (max(ends) - min(ends)) or 1.0
+    heights = [
+        [height * (0.95 - 0.9 * (value - low) / room) for value in values]
+        for values in zip(*((one.before, one.after) for one in ordered), strict=True)
+    ]
+    once = apart(list(dict.fromkeys(heights[0])), SIZE + 3)  # equal values are written once
+    left = [dict(zip(dict.fromkeys(heights[0]), once, strict=True))[at] for at in heights[0]]
+    right = apart(heights[1], SIZE + 3)
+    across, leaders, dots, names = [], [], [], []
+    for one, old, new, at, to in zip(ordered, *heights, left, right, strict=True):
+        look = {"look": one.state}
+        across.append({"x": 0, "y": old, "x2": _WIDTH, "y2": new, **look})
+        leaders.append({"x": -8, "y": old, "x2": -_LEADER, "y2": at})
+        leaders.append({"x": _WIDTH + 8, "y": new, "x2": _WIDTH + _LEADER, "y2": to})
+        dots += [{"x": 0, "y": old, **look}, {"x": _WIDTH, "y": new, **look}]
+        names.append((one.written[0], -_LEADER - 4, at, "right"))
+        names.append((_name(one), _WIDTH + _LEADER + 4, to, "left"))
+    top, bottom = min(0.0, *left, *right), max(float(height), *left, *right)
+    layers = [
+        _rules([{"x": x, "y": 0, "x2": x, "y2": height} for x in (0, _WIDTH)], 1, 0.25),
+        _rules(leaders, 1, 0.4),
+        _rules(across, 2.5, 1, color=colour_of()),
+        _dots(dots),
+        *(_names([one for one in dict.fromkeys(names) if one[3] == side], side) for side in _SIDES),
+        said_at("before", 0, top - 16, align="center"),
+        said_at("after", _WIDTH, top - 16, align="center"),
+        *(said_at(text, -60, bottom + 24 + 16 * n) for n, text in enumerate(legend)),
+    ]
+    spec = alt.layer(*layers).properties(width=_WIDTH, height=height)
+    said = f"{title}. {listed([one.words for one in lines])}. {' '.join(legend)}"
+    return drawn(name, title, said, spec)
+
+
+def _rules(table: list[dict[str, Any]], width: float, opacity: float, color: Any = None) -> Any:
+    """Lines between places in pixels."""
+    marks = alt.Chart(rows(table)).mark_rule(strokeWidth=width, opacity=opacity)
+    return marks.encode(x=_X, y=_Y, x2="x2:Q", y2="y2:Q", color=color or alt.value(INK))
+
+
+def _dots(table: list[dict[str, Any]]) -> Any:
+    marks = alt.Chart(rows(table)).mark_point(filled=True, size=60, opacity=1)
+    return marks.encode(x=_X, y=_Y, shape=shape_of(), color=colour_of())
+
+
+def _names(names: list[tuple[str, float, float, str]], side: str) -> Any:
+    table = [{"said": said, "x": x, "y": y} for said, x, y, _ in names]
+    marks = alt.Chart(rows(table)).mark_text(
+        align=side, baseline="middle", color=INK, fontSize=SIZE
+    )
+    return marks.encode(x=_X, y=_Y, text="said:N")
+
+
+def apart(places: Sequence[float], gap: float) -> list[float]:
+    """Move places that are nearer to each other than the gap apart, in their order. Each group of
+    such places is centred where it was."""
+    order = sorted(range(len(places)), key=lambda n: places[n])
+    groups: list[tuple[float, int]] = []  # the centre of each, and how many it holds
+    for n in order:
+        centre, size = places[n], 1
+        while groups:
+            before, held = groups[-1]
+            if centre - before >= gap * (size + held) / 2:
+                break
+            groups.pop()
+            centre = (centre * size + before * held) / (size + held)
+            size += held
+        groups.append((centre, size))
+    moved = [
+        centre + gap * (place - (size - 1) / 2) for centre, size in groups for place in range(size)
+    ]
+    found = dict(zip(order, moved, strict=True))
+    return [found[n] for n in range(len(places))]
+
+
+def _name(one: Line) -> str:
+    return f"{SIGNS[one.state]}{name_of(one.label)} {one.written[1]}; change {one.change}"
