@@ -111,6 +111,8 @@ def test_the_words_of_a_chart_hold_its_numbers() -> None:
     drawn = {one.name: one for one in _every()}
     assert "right where the text does say ↑: 0.79 (0.68 to 0.87), n 107" in drawn["estimates"].alt
     assert "Disability status: ? +0.25 (one cluster only), n 4" in drawn["by_category"].alt
+    assert "too small to matter (±0.05)" in drawn["estimates"].alt
+    assert "too small to matter (±0.1)" in drawn["by_category"].alt  # of a group twice is asked
     assert "ambig/biased: 41 → 21" in drawn["answers"].alt
     assert "male: ? +0.00 (no spread in 3; 1 missing), n 3" in drawn["identities"].alt
 

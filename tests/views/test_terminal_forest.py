@@ -18,7 +18,7 @@ BARS = Bars(
 
 
 class _Ascii(io.StringIO):
-    encoding = "ascii"  # type: ignore[assignment]
+    encoding = "ascii"
 
 
 def _shown(width: int, file: io.StringIO) -> list[str]:

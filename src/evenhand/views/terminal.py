@@ -24,7 +24,7 @@ _ROOM = 80  # columns: with less there is no forest plot
 _LABEL, _AXIS = 30, 60  # columns of its names, and at most of its axis
 # Both ends of an interval, its line, the value, "none" beside it and within it, and what missing
 # answers allow.
-_SIGNS = {True: "├┤─●│┼┄", False: "||-o:+."}
+_SIGNS = {True: tuple("├┤─●│┼┄"), False: tuple("||-o:+.")}
 _SENTENCE = 50  # our choice: a cell of more characters is a sentence and no number
 
 
@@ -87,7 +87,7 @@ class Forest:
             yield from _forest(self._drawn, min(options.max_width - _LABEL - 2, _AXIS), signs)
 
 
-def _forest(drawn: Bars, wide: int, signs: str) -> Iterator[Text]:
+def _forest(drawn: Bars, wide: int, signs: tuple[str, ...]) -> Iterator[Text]:
     ends = [end for bar in drawn.bars for end in _ends(bar)]
     ends += [] if drawn.line is None else [drawn.line]
     low, room = min(ends, default=0.0), (max(ends, default=0.0) - min(ends, default=0.0)) or 1.0
@@ -109,7 +109,7 @@ def _ends(bar: Bar) -> list[float]:
 
 
 def _signs(
-    bar: Bar, none: float | None, wide: int, signs: str, at: Callable[[float], int]
+    bar: Bar, none: float | None, wide: int, signs: tuple[str, ...], at: Callable[[float], int]
 ) -> list[str]:
     """One line of the plot. A value without an interval stands alone; missing answers that could be
     anything reach both ends."""

@@ -60,9 +60,8 @@ def _by_group(report: Report) -> Iterator[Chart]:
             if one.name == measure.name
         ]
         kept = sorted(by_evidence(found)[:MOST_ROWS], key=lambda pair: _falling(pair[1]))
-        panel = panel_of(
-            report.instrument, [(value.replace("_", " "), one, measure) for value, one in kept]
-        )
+        rows = [(value.replace("_", " "), one, measure) for value, one in kept]
+        panel = panel_of(report.instrument, rows, times=2)  # as the verdict asks of a group
         legend = legend_of([panel], _AFTER_HOLM)
         if len(found) > MOST_ROWS:
             legend.append(f"{MOST_ROWS} of {len(found)}, chosen by p: the table has all.")
@@ -83,10 +82,13 @@ def _falling(one: Estimate) -> tuple[bool, float]:
     return one.value is None, -(one.value or 0.0)
 
 
-def panel_of(instrument: Scored, found: Sequence[tuple[str, Estimate, Measure]]) -> Panel:
-    """Put estimates of measures with the same unit on one axis."""
+def panel_of(
+    instrument: Scored, found: Sequence[tuple[str, Estimate, Measure]], *, times: int = 1
+) -> Panel:
+    """Put estimates of measures with the same unit on one axis. The band goes `times` as far as
+    what matters."""
     measure = found[0][2]
-    line, far = measure.null, reach(instrument, measure)
+    line, far = measure.null, times * reach(instrument, measure)
     return Panel(
         rows=[estimate_row(label, one, of) for label, one, of in found],
         axis=axis_of(measure),
