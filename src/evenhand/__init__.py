@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         measure,
         open_run,
         reliability,
+        report,
         run,
     )
 
@@ -69,6 +70,7 @@ __all__ = [
     "open_run",
     "reliability",
     "replay_of",
+    "report",
     "run",
 ]
 
@@ -92,6 +94,7 @@ _NAMES = {
         "measure",
         "open_run",
         "reliability",
+        "report",
         "run",
     ),
 }

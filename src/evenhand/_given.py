@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from evenhand import config as configuration
-from evenhand.agents import Cast
+from evenhand.agents import Cast, Limits
 from evenhand.domain import Item
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
-from evenhand.experiments.request import OpenCast
+from evenhand.experiments.dossiers import runs_in
+from evenhand.experiments.request import Engine, OpenCast, Request
 from evenhand.experiments.running import Ended
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run
+from evenhand.findings.scored import Scored
 from evenhand.instruments import DataFolder, Instrument, instrument_named
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
@@ -50,6 +52,37 @@ def opener_of(model: Model | None) -> OpenCast:
         return cast_of(model)
 
     return opened
+
+
+def request_of(  # noqa: PLR0913 - what the calls of the front door take
+    source: Source,
+    method: Method,
+    *,
+    model: Model | None = None,
+    out: str | Path,
+    prices: Prices | str | Path | None = None,
+    limits: Limits | None = None,
+    replay: str | Path | None = None,
+    certificates: str | Path | None = None,
+    engine: Engine = "local",
+    **settings: Any,
+) -> Request:
+    """The request that a call of the front door makes."""
+    return Request(
+        source=source,
+        method=method,
+        open_cast=opener_of(model),
+        models_at_hand=model is not None,
+        owns_models=False,
+        out=str(out),
+        prices=prices_of(prices),
+        limits=limits or Limits(),
+        replay=None if replay is None else str(replay),
+        certificates=None if certificates is None else Path(certificates),
+        engine=engine,
+        ray_address=configuration.ray_cluster() if engine == "ray" else None,
+        **settings,
+    )
 
 
 def method_of(method: Method | str) -> Method:
@@ -123,6 +156,16 @@ def reader_of(given: Given) -> RunReader:
     if isinstance(given, Run):
         return given.reader
     return RunReader(given.side.run if isinstance(given, Report) else given)
+
+
+def readers_of(given: Given) -> list[RunReader]:
+    """The readers of what is named: a folder of likelihood sets holds several runs."""
+    return runs_in(str(given)) if isinstance(given, str | Path) else [reader_of(given)]
+
+
+def instrument_in(given: Given) -> Scored | None:
+    """The instrument that a report says; None where it is the installed one of its name."""
+    return given.instrument if isinstance(given, Report) else None
 
 
 def folder_of(data: str | Path | None) -> DataFolder:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from evenhand import _given
-from evenhand import config as configuration
 from evenhand._given import Given, Model
 from evenhand.agents import Conversation, Limits
 from evenhand.agents.conversation import declared_by
@@ -28,13 +27,15 @@ from evenhand.errors import DeadlinePassed, UserError
 from evenhand.experiments import measuring
 from evenhand.experiments.arms import chosen
 from evenhand.experiments.confirming import confirmed, fresh_sample
+from evenhand.experiments.dossiers import dossier_of
 from evenhand.experiments.measuring import Measured, Measurement
-from evenhand.experiments.request import Engine, Request
+from evenhand.experiments.request import Engine
 from evenhand.experiments.running import Ended, execute, is_done
 from evenhand.experiments.sweep import Series
 from evenhand.experiments.watch import Watch
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.comparison import compare as compared
+from evenhand.findings.dossier import Dossier
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.forecast import forecast as forecast_of
 from evenhand.findings.frontier import Frontier, require_harm
@@ -52,7 +53,7 @@ from evenhand.store import RunReader
 
 __all__ = [
     "Watch", "answer", "compare", "forecast", "frontier", "measure", "open_run", "reliability",
-    "run",
+    "report", "run",
 ]  # fmt: skip
 
 
@@ -124,7 +125,7 @@ async def run(
     it spends more; the same call with a higher cap goes on. With `replay="runs/1"` every call is
     answered from that run's recorded turns, and no model is needed.
     """
-    request = _request(
+    request = _given.request_of(
         _given.source_of(items),
         _given.method_of(method),
         model=model,
@@ -264,7 +265,7 @@ async def frontier(
     folder = _given.folder_of(data)
     fresh = await asyncio.to_thread(fresh_sample, measurement, folder) if confirm else None
     source = await asyncio.to_thread(measurement.items, folder)
-    request = _request(
+    request = _given.request_of(
         source, listed[0].method, out=str(out).rstrip("/"), require_certified=certified, **settings
     )
     series = Series(request=request, measurement=measurement, watch=watch or Watch(), calls=calls)
@@ -318,6 +319,35 @@ async def reliability(
     return await asyncio.to_thread(studied)
 
 
+async def report(
+    *runs: Given,
+    title: str | None = None,
+    prices: Prices | str | Path | None = None,
+    certificates: str | Path | None = None,
+) -> Dossier:
+    """Collect what some runs showed, for a page to hand over.
+
+    >>> evenhand.report("runs/before", "runs/after").save("report.html")
+
+    Give paths, URLs, runs or reports: of an instrument, the first is what the others are compared
+    with, where they asked the same items. Audits of judges may be among them. `certificates` is the
+    folder in which those of the judges are looked for.
+    """
+
+    def collected() -> Dossier:
+        opened = [
+            (run, _given.instrument_in(one)) for one in runs for run in _given.readers_of(one)
+        ]
+        return dossier_of(
+            opened,
+            title=title,
+            prices=_given.prices_of(prices),
+            certificates=None if certificates is None else Path(certificates),
+        )
+
+    return await asyncio.to_thread(collected)
+
+
 async def open_run(path: str | Path) -> Run:
     """Open a run folder, a path or a URL: its results, its turns, and its report.
 
@@ -343,38 +373,8 @@ async def _measured(
     )
     chosen = measurement.method(_given.method_of(method))
     source = await asyncio.to_thread(measurement.items, _given.folder_of(data))
-    request = _request(source, chosen, **settings)
+    request = _given.request_of(source, chosen, **settings)
     return await measuring.measure(measurement, request, watch or Watch())
-
-
-def _request(
-    source: Source,
-    method: Method,
-    *,
-    model: Model | None = None,
-    out: str | Path,
-    prices: Prices | str | Path | None = None,
-    limits: Limits | None = None,
-    replay: str | Path | None = None,
-    certificates: str | Path | None = None,
-    engine: Engine = "local",
-    **settings: Any,
-) -> Request:
-    return Request(
-        source=source,
-        method=method,
-        open_cast=_given.opener_of(model),
-        models_at_hand=model is not None,
-        owns_models=False,
-        out=str(out),
-        prices=_given.prices_of(prices),
-        limits=limits or Limits(),
-        replay=None if replay is None else str(replay),
-        certificates=None if certificates is None else Path(certificates),
-        engine=engine,
-        ray_address=configuration.ray_cluster() if engine == "ray" else None,
-        **settings,
-    )
 
 
 def _compared(

@@ -20,7 +20,10 @@ from evenhand._given import Model
 from evenhand.agents import Cast
 from evenhand.errors import UserError
 
-__all__ = ["answer", "compare", "forecast", "frontier", "measure", "open_run", "reliability", "run"]
+__all__ = [
+    "answer", "compare", "forecast", "frontier", "measure", "open_run", "reliability", "report",
+    "run",
+]  # fmt: skip
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -114,4 +117,5 @@ frontier = _waiting_for(aio.frontier)
 measure = _waiting_for(aio.measure)
 open_run = _waiting_for(aio.open_run)
 reliability = _waiting_for(aio.reliability)
+report = _waiting_for(aio.report)
 run = _waiting_for(aio.run)

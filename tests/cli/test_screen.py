@@ -26,9 +26,11 @@ from loopback.process import in_own_process
 
 _BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _NO_WIDTH = "\u00ad\u180e\u200b\u200c\u200d\u2060\u2061\u2062\u2063\u2064\ufeff\ufff9\ufffa\ufffb"
+_FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2028\u2029\u3164\uffa0"
+_SELECTORS = "".join(map(chr, [*range(0xFE00, 0xFE10), 0xE0100, 0xE01EF]))
 _TAGS = "".join(map(chr, range(0xE0000, 0xE0080)))
 _CONTROLS = "".join(map(chr, [*range(9), *range(11, 32), *range(127, 160)]))
-BAD = frozenset(_CONTROLS + _BIDI + _NO_WIDTH + _TAGS)
+BAD = frozenset(_CONTROLS + _BIDI + _NO_WIDTH + _FILLERS + _SELECTORS + _TAGS)
 _ATTACKS = [
     "\x1b]0;title\x07",
     "\x1b[2J\x1b[H",

@@ -1,5 +1,6 @@
 """The pages of a report and a comparison: the answer first and last, and marks only where shown."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from evenhand.views.blocks import Block, Grid, Line
 KEPT = Path(__file__).parents[1] / "same_numbers/kept/bbq"
 
 
+@cache
 def _report(name: str) -> Report:
     return report(Bbq(), RunReader(KEPT / name))
 

@@ -33,6 +33,7 @@ COMMANDS = {
         "reliability:reliability",
         "Say how much of a score is the order, the wording or the seed.",
     ),
+    "report": ("report:report", "Write a page of what runs showed, to look at and hand over."),
     "frontier": ("frontier:frontier", "Run several methods and say what each is worth."),
     "reproduce": (
         "reproduce:reproduce",

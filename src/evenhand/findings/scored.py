@@ -69,6 +69,7 @@ class Scored:
     harm: ClassVar[str | None] = None  # the measure that a remedy is to lower
     utility: ClassVar[str | None] = None  # the measure that it must not cost
     prevented: ClassVar[str | None] = None  # the share that "one prevented" counts; harm without it
+    overdone: ClassVar[bool] = False  # it measures no bias, but what remedies spoil
     matters: ClassVar[float] = 0.05  # our choice: the smallest change of harm that matters
     references: ClassVar[tuple[str, ...] | None] = None  # what a frontier holds methods against
     spread: ClassVar[PairedSpread | None] = None  # how much a paired change varies, for `plan`

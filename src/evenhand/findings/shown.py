@@ -24,10 +24,11 @@ class Shown:
     def frame(self) -> pl.DataFrame:
         """The finding as a table, where it is one."""
         kind = type(self).__name__.lower()
-        raise UserError(f"a {kind} is not one table; save it as .json, .md or .html")
+        raise UserError(f"a {kind} is not one table; save it as .json, .md, .html or .pdf")
 
     def save(self, path: str) -> None:
-        """Write the finding to a file: .json, .parquet, .md or .html, by its ending."""
+        """Write the finding to a file: .json, .parquet, .md, .html or .pdf, by its ending. A PDF
+        is printed by a Chromium on this machine."""
         importlib.import_module("evenhand.views").save(self, path)
 
     def _repr_html_(self) -> str:

@@ -111,6 +111,9 @@ class OldLikelihoodRun(RunReader):
     def seconds_by_item(self) -> Iterator[pl.DataFrame]:
         yield from ()
 
+    def digests(self) -> dict[str, str]:
+        return {}
+
     def totals(self) -> Totals:
         failed = Counter(self._results["reason"].drop_nulls())
         answered = len(self._results) - failed.total()

@@ -102,6 +102,15 @@ class RunReader:
             count += 1
         return count
 
+    def digests(self) -> dict[str, str]:
+        """Give the SHA-256 of run.json, and one over those of all committed parts in their order:
+        where both are alike, two folders hold the same answers to the last byte."""
+        parts = [f.sha256 for p in ledger.parts(self._folder) for f in (p.results, p.turns)]
+        return {
+            "run.json": hashlib.sha256(self._folder.read("run.json")).hexdigest(),
+            "answers": hashlib.sha256("\n".join(parts).encode()).hexdigest(),
+        }
+
     def turn_batches(self) -> Iterator[Iterator[Turn]]:
         """Yield the turns, one batch per committed part."""
         for part in ledger.parts(self._folder):

@@ -2,6 +2,7 @@
 none per instrument."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from evenhand.findings.check import Audit, Audits
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.debate_sweep import DebateSweep
 from evenhand.findings.debates import DebateReport
+from evenhand.findings.dossier import Dossier
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
@@ -31,6 +33,7 @@ from evenhand.views import (
     comparison_page,
     debate_sweep_page,
     debates_page,
+    dossier_page,
     files,
     forecast_page,
     frontier_forecast_page,
@@ -39,6 +42,7 @@ from evenhand.views import (
     markdown,
     pairs_page,
     plan_page,
+    printing,
     ratings_page,
     reliability_page,
     repeats_page,
@@ -55,6 +59,7 @@ from evenhand.views.blocks import Block
 __all__ = ["html_of", "page_of", "save", "terminal_of"]
 
 _PAGES: dict[type, Any] = {
+    Dossier: dossier_page.page,
     Report: report_page.page,
     Comparison: comparison_page.page,
     Reliability: reliability_page.page,
@@ -95,17 +100,27 @@ def html_of(finding: object) -> str:
     return html.render(page_of(finding))
 
 
-def save(finding: Any, path: str) -> None:
-    """Write a finding to a file, in the form that its ending names."""
-    ending = Path(path).suffix
-    title = f"evenhand: {type(finding).__name__.lower()}"
+def save(finding: Any, *paths: str) -> None:
+    """Write a finding to files, each in the form that its ending names. The page is made once."""
+    title = getattr(finding, "title", f"evenhand: {type(finding).__name__.lower()}")
+
+    @cache
+    def page() -> list[Block]:
+        return page_of(finding, full=True)
+
+    def document() -> str:
+        return html.document(page(), title)
+
     made: dict[str, Callable[[], bytes]] = {
         ".json": lambda: files.to_json(finding),
         ".parquet": lambda: files.to_parquet(finding.frame()),
         ".csv": lambda: finding.frame().write_csv().encode(),
-        ".md": lambda: markdown.render(page_of(finding, full=True)).encode(),
-        ".html": lambda: html.document(page_of(finding, full=True), title).encode(),
+        ".md": lambda: markdown.render(page()).encode(),
+        ".html": lambda: document().encode(),
+        ".pdf": lambda: printing.pdf(document()),
     }
-    if ending not in made:
-        raise UserError(f"{path}: an ending decides the form; there are: {', '.join(made)}")
-    Path(path).write_bytes(made[ending]())
+    for path in paths:
+        ending = Path(path).suffix
+        if ending not in made:
+            raise UserError(f"{path}: an ending decides the form; there are: {', '.join(made)}")
+        Path(path).write_bytes(made[ending]())

@@ -26,13 +26,13 @@ _TINY = 0.0005  # three digits would show it as 0
 
 def page(audit: Audit, *, full: bool = False) -> list[Block]:
     """The blocks of an audit; `full` adds every table."""
-    opening = _opening(audit)
+    answer = opening(audit)
     blocks: list[Block] = [Line(f"{audit.kind} · {audit.title}", "strong")]
     blocks += [Line(fact) for fact in audit.facts]
     blocks += _missing(audit)
     blocks += [Line(f"! {note}", "open") for note in audit.notes]
-    blocks += [GAP, *opening, *(Line(line, indent=2) for line in audit.says[1:])]
-    blocks += [*([GAP, *_checks(audit)] if audit.checks else []), *_estimates(audit)]
+    blocks += [GAP, *answer, *(Line(line, indent=2) for line in audit.says[1:])]
+    blocks += [*([GAP, *checks(audit)] if audit.checks else []), *_estimates(audit)]
     shown = [one for one in audit.sections if full or one.in_short]
     for section in shown:
         blocks += [GAP, section_grid(section)]
@@ -41,7 +41,7 @@ def page(audit: Audit, *, full: bool = False) -> list[Block]:
     if len(shown) < len(audit.sections):
         hidden = len(audit.sections) - len(shown)
         blocks.append(Line(f"{hidden} more tables: the same command with --full", "dim"))
-    return [*blocks, GAP, *opening, *(Line(f"next  {command}") for command in audit.next)]
+    return [*blocks, GAP, *answer, *(Line(f"next  {command}") for command in audit.next)]
 
 
 def pages(found: Audits, *, full: bool = False) -> list[Block]:
@@ -53,10 +53,15 @@ def pages(found: Audits, *, full: bool = False) -> list[Block]:
     return [*blocks, *(Line(note, "open") for note in found.notes)]
 
 
-def _opening(audit: Audit) -> list[Block]:
-    said, tone = _OPENINGS[audit.state]
-    text = f"{said} {audit.says[0] if audit.says else ''}".strip()
-    return [Line(text, tone)] if text else []
+def tone(audit: Audit) -> Tone:
+    """The tone of the answer as a whole."""
+    return _OPENINGS[audit.state][1]
+
+
+def opening(audit: Audit) -> list[Line]:
+    """The answer in one line: passes, fails or not known."""
+    text = f"{_OPENINGS[audit.state][0]} {audit.says[0] if audit.says else ''}".strip()
+    return [Line(text, tone(audit))] if text else []
 
 
 def _missing(audit: Audit) -> list[Block]:
@@ -67,7 +72,7 @@ def _missing(audit: Audit) -> list[Block]:
     return [Line(f"Not scored, and in no figure below: {reasons}.", "bad")]
 
 
-def _checks(audit: Audit) -> list[Block]:
+def checks(audit: Audit) -> list[Block]:
     """Every check as a row, the worst first, and below the table what each says: a terminal of 80
     columns has no room for words after the numbers."""
     ordered = sorted(audit.checks, key=lambda one: _WORST_FIRST.index(one.state))

@@ -1,5 +1,5 @@
-"""A page is lines and tables before it is a medium: what is said is decided once, how it looks is
-not.
+"""A page is lines, tables and pictures before it is a medium: what is said is decided once, how it
+looks is not.
 
 The `*_page` files turn a finding into blocks; `terminal`, `html` and `markdown` turn blocks into
 what a person sees. So a medium is one file, and no instrument has a view of its own.
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Tone = Literal["plain", "strong", "good", "bad", "open", "dim"]
+Kind = Literal["same", "gone", "new"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,48 @@ class Gap:
     """An empty line."""
 
 
-Block = Line | Grid | Bars | Gap
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading: 1 is the title of a whole page, 2 that of a part, which a list of contents names,
+    3 that of a part's part."""
+
+    text: str
+    level: Literal[1, 2, 3] = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Two texts in one, by words: what both have, what only the first has, what only the second
+    has."""
+
+    parts: tuple[tuple[Kind, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture that has its title in itself, with what it shows in words for who cannot see it."""
+
+    title: str
+    alt: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Blocks that stand together, apart from the others: an answer, or a text of somebody else."""
+
+    page: tuple["Block", ...]
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Blocks behind one line, which a reader opens."""
+
+    summary: str
+    page: tuple["Block", ...]
+
+
+Block = Line | Grid | Bars | Gap | Heading | Diff | Figure | Box | Details
 Page = Sequence[Block]
 GAP = Gap()

@@ -24,19 +24,19 @@ _STATES: dict[str, tuple[str, Tone]] = {
 
 def page(found: Comparison, *, full: bool = False) -> list[Block]:
     """Give the blocks of a comparison; `full` adds every measure, group and table."""
-    verdict = _verdict(found)
+    said = verdict(found)
     notes = [Line(note, "bad") for note in (*_missing(found), *found.notes)]
-    head = [Line(_head(found), "strong"), *notes, *_causes(found)]
-    blocks: list[Block] = [*head, GAP, *verdict, GAP]
-    blocks += [_changes(found, found.primary or found.secondary, "", full)]
+    head = [Line(_head(found), "strong"), *notes, *causes(found)]
+    blocks: list[Block] = [*head, GAP, *said, GAP]
+    blocks += [changes(found, found.primary or found.secondary, "", full)]
     blocks.append(Line("✗ shown worse   ✓ shown better   ? could be either way", "dim"))
     if full and found.primary and found.secondary:
         title = "further (exploratory: p after Benjamini-Hochberg)"
-        blocks += [GAP, _changes(found, found.secondary, title, full)]
-    blocks += [GAP, *_red_lines(found, full), *_flips(found)]
+        blocks += [GAP, changes(found, found.secondary, title, full)]
+    blocks += [GAP, *_red_lines(found, full), *flips(found)]
     if full:
         for column in found.groups:
-            blocks += [GAP, _groups(found, column)]
+            blocks += [GAP, groups(found, column)]
     for section in found.sections:
         if full or section.in_short:
             blocks += [GAP, section_grid(section)]
@@ -45,7 +45,7 @@ def page(found: Comparison, *, full: bool = False) -> list[Block]:
         runs = f"{found.before.run} {found.after.run}"
         blocks.append(Line(f"all of it: evenhand compare {runs} --full", "dim"))
     last = [Line(f"next  {command}") for command in found.verdict.next]
-    return [*blocks, GAP, *verdict[:1], *last]
+    return [*blocks, GAP, *said[:1], *last]
 
 
 def _missing(found: Comparison) -> list[str]:
@@ -71,7 +71,7 @@ def _head(found: Comparison) -> str:
     return f"{found.instrument.title} · {sides} · {found.items:,} items asked in both"
 
 
-def _causes(found: Comparison) -> list[Line]:
+def causes(found: Comparison) -> list[Line]:
     """Say where a change has no one cause: more than one thing differs, or nothing does. Another
     seed is no cause, it is noise."""
     if not {one.part for one in found.differ} - {"seed"}:
@@ -89,31 +89,35 @@ def _named(side: Side) -> str:
     return f"{side.method['name']} ({side.run})"
 
 
-def _verdict(found: Comparison) -> list[Block]:
+def state(found: Comparison) -> tuple[str, Tone]:
+    """Say in one or a few words whether it got better, worse, or neither is known."""
     if found.verdict.state == "not known":
-        said: str = "NOT KNOWN."
-        tone: Tone = "open"
-    else:
-        worse = any(direction(c, m) == "worse" for c, m in found.judged())
-        crossed = any(line.state == "crossed" for line in found.red_lines)
-        said, tone = ("WORSE.", "bad") if worse or crossed else ("BETTER.", "good")
-        better = any(direction(c, m) == "better" for c, m in found.judged())
-        if tone == "bad" and better:
-            said = "BETTER IN PART, WORSE IN PART."
+        return "NOT KNOWN.", "open"
+    worse = any(direction(c, m) == "worse" for c, m in found.judged())
+    better = any(direction(c, m) == "better" for c, m in found.judged())
+    if not worse and not any(line.state == "crossed" for line in found.red_lines):
+        return "BETTER.", "good"
+    return ("BETTER IN PART, WORSE IN PART." if better else "WORSE."), "bad"
+
+
+def verdict(found: Comparison) -> list[Line]:
+    """Give the answer in words: better, worse or not known, and what it rests on."""
+    said, tone = state(found)
     first, *rest = found.verdict.says or ("",)
     return [Line(f"{said} {first}".strip(), tone), *(Line(line, indent=2) for line in rest)]
 
 
-def _changes(found: Comparison, family: tuple[Change, ...], title: str, full: bool) -> Grid:
+def changes(found: Comparison, family: tuple[Change, ...], title: str, full: bool) -> Grid:
+    """Give the table of some changes, each marked as better, worse or open."""
     more = ("p", "n", found.instrument.clusters) if full else ()
     lost = any(change.bounds for change in family)
     rows, tones = [], []
     for change in family:
         measure = _measure(found, change)
-        mark, tone = _MARKS[_direction(change, measure)] if measure else ("", "plain")
+        sign, tone = mark(change, measure) if measure else ("", "plain")
         label = measure.label if measure else change.name.replace("_", " ")
         cells = (
-            f"{mark} {label}".strip(),
+            f"{sign} {label}".strip(),
             numbers.value(change.before, measure, full=full),
             numbers.value(change.after, measure, full=full),
             numbers.signed(change.difference, measure, full=full),
@@ -128,8 +132,9 @@ def _changes(found: Comparison, family: tuple[Change, ...], title: str, full: bo
     return Grid(columns, tuple(rows), tuple(tones), title)
 
 
-def _direction(change: Change, measure: Measure) -> str:
-    return direction(replace(change, p_holm=change.p_adjusted), measure)
+def mark(change: Change, measure: Measure) -> tuple[str, Tone]:
+    """Give the sign of a change that is shown to be better, worse, or neither."""
+    return _MARKS[direction(replace(change, p_holm=change.p_adjusted), measure)]
 
 
 def _measure(found: Comparison, change: Change) -> Measure | None:
@@ -140,13 +145,14 @@ def _red_lines(found: Comparison, full: bool) -> list[Block]:
     crossed = sum(1 for line in found.red_lines if line.state == "crossed")
     blocks: list[Block] = [Line(f"red lines crossed: {crossed or 'none shown'}", "strong")]
     for line in found.red_lines:
-        mark, tone = _STATES[line.state]
+        sign, tone = _STATES[line.state]
         if full or line.state != "kept":
-            blocks.append(Line(f"{mark} {line.says}", tone, indent=2))
+            blocks.append(Line(f"{sign} {line.says}", tone, indent=2))
     return blocks
 
 
-def _flips(found: Comparison) -> list[Block]:
+def flips(found: Comparison) -> list[Block]:
+    """Say how many answers were broken and how many fixed."""
     if not found.flips:
         return []
     said = [
@@ -157,7 +163,8 @@ def _flips(found: Comparison) -> list[Block]:
     return [Line(line, "dim", indent=2) for line in said]
 
 
-def _groups(found: Comparison, column: str) -> Grid:
+def groups(found: Comparison, column: str) -> Grid:
+    """Give the table of what changed in each group of one column."""
     rows = []
     for value, changes in found.groups[column].items():
         cells = []

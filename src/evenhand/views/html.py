@@ -2,75 +2,137 @@
 network."""
 
 import html
+from collections.abc import Iterable
+from importlib import resources
+from urllib.parse import quote
 
-from evenhand.views.blocks import Bars, Block, Grid, Line, Page
+from evenhand.views.blocks import (
+    Bars,
+    Block,
+    Box,
+    Details,
+    Diff,
+    Figure,
+    Grid,
+    Heading,
+    Line,
+    Page,
+)
 from evenhand.views.visible import visible
 
-_LIGHT = "--bad:#b3261e;--good:#1b6e3c;--open:#8a5a00"
-_DARK = "--bad:#ff8a80;--good:#7bd99a;--open:#ffcb6b"
 _SHORT = 40  # our choice, in signs: a cell up to here stays on one line, so that no interval breaks
-# A notebook has a theme of its own, whatever the system prefers.
-_STYLE = f"""
-.evenhand{{font:14px/1.5 system-ui,sans-serif;{_LIGHT}}}
-@media (prefers-color-scheme:dark){{.evenhand{{{_DARK}}}}}
-[data-jp-theme-light="true"] .evenhand,.vscode-light .evenhand{{{_LIGHT}}}
-[data-jp-theme-light="false"] .evenhand,.vscode-dark .evenhand{{{_DARK}}}
-.evenhand p{{margin:0;max-width:60em;white-space:pre-wrap}}
-.evenhand .wide{{overflow-x:auto}}
-.evenhand table{{border-collapse:collapse;margin:.2em 0;font:inherit;color:inherit}}
-.evenhand table td,.evenhand table th{{padding:.15em 1em .15em 0;text-align:left}}
-.evenhand table td,.evenhand table th{{vertical-align:top}}
-.evenhand table td{{font-variant-numeric:tabular-nums;max-width:36em}}
-.evenhand table th{{font-weight:normal;opacity:.65;white-space:nowrap}}
-.evenhand table .short{{white-space:nowrap}}
-.evenhand .strong{{font-weight:bold}}
-.evenhand .bad{{color:var(--bad);font-weight:bold}}
-.evenhand .good{{color:var(--good)}}
-.evenhand .open{{color:var(--open)}}
-.evenhand .dim{{opacity:.65}}
-"""
+_LISTED = 3  # our choice: a page of fewer parts needs no list of them
+_CHANGED = {"same": "{}", "gone": "<del>{}</del>", "new": "<ins>{}</ins>"}
+# Nothing is fetched and nothing runs, whatever a mistake in escaping would let through.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_UNQUOTED = " :;,/=()!*@$+?[]{}~.-_'"  # what may stand as it is in the address of a picture
 
 
 def render(page: Page) -> str:
     """Render a page as one element with its style; everything in it is escaped."""
-    return f'<style>{_STYLE}</style><div class="evenhand">{"".join(map(_shown, page))}</div>'
+    return f'<style>{_style("blocks.css")}</style><div class="evenhand">{_body(page)}</div>'
 
 
 def document(page: Page, title: str) -> str:
-    """Make a whole file that needs nothing beside itself."""
-    # Nothing is fetched and nothing runs, whatever a mistake in escaping would let through.
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    rules = f'<meta http-equiv="content-security-policy" content="{policy}">'
-    head = f'<meta charset="utf-8">{rules}<title>{escape(title)}</title>'
-    dark = "<style>:root{color-scheme:light dark}body{margin:2em}</style>"
-    return f"<!doctype html><html><head>{head}{dark}</head><body>{render(page)}</body></html>"
+    """Make a whole file that needs nothing beside itself, with a list of its parts."""
+    head = (
+        '<meta charset="utf-8">'
+        f'<meta http-equiv="content-security-policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)}</title>"
+        f"<style>{_style('blocks.css')}{_style('document.css')}</style>"
+    )
+    opening = "" if any(_is_title(block) for block in page) else f"<h1>{escape(title)}</h1>"
+    body = f'<main class="evenhand">{opening}{_body(page)}</main>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>\n'
 
 
 def escape(text: str) -> str:
     return html.escape(visible(text))
 
 
+def _style(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _is_title(block: Block) -> bool:
+    return isinstance(block, Heading) and block.level == 1
+
+
+def _body(page: Page) -> str:
+    """The blocks of a page; before its first part a list of the parts, where it has several."""
+    parts = [block for block in page if isinstance(block, Heading) and block.level == 2]
+    shown, number = [], 0
+    for block in page:
+        if not (isinstance(block, Heading) and block.level == 2):
+            shown.append(_shown(block))
+            continue
+        if not number and len(parts) >= _LISTED:
+            shown.append(_contents(parts))
+        number += 1
+        shown.append(f'<h2 id="part-{number}">{escape(block.text)}</h2>')
+    return "".join(shown)
+
+
+def _contents(parts: Iterable[Heading]) -> str:
+    listed = "".join(
+        f'<li><a href="#part-{number}">{escape(part.text)}</a></li>'
+        for number, part in enumerate(parts, 1)
+    )
+    return f'<nav aria-label="Contents"><ol>{listed}</ol></nav>'
+
+
 def _shown(block: Block) -> str:
     match block:
         case Line(text, tone, indent):
-            return f'<p class="{tone}" style="padding-left:{indent / 2}em">{escape(text)}</p>'
+            inset = f' style="padding-left:{indent / 2}em"' if indent else ""
+            return f'<p class="{tone}"{inset}>{escape(text)}</p>'
         case Grid():
             return _table(block)
-        case Bars():
-            return ""  # a page has charts for that
-        case _:
-            return "<p>&nbsp;</p>"
+        case Heading(text, level):
+            return f"<h{level}>{escape(text)}</h{level}>"
+        case Diff(parts):
+            words = (_CHANGED[kind].format(escape(text)) for kind, text in parts)
+            return f'<p class="diff">{" ".join(words)}</p>'
+        case Figure():
+            return _figure(block)
+        case Box() | Details():
+            return _holding(block)
+        case _:  # of bars a page has charts
+            return "" if isinstance(block, Bars) else '<div class="gap"></div>'
+
+
+def _holding(block: Box | Details) -> str:
+    held = "".join(map(_shown, block.page))
+    if isinstance(block, Box):
+        return f'<div class="box {block.tone}">{held}</div>'
+    return f"<details><summary>{escape(block.summary)}</summary><div>{held}</div></details>"
+
+
+def _figure(figure: Figure) -> str:
+    """A picture as an image of its own: what is within an image runs nothing and fetches nothing,
+    whatever names its labels have."""
+    address = f"data:image/svg+xml,{quote(visible(figure.svg), safe=_UNQUOTED)}"
+    said = f"{figure.title}. {figure.alt}"  # the picture itself has its title
+    return f'<figure><img src="{html.escape(address)}" alt="{escape(said)}"></figure>'
 
 
 def _table(grid: Grid) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in grid.columns)
+    head = "".join(map(_head, grid.columns)) if any(grid.columns) else ""
+    head = f"<thead><tr>{head}</tr></thead>" if head else ""
     rows = []
     for number, row in enumerate(grid.rows):
         cells = "".join(map(_cell, row))
         rows.append(f'<tr class="{grid.tone(number)}">{cells}</tr>')
     title = f'<p class="strong">{escape(grid.title)}</p>' if grid.title else ""
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f'{title}<div class="wide">{table}</div>'
+    table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
+    # What is wider than the page scrolls within itself, by the keyboard too.
+    name = escape(grid.title or ", ".join(filter(None, grid.columns)) or "table")
+    return f'{title}<div class="wide" tabindex="0" role="group" aria-label="{name}">{table}</div>'
+
+
+def _head(text: str) -> str:
+    return f'<th scope="col">{escape(text)}</th>' if text else "<td></td>"
 
 
 def _cell(text: str) -> str:

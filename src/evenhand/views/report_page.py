@@ -27,14 +27,14 @@ _STATES: dict[str | None, tuple[str, Tone]] = {
 
 def page(report: Report, *, full: bool = False) -> list[Block]:
     """Give the blocks of a report; `full` adds every estimate, every group and every table."""
-    verdict = _verdict(report)
-    blocks: list[Block] = [Line(_head(report), "strong"), *_warnings(report), GAP, *verdict, GAP]
+    said = verdict(report)
+    blocks: list[Block] = [Line(_head(report), "strong"), *warnings(report), GAP, *said, GAP]
     if report.not_run > report.source["items"] / 2 and not full:
         return [*blocks, Line(_cost(report), "dim"), *_next(report)]
-    blocks += [_estimates(report, full), *_absent(report, full)]
+    blocks += [estimates(report, full), *_absent(report, full)]
     blocks += [*_anchors(report), *_masked(report, full)]
     for column in report.groups:
-        shown = _groups(report, column, full)
+        shown = groups(report, column, full)
         blocks += [GAP, *shown] if shown else []
     blocks += _bars(report)
     for section in report.sections:
@@ -43,7 +43,7 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
     blocks += [GAP, Line(_cost(report), "dim")]
     if not full:
         blocks.append(Line(f"all of it: evenhand runs report {report.side.run} --full", "dim"))
-    return [*blocks, GAP, *verdict[:1], *_next(report)]
+    return [*blocks, GAP, *said[:1], *_next(report)]
 
 
 def _head(report: Report) -> str:
@@ -53,7 +53,7 @@ def _head(report: Report) -> str:
     return f"{report.instrument.title} {version} · {report.side.model} · {method} · {answered}"
 
 
-def _warnings(report: Report) -> list[Block]:
+def warnings(report: Report) -> list[Line]:
     """Warn of what is missing, which comes first."""
     coverage, lines = report.coverage, []
     if report.not_run:
@@ -78,7 +78,8 @@ def _by_part(report: Report) -> list[str]:
     return ["Scored: " + ", ".join(f"{share:.1%} of {name}" for name, share in found.items()) + "."]
 
 
-def _verdict(report: Report) -> list[Block]:
+def verdict(report: Report) -> list[Line]:
+    """Give the answer in words: the state and what it rests on."""
     said, tone = _STATES[report.verdict.state]
     first, *rest = report.verdict.says or ("",)
     opening = f"{said} {first}".strip()
@@ -91,7 +92,8 @@ def _next(report: Report) -> list[Block]:
     return [Line(f"next  {command}") for command in report.verdict.next]
 
 
-def _estimates(report: Report, full: bool) -> Grid:
+def estimates(report: Report, full: bool) -> Grid:
+    """Give the table of the measures over all items; `full` has every one of them."""
     full = full or not report.instrument.primary()  # without a main measure all are shown
     lost = any(one.bounds for one in report.estimates)
     rows = []
@@ -153,7 +155,8 @@ def _masked(report: Report, full: bool) -> list[Block]:
     return [Line(line, "dim") for line in lines]
 
 
-def _groups(report: Report, column: str, full: bool) -> list[Block]:
+def groups(report: Report, column: str, full: bool) -> list[Block]:
+    """Give the table of the groups of one column: the main measure, or every one with `full`."""
     main = main_measure(report)
     values = report.groups[column]
     if full or main is None:

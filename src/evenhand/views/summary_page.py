@@ -14,7 +14,7 @@ def page(found: Summary, *, full: bool = False) -> list[Block]:
     return [*warnings(found), Grid(("", ""), tuple(_rows(found))), paid]
 
 
-def warnings(found: Summary) -> list[Block]:
+def warnings(found: Summary) -> list[Line]:
     """Write what is missing, and why."""
     lines = []
     if found.coverage.below_floor:

@@ -8,7 +8,21 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.views.blocks import Bar, Bars, Block, Grid, Line, Page, Tone
+from evenhand.views.blocks import (
+    Bar,
+    Bars,
+    Block,
+    Box,
+    Details,
+    Diff,
+    Figure,
+    Grid,
+    Heading,
+    Kind,
+    Line,
+    Page,
+    Tone,
+)
 from evenhand.views.visible import visible
 
 _STYLES: dict[Tone, str] = {
@@ -20,6 +34,7 @@ _STYLES: dict[Tone, str] = {
     "dim": "dim",
 }
 
+_CHANGED: dict[Kind, str] = {"same": "", "gone": "red strike", "new": "green underline"}
 _ROOM = 80  # columns: with less there is no forest plot
 _LABEL, _AXIS = 30, 60  # columns of its names, and at most of its axis
 # Both ends of an interval, its line, the value, "none" beside it and within it, and what missing
@@ -50,6 +65,15 @@ def _shown(block: Block) -> RenderableType:
             return Padding(said, (0, 0, 0, indent), expand=False) if indent else said
         case Grid():
             return _table(block)
+        case Heading(text):
+            return Text(text, style="bold")
+        case Diff(parts):
+            return Text(" ").join(Text(words, style=_CHANGED[kind]) for kind, words in parts)
+        case Figure(title, alt):
+            return Text(f"{title} (a picture in the HTML): {alt}", style="dim")
+        case Box() | Details():
+            named = [Text(block.summary)] if isinstance(block, Details) else []
+            return Group(*named, Padding(render(block.page), (0, 0, 0, 2), expand=False))
         case Bars():
             return Forest(block)
         case _:
@@ -113,7 +137,7 @@ def _signs(
 ) -> list[str]:
     """One line of the plot. A value without an interval stands alone; missing answers that could be
     anything reach both ends."""
-    left, right, across, value, beside, within, known = signs
+    left, right, across, value, beside, within, known = tuple(signs)
     row = [" "] * wide
     if bar.bounds is not None:
         low, high = bar.bounds

@@ -23,17 +23,24 @@ def timeline(answer: Answer, turns: Sequence[Turn], *, prompts: bool = False) ->
 
 
 def conversation(
-    turns: Sequence[Turn], drafts: Sequence[Draft], ending: str, *, prompts: bool = False
+    turns: Sequence[Turn],
+    drafts: Sequence[Draft],
+    ending: str,
+    *,
+    prompts: bool = False,
+    longest: int | None = None,
 ) -> Page:
     """The turns of an item in their order. `ending` says why it stopped; `prompts` shows what each
-    agent was told as well."""
+    agent was told as well; `longest` cuts every text, not only the replies."""
     blocks: list[Block] = []
     for turn in turns:
         blocks.append(Line(_head(turn), "strong"))
         if prompts:
-            blocks += [Line(f"{m.role}: {m.content}", "dim", indent=3) for m in turn.messages]
+            told = (f"{m.role}: {m.content}" for m in turn.messages)
+            cut = (clipped(words, longest) if longest else words for words in told)
+            blocks += [Line(words, "dim", indent=3) for words in cut]
         tone: Tone = "plain" if turn.error is None else "bad"
-        blocks += [Line(_clipped(_words(turn)), tone, indent=3), GAP]
+        blocks += [Line(clipped(_words(turn), longest or _SHOWN), tone, indent=3), GAP]
     if any(draft.scores for draft in drafts):
         blocks += [_scores(drafts), GAP]
     return [*blocks, Line(f"stopped: {ending}", "strong"), Line(_cost(turns))]
@@ -62,8 +69,9 @@ def _words(turn: Turn) -> str:
     return "\n".join(f"{name}: {value}" for name, value in fields.items())
 
 
-def _clipped(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} … ({len(text) - _SHOWN:,} more)"
+def clipped(text: str, longest: int) -> str:
+    """Cut a text after so many characters, and say how many more it has."""
+    return text if len(text) <= longest else f"{text[:longest]} … ({len(text) - longest:,} more)"
 
 
 def _scores(drafts: Sequence[Draft]) -> Grid:

@@ -4,16 +4,23 @@ import json
 import re
 
 # Controls (C0 without tab and line break, DEL, C1), those that turn the direction of reading, those
-# without width, tags, and halves of a pair, which no terminal can be sent.
+# without width, fillers that look like nothing, selectors of a variant, in which whole texts have
+# been hidden, tags, and halves of a pair, which no terminal can be sent.
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 
 
 def visible(text: str) -> str:
     """Every sign that can be seen stays."""
     return _UNSEEN.sub("", text)
+
+
+def hidden(text: str) -> int:
+    """Count the signs that `visible` leaves out."""
+    return len(_UNSEEN.findall(text))
 
 
 def escaped_json(written: str) -> str:

@@ -99,6 +99,7 @@ class OverCorrection(Instrument):
     # Texts of one template are alike, and so are texts about one group.
     also_clusters = ("identity",)
     harm = "made_worse"
+    overdone = True
 
     def source(self, data: DataFolder, options: OverCorrectionOptions) -> Source:
         if options.texts is not None:

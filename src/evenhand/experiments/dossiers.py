@@ -1,0 +1,123 @@
+"""Run folders of any kind become one dossier: measured runs, audits of judges, and other runs."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from evenhand.domain.prices import Prices
+from evenhand.errors import UserError
+from evenhand.experiments.certificates import certificates_of, wanted
+from evenhand.findings.certificate import Certificate
+from evenhand.findings.check import Audit
+from evenhand.findings.dossier import Dossier, Judged, Measured, dossier
+from evenhand.findings.scored import Scored
+from evenhand.findings.summary import Summary, summary
+from evenhand.instruments import Instrument, instrument_of
+from evenhand.instruments.judge.audit import BENCHMARK, audit
+from evenhand.instruments.judge.certificate import Found, why_not
+from evenhand.instruments.likelihood_sets import SETS, runs_at
+from evenhand.methods import Method, named
+from evenhand.runners import replay_of
+from evenhand.runners.likelihood import METHOD as READ_OFF
+from evenhand.store import RunReader
+
+TITLE = "Is it biased, against whom, and what helps?"
+_MARKS = "marks the answers"
+_NOT_COVERED = (
+    "not certified: no certificate covers a judge that marks the answers of an instrument"
+)
+Audited = tuple[RunReader, Audit, Certificate]
+
+
+def runs_in(location: str) -> list[RunReader]:
+    """Open a run folder, or all runs in a folder of likelihood sets."""
+    return list(runs_at(location).values()) or [RunReader(location)]
+
+
+def dossier_of(
+    runs: Sequence[tuple[RunReader, Scored | None]],
+    *,
+    title: str | None = None,
+    prices: Prices | None = None,
+    certificates: Path | None = None,
+) -> Dossier:
+    """Read runs, each with its instrument where that is not the installed one of its name, and
+    collect all that they show. The first run of an instrument is what its others are held
+    against."""
+    if not runs:
+        raise UserError("a report needs a run: evenhand report runs/now --out report.html")
+    measured: list[Measured] = []
+    audits: list[Audited] = []
+    summaries: list[tuple[RunReader, Summary]] = []
+    for run, given in runs:
+        made_by = run.record.source.get("benchmark")
+        if given is None and made_by == BENCHMARK:
+            audits.append((run, *audit(run, prices)))
+        elif given is None and not made_by:
+            summaries.append((run, summary(run, prices)))
+        else:
+            measured.append(_measured(run, given))
+    judges = [
+        judge
+        for one in measured
+        for judge in _judges(one.instrument, one.run, certificates, audits)
+    ]
+    return dossier(
+        title or TITLE,
+        measured,
+        audits=[one for _, one, _ in audits],
+        summaries=[one for _, one in summaries],
+        judges=judges,
+        others=[*(run for run, _, _ in audits), *(run for run, _ in summaries)],
+        prices=prices,
+    )
+
+
+def _measured(run: RunReader, given: Scored | None) -> Measured:
+    instrument = given or SETS.get(run.record.source["benchmark"]) or instrument_of(run)
+    texts = not isinstance(instrument, Instrument) or instrument.asks == "answers"
+    return Measured(instrument=instrument, run=run, readable=texts)
+
+
+def _judges(
+    instrument: Scored, run: RunReader, folder: Path | None, audits: Sequence[Audited]
+) -> Iterator[Judged]:
+    """Say who judged in a run, by its record, and what is known of them: by the certificates in a
+    folder, else by the audits that are handed over together with it."""
+    path = str(run.path)
+    marker = instrument.judge_of(run)
+    if marker is not None:
+        yield Judged(run=path, role=_MARKS, model=marker, says=_NOT_COVERED, passes=False)
+    if not run.totals().calls or run.record.method == READ_OFF:
+        return  # nobody was asked for words
+    try:
+        method = _method(run)
+    except UserError as error:
+        yield Judged(run=path, role="not known", model="not known", says=str(error), passes=False)
+        return
+    for judge, found in certificates_of(method, replay_of(run.path), folder):
+        best = found if found.certificate is not None else _audited(method, judge.model, audits)
+        says = (best or found).says
+        passes = (best or found).passes
+        yield Judged(run=path, role=judge.role, model=judge.model, says=says, passes=passes)
+
+
+def _method(run: RunReader) -> Method:
+    """The method that made a run, from its record."""
+    said = run.record.method
+    try:
+        made: Method = TypeAdapter(named(said["name"])).validate_python(said["settings"])
+    except (UserError, ValidationError):
+        raise UserError(
+            f"the method {said['name']!r} is not installed here as it was, so it is not known "
+            "which judges it asked"
+        ) from None
+    return made
+
+
+def _audited(method: Method, model: str, audits: Sequence[Audited]) -> Found | None:
+    for run, _, certificate in audits:
+        if why_not(certificate, wanted(method, model)) is None:
+            return Found(path=Path(run.path), certificate=certificate)
+    return None

@@ -1,0 +1,164 @@
+"""Answers are chosen for a reader to look at, by a rule that is stated beside them: nobody picked
+them by hand."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from evenhand.domain import Draft, Turn
+from evenhand.findings.measures import Measure
+from evenhand.findings.scored import Scored, Scoring, outcome_batches
+from evenhand.store import RunReader
+from evenhand.store.tables import turn_of
+
+WORSE, BETTER, CHANGED = 2, 1, 1  # our choice, of each run: harm first, and few enough to be read
+_ORDERED = ("lower", "higher", "zero")  # of these measures more or less is known to be worse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A chosen answer, with why it was chosen and the whole conversation that led to it."""
+
+    item_id: str
+    why: str
+    asked: str  # as the model was asked for it
+    answer: str | None
+    ended: str  # why it stopped, or why there is no answer
+    drafts: tuple[Draft, ...]
+    turns: tuple[Turn, ...]
+    baseline: str | None = None  # the answer of the run that this one is compared with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The chosen answers of one run, and the rule that chose them."""
+
+    run: str
+    rule: str
+    answers: tuple[Chosen, ...]
+
+
+def choose(instrument: Scored, run: RunReader, baseline: RunReader | None = None) -> Choice:
+    """Choose the answers of a run that a reader should see."""
+    ties = "Equal ones go by the SHA-256 of the item's id."
+    measure = _measure(instrument)
+    picked: dict[str, str] = {}
+    said = []
+    if measure is not None:
+        harm = _harm(instrument, measure, run, baseline)
+        if baseline is None:
+            said.append(f"the {WORSE} worst by “{measure.label}”")
+            picked |= dict.fromkeys(_first(harm, WORSE), f"among the worst: {measure.label}")
+        else:
+            said.append(f"the {WORSE} that got worse most by “{measure.label}”, the one that got "
+                        "better most")  # fmt: skip
+            picked |= dict.fromkeys(_first(harm, WORSE), f"got worse: {measure.label}")
+            gained = harm.with_columns(-pl.col("harm"))
+            picked |= dict.fromkeys(_first(gained, BETTER), f"got better: {measure.label}")
+    others = [item for item in _changed(run) if item not in picked][:CHANGED]
+    picked |= dict.fromkeys(others, "changed by the method")
+    said += ["of the others that the method changed, the first"] if others else []
+    return Choice(
+        run=str(run.path),
+        rule=f"Chosen by rule: {'; '.join(said)}. {ties}",
+        answers=_read(run, picked, baseline),
+    )
+
+
+def _measure(instrument: Scored) -> Measure | None:
+    """The measure that answers are chosen by: harm, else what must not be lost, else the first that
+    has a number for each item."""
+    wanted = [instrument.harm, instrument.utility, *(one.name for one in instrument.primary())]
+    known = {one.name: one for one in instrument.measures}
+    found = (known[name] for name in wanted if name in known)
+    return next((m for m in found if m.better in _ORDERED and _column(m) in m.columns()), None)
+
+
+def _column(measure: Measure) -> str:
+    return f"{measure.name}.value"
+
+
+def _harm(
+    instrument: Scored, measure: Measure, run: RunReader, baseline: RunReader | None
+) -> pl.DataFrame:
+    """Give columns item_id and harm: how bad each answer is, or how much worse than before."""
+    if baseline is None:
+        return _values(instrument, measure, run, instrument.scoring(run))
+    old, new = instrument.scorings(baseline, run)
+    before = _values(instrument, measure, baseline, old)
+    after = _values(instrument, measure, run, new)
+    both = after.join(before, on="item_id", suffix="_before")
+    return both.select("item_id", pl.col("harm") - pl.col("harm_before"))
+
+
+def _values(instrument: Scored, measure: Measure, run: RunReader, scoring: Scoring) -> pl.DataFrame:
+    value = measure.columns()[_column(measure)].cast(pl.Float64)
+    top = measure.range[1] if measure.bounded else 0.0
+    bad = {"lower": value, "higher": top - value, "zero": value.abs()}[measure.better]
+    batches = [
+        outcomes.select("item_id", bad.alias("harm")).drop_nulls()
+        for outcomes in outcome_batches(instrument.for_run(run), run, scoring)
+    ]
+    empty = pl.DataFrame(schema={"item_id": pl.String, "harm": pl.Float64})
+    return pl.concat([empty, *batches]).unique("item_id", keep="first", maintain_order=True)
+
+
+def _first(found: pl.DataFrame, count: int) -> list[str]:
+    """The items with the largest number above 0. Our choice: an answer that is not bad, or did not
+    change, is no example of what is wrong."""
+    above = found.filter(pl.col("harm") > 0)
+    least = above["harm"].top_k(count).min()
+    kept = above.filter(pl.col("harm") >= least) if least is not None else above
+    ordered = sorted(kept.iter_rows(), key=lambda row: (-row[1], _digest(row[0])))
+    return [item for item, _ in ordered[:count]]
+
+
+def _changed(run: RunReader) -> list[str]:
+    found = run.results().filter(pl.col("changed")).select("item_id").collect()["item_id"]
+    return sorted(found.unique().to_list(), key=_digest)
+
+
+def _digest(item: str) -> str:
+    return hashlib.sha256(item.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _read(run: RunReader, picked: dict[str, str], baseline: RunReader | None) -> tuple[Chosen, ...]:
+    """Read the chosen items and their turns, in the order in which they were chosen."""
+    wanted = pl.col("item_id").is_in(list(picked))
+    rows = {row["item_id"]: row for row in _rows(run.results().filter(wanted))}
+    turns: dict[str, list[Turn]] = {item: [] for item in picked}
+    for row in _rows(run.turns().filter(wanted)):
+        turns[row["item_id"]].append(turn_of(row))
+    before = {} if baseline is None else {
+        row["item_id"]: row["text"] for row in _rows(baseline.results().filter(wanted))
+    }  # fmt: skip
+    return tuple(
+        Chosen(
+            item_id=item,
+            why=why,
+            asked=_asked(rows[item], turns[item]),
+            answer=rows[item]["text"],
+            ended=rows[item]["stopped"] or f"{rows[item]['reason']}: {rows[item]['message']}",
+            drafts=tuple(_draft(one) for one in rows[item]["drafts"] or ()),
+            turns=tuple(turns[item]),
+            baseline=before.get(item),
+        )
+        for item, why in picked.items()
+    )
+
+
+def _rows(found: pl.LazyFrame) -> list[dict[str, Any]]:
+    return found.collect().to_dicts()
+
+
+def _asked(row: dict[str, Any], turns: Sequence[Turn]) -> str:
+    """What the first agent was asked: it holds the context and the options, where there are any."""
+    said = [m.content for turn in turns[:1] for m in turn.messages if m.role == "user"]
+    return said[-1] if said else str(row["prompt"] or "")
+
+
+def _draft(row: dict[str, Any]) -> Draft:
+    return Draft(text=row["text"], scores={one["name"]: one["value"] for one in row["scores"]})

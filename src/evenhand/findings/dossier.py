@@ -1,0 +1,129 @@
+"""A dossier holds all that is handed over of some runs: what each showed, what changed between
+them, who judged, and answers to look at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.domain.prices import Prices
+from evenhand.errors import UserError
+from evenhand.findings.check import Audit
+from evenhand.findings.chosen import Choice, choose
+from evenhand.findings.comparison import Comparison, compare, same_sample, together
+from evenhand.findings.report import Report, report
+from evenhand.findings.scored import Scored
+from evenhand.findings.shown import Shown
+from evenhand.findings.summary import Summary
+from evenhand.store import RunReader, RunRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A run, the instrument that made it, and whether its answers are texts that can be read."""
+
+    instrument: Scored
+    run: RunReader
+    readable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A judge of a run, and what is known of it."""
+
+    run: str
+    role: str
+    model: str
+    says: str  # what its certificate says, or why there is none
+    passes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A run folder that the dossier was made from: its record, and the hashes of its bytes."""
+
+    run: str
+    record: RunRecord
+    digests: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dossier(Shown):
+    """A dossier is what a team lead or an auditor is given: one page over several runs.
+
+    >>> evenhand.report("runs/before", "runs/after").save("report.html")
+    """
+
+    title: str
+    reports: tuple[Report, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()  # with Holm over the primary changes of all of them
+    not_compared: tuple[str, ...] = ()  # why a run is held against no other
+    audits: tuple[Audit, ...] = ()
+    summaries: tuple[Summary, ...] = ()  # of runs that no instrument measured
+    judges: tuple[Judged, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    folders: tuple[Folder, ...] = ()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a run of it has not come to its end."""
+        left = [*(one.not_run for one in self.reports), *(one.not_run for one in self.summaries)]
+        return any(left)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the dossier as plain data, for JSON."""
+        return {
+            "title": self.title,
+            "reports": [one.to_dict() for one in self.reports],
+            "comparisons": [one.to_dict() for one in self.comparisons],
+            "not_compared": self.not_compared,
+            "audits": [one.to_dict() for one in self.audits],
+            "summaries": [one.to_dict() for one in self.summaries],
+            "judges": self.judges,
+            "choices": self.choices,
+            "runs": [
+                {"run": one.run, "sha256": one.digests, "record": one.record.model_dump()}
+                for one in self.folders
+            ],
+        }
+
+
+def dossier(
+    title: str,
+    measured: Sequence[Measured],
+    *,
+    audits: Sequence[Audit] = (),
+    summaries: Sequence[Summary] = (),
+    judges: Sequence[Judged] = (),
+    others: Sequence[RunReader] = (),
+    prices: Prices | None = None,
+) -> Dossier:
+    """Report every measured run, and compare each with the first one of its instrument and sample.
+    `others` are the folders of what nobody measured, such as audits."""
+    first: dict[str, Measured] = {}
+    comparisons, not_compared, choices = [], [], []
+    for one in measured:
+        baseline: RunReader | None = None
+        before = first.setdefault(one.instrument.name, one)
+        if before is not one:
+            try:
+                same_sample(before.run, one.run)
+                comparisons.append(compare(one.instrument, before.run, one.run))
+                baseline = before.run
+            except UserError as error:
+                not_compared.append(f"{one.run.path} and {before.run.path}: {error}")
+        if one.readable:
+            choices.append(choose(one.instrument, one.run, baseline))
+    runs = (*(one.run for one in measured), *others)
+    return Dossier(
+        title=title,
+        reports=tuple(report(one.instrument, one.run, prices) for one in measured),
+        comparisons=tuple(together(comparisons)),
+        not_compared=tuple(not_compared),
+        audits=tuple(audits),
+        summaries=tuple(summaries),
+        judges=tuple(judges),
+        choices=tuple(choices),
+        folders=tuple(
+            Folder(run=str(run.path), record=run.record, digests=run.digests()) for run in runs
+        ),
+    )
