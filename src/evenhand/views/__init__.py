@@ -16,6 +16,7 @@ from evenhand.findings.debates import DebateReport
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
+from evenhand.findings.gate import Gate
 from evenhand.findings.plan import Plan
 from evenhand.findings.ratings import RatingReport
 from evenhand.findings.reliability import Reliability
@@ -35,6 +36,7 @@ from evenhand.views import (
     forecast_page,
     frontier_forecast_page,
     frontier_page,
+    gate_page,
     html,
     markdown,
     pairs_page,
@@ -62,6 +64,7 @@ _PAGES: dict[type, Any] = {
     Sweep: sweep_page.page,
     Frontier: frontier_page.page,
     FrontierForecast: frontier_forecast_page.page,
+    Gate: gate_page.page,
     Plan: plan_page.page,
     RatingReport: ratings_page.page,
     Audit: audit_page.page,
