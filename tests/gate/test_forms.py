@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from lxml import etree
+from lxml import etree  # type: ignore[import-untyped]
 
 from evenhand.findings.gate import Checked, Gate, Verdict
 from evenhand.views import annotations, junit, markdown, page_of, sarif

@@ -63,8 +63,8 @@ def test_a_number_near_no_bias_may_change_sides_and_not_move_away() -> None:
 
     def within(before: float, after: float) -> float:
         rows, none = np.ones(120), np.zeros(120)
-        sides = [Filled.of(near, rows * mean, rows, none) for mean in (before, after)]
-        found = evidence(near, FilledPair(*sides, none, rows * (after - before)), 0.05)
+        old, new = (Filled.of(near, rows * mean, rows, none) for mean in (before, after))
+        found = evidence(near, FilledPair(old, new, none, rows * (after - before)), 0.05)
         assert found is not None
         assert found.kept is not None
         return found.kept
