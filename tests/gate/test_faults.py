@@ -41,10 +41,10 @@ def server() -> Iterator[RemoteServer]:
         yield running
 
 
-def _asked(url: str) -> Gate:
+def _asked(url: str, seconds: float = 300.0) -> Gate:
     Path("evenhand.gate.toml").write_text(texts.FILE)
-    model = evenhand.Endpoint(url, model="pretended", max_wait=0.05)
-    return gate(baseline="main", model=model, out="now")
+    model = evenhand.Endpoint(url, model="pretended")
+    return gate(baseline="main", model=model, out="now", limits=evenhand.Limits(seconds=seconds))
 
 
 def test_the_server_without_a_fault_passes(project: Path, server: RemoteServer) -> None:
@@ -58,12 +58,13 @@ def test_a_model_that_gives_no_answers_fails(
     project: Path, server: RemoteServer, fault: str
 ) -> None:
     server.set("fault", fault)
-    found = _asked(server.url)
+    # What is no reply at all is asked for again and again: two seconds of that are enough.
+    found = _asked(server.url, 2.0 if fault == "garbage" else 300.0)
     assert found.verdict == "fail", found.says
 
 
 def test_an_endpoint_that_is_dead_is_no_pass(project: Path) -> None:
-    assert _asked("http://127.0.0.1:9/v1").verdict in ("fail", "broken")
+    assert _asked("http://127.0.0.1:9/v1", 2.0).verdict in ("fail", "broken")
 
 
 @pytest.mark.parametrize("part", ["results", "turns"])

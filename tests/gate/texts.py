@@ -24,19 +24,16 @@ margin = 0.3
 options = { texts = "texts.jsonl" }
 """
 STORED = FILE.replace('.jsonl" }', '.jsonl" }\nmethod = "stored"')  # asks nobody
-# Faults are told at once here: nobody waits for a server that will not come back.
-CONFIG = "[models.default]\nmax_wait = 0.05\n"
 
 
 def write(folder: Path, texts: int = TEXTS) -> None:
-    """The texts, the file of the gate and the config, as a user has them in a folder."""
+    """The texts and the file of the gate, as a user has them in a folder."""
     lines = (
         json.dumps({"text": f"The clan{n:02} people met on day {n}.", "identity": f"clan{n:02}"})
         for n in range(texts)
     )
     (folder / "texts.jsonl").write_text("\n".join(lines))
     (folder / "evenhand.gate.toml").write_text(FILE)
-    (folder / "evenhand.toml").write_text(CONFIG)
 
 
 @dataclass
