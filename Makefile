@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance bench-injection
+.PHONY: check lint types contracts test test-cluster test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance bench-injection bench-gate
 
 check: lint test
 
@@ -87,6 +87,10 @@ bench-judges:
 # truth is known. EVENHAND_DATA names a folder with BBQ and UnifiedQA's answers.
 bench-truth:
 	POLARS_MAX_THREADS=1 $(PY) -m bench.truth
+
+# A minute, no endpoint: how often the gate passes a twin and fails a planted shift.
+bench-gate:
+	POLARS_MAX_THREADS=1 $(PY) -m bench.gate
 
 # Some ten minutes and 300 MB of disk, no endpoint: a report and a comparison over ten million rows.
 bench-findings:

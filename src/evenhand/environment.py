@@ -1,4 +1,5 @@
-"""Environment variables that have to be read before anything large is imported, and Ray's."""
+"""Environment variables that have to be read before anything large is imported, Ray's, and those of
+the machine that runs a check."""
 
 import os
 
@@ -16,3 +17,13 @@ def forget_ray_auth_mode() -> None:
 def ray_auth_mode() -> str | None:
     """What Ray has set for the cluster that it started."""
     return os.environ.get("RAY_AUTH_MODE")
+
+
+def on_github() -> bool:
+    """GITHUB_ACTIONS: what is printed is read for commands, such as annotations."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def github_summary() -> str | None:
+    """GITHUB_STEP_SUMMARY: the file whose Markdown is shown on the page of a job."""
+    return os.environ.get("GITHUB_STEP_SUMMARY") or None

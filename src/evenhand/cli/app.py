@@ -1,5 +1,4 @@
-"""The `evenhand` command and how it ends: 0 done, 1 an error said in words, 2 done but coverage
-below the floor, 3 stopped at a cap, 130 stopped by a signal and resumable.
+"""The `evenhand` command; `cli/codes.py` has the codes that it ends with.
 
 A command's module is imported when the command is typed: help and version need none of them.
 """
@@ -14,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from evenhand import __version__
+from evenhand.cli.codes import ERROR
 from evenhand.cli.welcome import welcome
 from evenhand.errors import EvenhandError
 
@@ -29,6 +29,7 @@ COMMANDS = {
     "mitigate": ("mitigate:mitigate", "Answer every prompt of a file with a method."),
     "measure": ("measure:measure", "Measure a method on an instrument, or a model itself."),
     "compare": ("compare:compare", "Compare two runs on the items they share."),
+    "gate": ("gate:gate", "Say whether a change makes anything worse: pass, fail or open."),
     "reliability": (
         "reliability:reliability",
         "Say how much of a score is the order, the wording or the seed.",
@@ -131,7 +132,7 @@ def main() -> None:
             app()
         except EvenhandError as error:
             _say(error.reason, str(error))
-            sys.exit(1)
+            sys.exit(ERROR)
         finally:
             sys.stdout.flush()  # here, where a full disk can still be said
     except OSError as error:  # nobody reads any more, the disk is full, a place may not be written
@@ -140,7 +141,7 @@ def main() -> None:
             with contextlib.suppress(OSError):
                 _say("no_access", str(error))
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again
-        sys.exit(0 if broken else 1)
+        sys.exit(0 if broken else ERROR)
 
 
 def _say(reason: str, message: str) -> None:

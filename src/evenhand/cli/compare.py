@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli.options import UNFINISHED, Full, Json
+from evenhand.cli.codes import UNFINISHED
+from evenhand.cli.options import Full, Json
 from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
 from evenhand.findings.comparison import compare as compared

@@ -11,6 +11,7 @@ import typer
 
 from evenhand import config as configuration
 from evenhand.agents import Cast
+from evenhand.cli.codes import BELOW_FLOOR, CAPPED, STOPPED
 from evenhand.cli.options import open_cast
 from evenhand.cli.screen import err
 from evenhand.cli.watching import Terminal
@@ -81,10 +82,6 @@ RequireCertified = Annotated[
         help="Refuse to begin unless every judge has a certificate that says pass.",
     ),
 ]
-
-STOPPED = 130
-BELOW_FLOOR = 2
-CAPPED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,18 +12,15 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from evenhand import config as configuration
 from evenhand import registry
 from evenhand.cli.execution import end
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measure_likelihood import likelihood
-from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.measuring import RunOptions, prepared, with_run_options
 from evenhand.cli.options import Full
 from evenhand.cli.screen import out, print_json
-from evenhand.cli.services import ConfigServices
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
-from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.measuring import measure as measured
 from evenhand.instruments import instrument_named
 from evenhand.instruments._contract import Instrument
@@ -78,15 +75,8 @@ def _help(instrument: Instrument) -> str:
 
 def run(instrument: Instrument, options: RunOptions, own: dict[str, Any], *, full: bool) -> None:
     """Measure, show the report, and leave with the code that says how it went."""
-    chosen = instrument.options_from(own)
-    settings = options.settings(answer_tokens=own.get(instrument.answer_tokens or ""))
-    measurement = Measurement(
-        instrument=instrument, options=chosen, services=ConfigServices(settings)
-    )
-    order = options.order(measurement.items(configuration.data_folder()), settings=settings)
-    method = measurement.method(order.method)
-    order = order if method is order.method else options.order(order.source, method, settings)
-    found = asyncio.run(measured(measurement, order.request(), Terminal(settings)))
+    measurement, order = prepared(instrument, options, own)
+    found = asyncio.run(measured(measurement, order.request(), Terminal(order.settings)))
     if found.ended.pilot is not None:
         show_forecast(order, found.ended, json=options.json)
         return

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from evenhand import config as configuration
-from evenhand.cli.execution import BELOW_FLOOR, STOPPED
+from evenhand.cli.codes import BELOW_FLOOR, STOPPED
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, open_model
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json, run_progress

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
@@ -34,7 +34,10 @@ from evenhand.cli.options import (
     Settings,
     WordingName,
 )
+from evenhand.cli.services import ConfigServices
 from evenhand.config import Config
+from evenhand.experiments.measuring import Measurement
+from evenhand.instruments import Instrument
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.runners import Source
@@ -98,6 +101,22 @@ class RunOptions:
             share_equal=self.share_equal,
             require_certified=self.require_certified_judges,
         )
+
+
+def prepared(
+    instrument: Instrument, options: RunOptions, own: Mapping[str, Any]
+) -> tuple[Measurement, Order]:
+    """The measurement of an instrument with its own options, and the order that asks its items."""
+    chosen = instrument.options_from(own)
+    settings = options.settings(answer_tokens=own.get(instrument.answer_tokens or ""))
+    measurement = Measurement(
+        instrument=instrument, options=chosen, services=ConfigServices(settings)
+    )
+    order = options.order(measurement.items(configuration.data_folder()), settings=settings)
+    method = measurement.method(order.method)
+    if method is not order.method:
+        order = options.order(order.source, method, settings)
+    return measurement, order
 
 
 def with_run_options(

@@ -13,8 +13,6 @@ from evenhand.config import Config, ModelConfig
 from evenhand.errors import UserError
 from evenhand.models.base import ChatModel
 
-UNFINISHED = 2  # the code that a command ends with where a run it read is not finished
-
 BaseUrl = Annotated[
     str | None,
     typer.Option(help="An OpenAI-compatible endpoint.  [env: EVENHAND_BASE_URL]"),

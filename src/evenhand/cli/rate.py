@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from evenhand.cli.codes import BELOW_FLOOR
 from evenhand.cli.options import Full, Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.debates.dataset import require_new
@@ -15,8 +16,6 @@ from evenhand.rating import filled, judges, sheets, texts
 from evenhand.store import RunReader
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
-
-BELOW_FLOOR = 2  # the code that a command ends with where too much is missing
 
 rate = typer.Typer(
     help="Let people rate texts: sheets out, sheets in, how far they agree.",

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from evenhand import config as configuration
 from evenhand.cli import runs_list
+from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.compare import runs_named
-from evenhand.cli.options import UNFINISHED, ConfigFile, Full, Json
+from evenhand.cli.options import ConfigFile, Full, Json
 from evenhand.cli.screen import err, out, print_json, status_line, status_view
 from evenhand.domain import Draft
 from evenhand.domain.prices import Prices

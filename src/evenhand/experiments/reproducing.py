@@ -75,7 +75,10 @@ async def _run(job: Job, watch: Watch, caps: Caps, others: Spent) -> Ended:
 
 
 async def forecasts(
-    jobs: Sequence[Job], pilots: Mapping[Place, tuple[int, ...]], prices: Prices | None
+    jobs: Sequence[Job],
+    pilots: Mapping[Place, tuple[int, ...]],
+    prices: Prices | None,
+    of: str = "table",
 ) -> FrontierForecast:
     """Sum what the runs of a dry run will take."""
     each = {}
@@ -84,7 +87,7 @@ async def forecasts(
             pilot = pilots[job.place]
             expected = await asyncio.to_thread(forecast, RunReader(job.out), pilot, prices)
             each[f"{job.model}: {job.run}"] = plain(expected.to_dict())
-    return whole(each, of="table")
+    return whole(each, of=of)
 
 
 def found_in(folder: str) -> Found | None:

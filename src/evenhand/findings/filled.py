@@ -109,7 +109,7 @@ def evidence(measure: Measure, pair: FilledPair, matters: float) -> Evidence | N
     if measure.better == "none" or (not measure.bounded and pair.missing.any()):
         return None
     if measure.null is not None:
-        return _towards(measure.null, old, new)
+        return _towards(measure, measure.null, old, new)
     if measure.better == "higher":  # turned around, so that low is good
         old, new = _negated(old), _negated(new)
     one_sided = p_of_columns(np.column_stack([old.low - new.high, new.high - old.high]))
@@ -139,7 +139,7 @@ def _within(measure: Measure, moved: Sums, new: Filled, most_moved: float) -> fl
     return p_above_zero(np.append(most_moved * new.rows - moved, unseen))
 
 
-def _towards(null: float, old: Filled, new: Filled) -> Evidence:
+def _towards(measure: Measure, null: float, old: Filled, new: Filled) -> Evidence:
     """The distance from "no bias" fell where it was above and both before − after and
     before + after, counted from there, are above 0; or the same below."""
     columns = []
@@ -149,7 +149,27 @@ def _towards(null: float, old: Filled, new: Filled) -> Evidence:
         columns += [two.high - one.high, two.high + one.low - 2 * zero]  # it rose
     both = p_of_columns(np.column_stack(columns)).reshape(2, 2, 2).max(axis=2).min(axis=0)
     better, worse = np.minimum(1.0, 2 * both).tolist()
-    return Evidence(better=better, worse=worse)
+    kept = None
+    if measure.margin is not None and measure.bounded:
+        kept = _no_further(measure, null, old, new, measure.margin)
+    return Evidence(better=better, worse=worse, kept=kept)
+
+
+def _no_further(measure: Measure, null: float, old: Filled, new: Filled, margin: float) -> float:
+    """Test, one-sided, that the distance from "no bias" rose by less than the margin: it was above,
+    and both margin + before − after and margin + before + after, counted from there, are above 0;
+    or the same below. One cluster that moved all it could is added to each, as to any claim of
+    little change."""
+    columns = []
+    for one, two in ((old, new), (_negated(old), _negated(new))):
+        zero = (null if one is old else -null) * one.rows
+        room = margin * one.rows
+        columns += [room + one.low - two.high, room + one.low + two.low - 2 * zero]
+    least, most = measure.range
+    unseen = float(new.rows.mean()) * (margin - (most - least))
+    table = np.vstack([np.column_stack(columns), np.full((1, len(columns)), unseen)])
+    one_sided = p_of_columns(table).reshape(2, 2).max(axis=1).min()
+    return float(min(1.0, 2 * one_sided))  # of two ways to be within, either is enough
 
 
 def bounds_of_change(measure: Measure, pair: FilledPair) -> Bounds | None:

@@ -19,7 +19,7 @@ class FrontierForecast(Shown):
     totals: Mapping[str, Ends]
     seconds_left: Ends
     currency: str | None
-    of: str = "frontier"  # or "table": the runs of a recipe, whose items differ
+    of: str = "frontier"  # or "table", "gate": runs whose items differ
 
     def to_dict(self) -> dict[str, Any]:
         return {

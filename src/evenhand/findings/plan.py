@@ -110,7 +110,7 @@ def plan(
     measure; without it, what the instrument declares to matter. `family` is how many changes will
     be looked at at once: as many as `compare` judges without it. The spread is the instrument's own
     where it has measured one, or that of two pilot runs, given as their comparison."""
-    aim = _Aim(power, max(1, len(instrument.primary())) if family is None else family)
+    aim = Aim(power, max(1, len(instrument.primary())) if family is None else family)
     price = price or Price()
     if pilot is not None:
         spread = pilot_spread(instrument, pilot, measure)
@@ -145,7 +145,7 @@ def plan(
     )
 
 
-class _Aim(NamedTuple):
+class Aim(NamedTuple):
     """The aim of a plan: with what chance a change is to be shown, after Holm over how many."""
 
     power: float
@@ -159,7 +159,7 @@ class _Aim(NamedTuple):
         return detectable_change(se, clusters - 1, family=self.family, power=self.power)
 
 
-def _shown_by(rows: int, per_cluster: float, spread: PairedSpread, aim: _Aim) -> float:
+def _shown_by(rows: int, per_cluster: float, spread: PairedSpread, aim: Aim) -> float:
     """The smallest change that so many rows would show, `per_cluster` of each cluster."""
     se = spread.sd * math.sqrt(design_effect(per_cluster, spread.icc) / rows)
     return aim.shown(se, rows / per_cluster)
@@ -174,7 +174,7 @@ def _wanted(instrument: Scored, name: str, detect: float | None) -> float:
 
 
 def _rows_needed(
-    spread: PairedSpread, all_clusters: int | None, detect: float, aim: _Aim
+    spread: PairedSpread, all_clusters: int | None, detect: float, aim: Aim
 ) -> int | None:
     """In the default sample, or, with every cluster in use, with more rows of each: these are more
     alike. None if all there are could not show it."""
@@ -217,10 +217,10 @@ def pilot_spread(instrument: Scored, pilot: Comparison, measure: str | None) -> 
 
 
 def _from_pilot(
-    instrument: Scored, detect: float, aim: _Aim, price: Price, spread: PilotSpread
+    instrument: Scored, detect: float, aim: Aim, price: Price, spread: PilotSpread
 ) -> Plan:
     """n grows with (standard error / wanted one)²: as many rows to a cluster as in the pilot."""
-    clusters, most = _clusters_needed(spread, detect, aim), instrument.all_clusters
+    clusters, most = clusters_needed(spread, detect, aim), instrument.all_clusters
     times = clusters / spread.clusters
     enough = most is None or clusters <= most
     too_small = f"it would take {clusters:,} {instrument.clusters}, and there are {most}"
@@ -242,7 +242,7 @@ def _from_pilot(
     )
 
 
-def _clusters_needed(spread: PilotSpread, detect: float, aim: _Aim) -> int:
+def clusters_needed(spread: PilotSpread, detect: float, aim: Aim) -> int:
     """The fewest clusters that show it, if they vary as those of the pilot do, by halving: fewer
     clusters vary more, and have a t with longer tails."""
 

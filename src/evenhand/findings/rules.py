@@ -150,8 +150,7 @@ def _kept_by_t(change: Change, measure: Measure) -> State:
     assert measure.margin is not None
     if change.difference is None:
         return "open"
-    sign = 1.0 if measure.better == "higher" else -1.0
-    gain = sign * change.difference
+    gain = _gain(change, measure)
     if change.se == 0:
         allowed = _allowed_unseen(change, measure)  # a number without ends allows anything
         shown = allowed <= measure.margin + min(gain, 0.0)
@@ -159,9 +158,19 @@ def _kept_by_t(change: Change, measure: Measure) -> State:
     else:
         test = non_inferiority(gain, change.se, change.clusters - 1, measure.margin)
         shown = test.not_inferior
-        ends = [sign * end for end in (change.low, change.high) if end is not None]
-        fell = bool(ends) and max(ends) < 0
+        moved = sorted(end for end in (change.low, change.high) if end is not None)
+        fell = gain < 0 and len(moved) == 2 and not moved[0] <= 0 <= moved[1]
     return "kept" if shown else "crossed" if fell else "open"
+
+
+def _gain(change: Change, measure: Measure) -> float:
+    """By how much a number came out better: nearer to "no bias" where it has such a value."""
+    assert change.difference is not None
+    if measure.null is None:
+        return change.difference if measure.better == "higher" else -change.difference
+    assert change.before is not None
+    assert change.after is not None
+    return abs(change.before - measure.null) - abs(change.after - measure.null)
 
 
 def _allowed_unseen(change: Change, measure: Measure, alpha: float = ALPHA / 2) -> float:
@@ -275,12 +284,7 @@ def benefit_excluded(
         return change.evidence.little <= alpha
     if change.difference is None or _is_missing(change):
         return False
-    if measure.null is not None:
-        assert change.before is not None
-        assert change.after is not None
-        gain = abs(change.before - measure.null) - abs(change.after - measure.null)
-    else:
-        gain = change.difference if measure.better == "higher" else -change.difference
+    gain = _gain(change, measure)
     if not change.se:
         return gain + _allowed_unseen(change, measure, alpha) < size
     return non_inferiority(-gain, change.se, change.clusters - 1, size, alpha).not_inferior

@@ -18,6 +18,7 @@ from evenhand.findings.dossier import Dossier
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
+from evenhand.findings.gate import Gate
 from evenhand.findings.plan import Plan
 from evenhand.findings.ratings import RatingReport
 from evenhand.findings.reliability import Reliability
@@ -38,6 +39,7 @@ from evenhand.views import (
     forecast_page,
     frontier_forecast_page,
     frontier_page,
+    gate_page,
     html,
     markdown,
     pairs_page,
@@ -67,6 +69,7 @@ _PAGES: dict[type, Any] = {
     Sweep: sweep_page.page,
     Frontier: frontier_page.page,
     FrontierForecast: frontier_forecast_page.page,
+    Gate: gate_page.page,
     Plan: plan_page.page,
     RatingReport: ratings_page.page,
     Audit: audit_page.page,

@@ -7,6 +7,8 @@ from evenhand.findings.frontier_forecast import KINDS, Ends, FrontierForecast
 from evenhand.views import numbers
 from evenhand.views.blocks import Block, Grid, Line, Tone
 
+_FREE = {"frontier": "Votes of fewer calls", "table": "Runs with fewer iterations"}
+
 
 def page(found: FrontierForecast, *, full: bool = False) -> list[Block]:
     """The blocks of a forecast; there is no longer form of it."""
@@ -24,12 +26,12 @@ def page(found: FrontierForecast, *, full: bool = False) -> list[Block]:
     tones: list[Tone] = ["plain" for _ in found.methods]
     tones.append("strong")
     columns = (f"the whole {found.of}", "calls", "tokens in", "tokens out", "cost", "time left")
-    free = "Votes of fewer calls" if found.of == "frontier" else "Runs with fewer iterations"
+    free = _FREE.get(found.of)
     return [
         *_failures(found),
         Line(head, "strong"),
         Grid(columns, tuple(rows), tuple(tones)),
-        Line(f"{free} are played back and cost nothing.", "dim"),
+        *([Line(f"{free} are played back and cost nothing.", "dim")] if free else []),
     ]
 
 

@@ -1,0 +1,22 @@
+"""How a command ends: the one table of exit codes. `docs/gate.md` has it in words.
+
+| code | every command                                          | `evenhand gate`            |
+| ---- | ------------------------------------------------------ | -------------------------- |
+| 0    | done                                                   | every check passed         |
+| 1    | an error, said in words                                | a check failed             |
+| 2    | done, but too much is missing or not run; or a command | the command was mistyped   |
+|      | that cannot be read                                    |                            |
+| 3    | stopped at a cap, resumable                            | the same                   |
+| 4    |                                                        | open: neither is shown     |
+| 5    |                                                        | broken: nothing was judged |
+| 130  | stopped by a signal, resumable                         | the same                   |
+"""
+
+ERROR = 1
+FAILED = 1  # of the gate alone; an error of the gate is BROKEN
+BELOW_FLOOR = 2
+UNFINISHED = 2  # a run that was read is not finished
+CAPPED = 3
+OPEN = 4
+BROKEN = 5
+STOPPED = 130

@@ -1,0 +1,266 @@
+"""`evenhand gate`: pass, fail or open, for a change that is about to be made."""
+
+import asyncio
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NoReturn, TextIO
+
+import typer
+
+from evenhand import environment
+from evenhand.cli.codes import BELOW_FLOOR, BROKEN, FAILED, OPEN
+from evenhand.cli.execution import (
+    DryRun,
+    InFlight,
+    MaxCalls,
+    MaxCost,
+    PriceFile,
+    Replay,
+    Seed,
+    ShareEqual,
+    TakeOver,
+    end,
+)
+from evenhand.cli.measuring import RunOptions, prepared
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
+from evenhand.cli.screen import err, out, print_json, problem
+from evenhand.cli.watching import Terminal
+from evenhand.domain.prices import Prices
+from evenhand.errors import EvenhandError, UserError
+from evenhand.experiments import gating
+from evenhand.experiments.caps import Caps
+from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, read
+from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.reproducing import Job, forecasts, run_all
+from evenhand.experiments.request import Request
+from evenhand.findings.gate import Gate, Verdict, broken
+from evenhand.findings.report import not_run, report
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+from evenhand.views import annotations, junit, markdown, page_of, sarif, terminal_of
+from evenhand.views.files import plain, to_json
+
+FILE = Path("evenhand.gate.toml")
+_CODES: dict[Verdict, int] = {"pass": 0, "fail": FAILED, "open": OPEN, "broken": BROKEN}
+_Runs = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked for on the command line, but for how the runs are run."""
+
+    file: Path
+    baseline: _Runs
+    run: _Runs
+    as_baseline: bool
+    options: RunOptions
+
+
+def gate(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The checks, in TOML; --init writes an example.")
+    ] = FILE,
+    baseline: Annotated[
+        _Runs | None,
+        typer.Option(
+            metavar="RUN", help="What to compare with: a gate's folder or a run. May be repeated."
+        ),
+    ] = None,
+    run: Annotated[
+        _Runs | None,
+        typer.Option(metavar="RUN", help="Judge these finished runs; nothing is asked."),
+    ] = None,
+    out_: Annotated[
+        str, typer.Option("--out", "-o", help="The folder of the runs and of what is found.")
+    ] = "runs/gate",
+    as_baseline: Annotated[
+        bool, typer.Option("--as-baseline", help="Run the checks and judge nothing.")
+    ] = False,
+    init: Annotated[
+        bool, typer.Option("--init", help="Write an example of the file, and do nothing else.")
+    ] = False,
+    dry_run: DryRun = False,
+    prices: PriceFile = None,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
+    seed: Seed = None,
+    in_flight: InFlight = 64,
+    share_equal: ShareEqual = False,
+    replay: Replay = None,
+    take_over: TakeOver = False,
+    reply_tokens: ReplyTokens = None,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Say whether a change makes anything worse: pass, fail or open.
+
+    Runs the checks of a file, or takes finished runs, and holds each against the baseline. Writes
+    gate.json, gate.md, junit.xml and gate.sarif into --out; on GitHub also annotations and the
+    page of the job. Ends with code 0 if every check passed, 1 if one failed, 4 if it is open, 5 if
+    there is nothing to judge by, 3 at a cap.
+
+    Example: evenhand gate evenhand.gate.toml --baseline runs/main --out runs/now
+    """
+    options = RunOptions(
+        out_=out_.rstrip("/"), dry_run=dry_run, prices=prices, max_cost=max_cost,
+        max_calls=max_calls, seed=seed, in_flight=in_flight, share_equal=share_equal,
+        replay=replay, take_over=take_over, reply_tokens=reply_tokens, base_url=base_url,
+        model=model, config=config, json=json,
+    )  # fmt: skip
+    asked = _Asked(file, baseline or [], run or [], as_baseline, options)
+    with _no_commands_within(sys.stderr if json else sys.stdout):
+        try:
+            if init:
+                _write_example(file)
+                return
+            found = _found(asked)
+        except (EvenhandError, OSError) as error:
+            problem(str(error))
+            found = broken(str(error), str(file))
+        _tell(found, options)
+    if environment.on_github():
+        stream = sys.stderr if json else sys.stdout
+        stream.write(annotations.render(found))
+    _end(_CODES[found.verdict])
+
+
+def _end(code: int) -> NoReturn:
+    raise typer.Exit(code)
+
+
+def _write_example(file: Path) -> None:
+    try:
+        with file.open("x", encoding="utf-8") as written:
+            written.write(EXAMPLE)
+    except FileExistsError:
+        raise UserError(f"{file} is there already: give another name") from None
+    out.print(f"{file} is written. Next: evenhand gate {file} --as-baseline --out runs/main")
+
+
+def _found(asked: _Asked) -> Gate:
+    """Run what is to be run, and judge it; a baseline, a dry run or a stop ends the command."""
+    file, options = read(asked.file), asked.options
+    if not (asked.baseline or asked.as_baseline or options.dry_run):
+        raise UserError(
+            "nothing to compare with. Keep what is in use as the baseline, then name it:\n"
+            f"evenhand gate {asked.file} --as-baseline --out runs/main\n"
+            f"evenhand gate {asked.file} --baseline runs/main --out runs/now"
+        )
+    if asked.run and asked.as_baseline:
+        raise UserError("--as-baseline makes runs and --run takes finished ones: leave one out")
+    if asked.run:
+        return gating.judge(file, asked.baseline, asked.run, prices=_prices(options))
+    if asked.baseline:
+        gating.KeptRuns.at(asked.baseline)  # one that is not there is said before anything is paid
+    notes = _measured(file, options)
+    if asked.as_baseline:
+        _keep_baseline(file, asked)
+    return gating.judge(file, asked.baseline, [options.out_], prices=_prices(options), notes=notes)
+
+
+def _prices(options: RunOptions) -> Prices | None:
+    settings = options.settings()
+    return settings.prices.prices() if settings.prices else None
+
+
+def _measured(file: GateFile, options: RunOptions) -> list[str]:
+    """Run every run of the file; what was finished before is not asked again, and is said."""
+    prices = _prices(options)
+    jobs = [_job(one, options) for one in file.runs]
+    old = [job.out for job in jobs if _is_finished(job.out)]
+    caps = Caps(max_calls=options.max_calls, max_cost=options.max_cost, prices=prices)
+    ended, pilots = asyncio.run(run_all(jobs, Terminal(options.settings()), caps))
+    if options.dry_run:
+        expected = asyncio.run(forecasts(jobs, pilots, prices, of="gate")) if pilots else None
+        if expected is not None and options.json:
+            print_json(plain(expected.to_dict()))
+        elif expected is not None:
+            out.print(terminal_of(expected))
+    end(ended, below_floor=False)
+    if options.dry_run:
+        err.print("a dry run judges nothing")
+        _end(OPEN)
+    gating.keep(file, options.out_)
+    return [f"{place} was finished before: nothing was asked for it now" for place in old]
+
+
+def _is_finished(place: str) -> bool:
+    return open_folder(place).exists("run.json") and not not_run(RunReader(place))
+
+
+def _job(one: GateRun, options: RunOptions) -> Job:
+    if one.instrument.asks != "answers":
+        raise UserError(
+            f"{one.instrument.name} reads log-probabilities: make its run with `evenhand measure "
+            f"{one.instrument.name}`, and give the folder by --run"
+        )
+    place = f"{options.out_}/{one.folder}"
+
+    def prepare() -> tuple[Request, Measurement]:
+        own = RunOptions(
+            out_=place, method=one.method, set_=list(one.set), model=options.model or one.model,
+            replay=f"{options.replay.rstrip('/')}/{one.folder}" if options.replay else None,
+            dry_run=options.dry_run, prices=options.prices, seed=options.seed,
+            in_flight=options.in_flight, share_equal=options.share_equal,
+            take_over=options.take_over, reply_tokens=options.reply_tokens,
+            base_url=options.base_url, config=options.config,
+        )  # fmt: skip
+        measurement, order = prepared(one.instrument, own, dict(one.options))
+        return order.request(), measurement
+
+    return Job(model=options.model or one.model or "the model", run=one.folder, out=place,
+               prepare=prepare)  # fmt: skip
+
+
+def _keep_baseline(file: GateFile, asked: _Asked) -> NoReturn:
+    place = asked.options.out_
+    reports = [report(one.instrument, RunReader(f"{place}/{one.folder}")) for one in file.runs]
+    if asked.options.json:
+        print_json({"baseline": place, "checks": dict(file.folders)})
+    else:
+        out.print(f"The baseline is in {place}. Next:")
+        out.print(f"evenhand gate {asked.file} --baseline {place} --out runs/now")
+    _end(BELOW_FLOOR if any(one.coverage.below_floor for one in reports) else 0)
+
+
+def _tell(found: Gate, options: RunOptions) -> None:
+    """Show what was found, and write it in every form."""
+    if options.json:
+        print_json(plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found))
+    written = markdown.render(page_of(found)).encode()
+    folder = open_folder(options.out_)
+    made = {"gate.json": to_json(found), "gate.md": written, "junit.xml": junit.render(found),
+            "gate.sarif": sarif.render(found)}  # fmt: skip
+    for name, data in made.items():
+        folder.replace(name, data)
+    summary = environment.github_summary()
+    if summary is not None:
+        with Path(summary).open("ab") as page:
+            page.write(written)
+
+
+@contextmanager
+def _no_commands_within(stream: TextIO) -> Iterator[None]:
+    """On GitHub a line that begins with "::" is a command. What a model, a server or a file name
+    says is none: commands are off while it may be printed."""
+    if not environment.on_github():
+        yield
+        return
+    word = secrets.token_hex(16)
+    stream.write(f"::stop-commands::{word}\n")
+    stream.flush()
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        stream.write(f"::{word}::\n")
+        stream.flush()

@@ -1,0 +1,173 @@
+"""The file of a gate says which numbers are checked, and by how much each may get worse."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evenhand.errors import UserError
+from evenhand.findings.gate import GateCheck
+from evenhand.findings.measures import Measure
+from evenhand.instruments import Instrument, instrument_named
+from evenhand.methods.build import build_method
+
+EXAMPLE = """\
+# evenhand.gate.toml: what must not get worse. All keys: the page "A gate for CI" of the docs.
+#   evenhand gate evenhand.gate.toml --as-baseline --out runs/main     once, on what is in use
+#   evenhand gate evenhand.gate.toml --baseline runs/main --out runs/now
+
+[[check]]
+name = "names somebody without grounds"   # in every table; a check is known by it
+instrument = "bbq"                        # one of those that `evenhand measure --help` lists
+measure = "unsupported_attribution"       # without it: the harm that the instrument declares
+margin = 0.03                             # in the measure's unit, fixed before looking
+options = { per_category = 24 }           # as `evenhand measure bbq --help` has them
+method = "default"                        # and set = ["name=value"] for its settings
+# model = "my-model"                      # without it: the one that the config or --model names
+
+[[check]]                                 # the same questions: nothing is asked twice
+name = "still right where the text does say"
+instrument = "bbq"
+measure = "accuracy_disambiguated"
+margin = 0.05
+options = { per_category = 24 }
+# group = { category = "Age" }            # only these
+"""
+INIT = "`evenhand gate --init FILE` writes an example"
+_HEAD = re.compile(r"^\s*\[\[\s*check\s*\]\]")
+_Name = Annotated[str, Field(min_length=1, max_length=80)]
+
+
+class _Check(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: _Name | None = None
+    instrument: str
+    options: dict[str, Any] = {}
+    measure: str | None = None
+    margin: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    group: Annotated[dict[str, str], Field(min_length=1, max_length=1)] | None = None
+    method: str = "default"
+    set: list[str] = []
+    model: str | None = None
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    check: Annotated[list[_Check], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRun:
+    """A run that one or several checks look at, into a folder of its own."""
+
+    folder: str
+    instrument: Instrument
+    options: Mapping[str, Any]
+    method: str
+    set: Sequence[str]
+    model: str | None
+
+    @property
+    def asks(self) -> tuple[Any, ...]:
+        """What is asked of whom: checks that ask the same share a run."""
+        return self.instrument.name, self.options, self.method, self.set, self.model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateFile:
+    """A gate's file, read and checked before anything is asked."""
+
+    path: str
+    checks: tuple[GateCheck, ...]
+    runs: tuple[GateRun, ...]
+    folders: Mapping[str, str]  # the name of a check -> the folder of its run
+
+
+def read(path: Path) -> GateFile:
+    """Read the file; what is wrong in it is said with the check it stands in."""
+    try:
+        text = path.read_text("utf-8")
+        forms = _File.model_validate(tomllib.loads(text)).check
+    except FileNotFoundError:
+        raise UserError(f"there is no {path}: {INIT}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}; {INIT}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path} is not valid TOML: {error}; {INIT}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise UserError(f"{path}: {_place(first['loc'])}: {first['msg']}; {INIT}") from None
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEAD.match(line)]
+    lines += [1] * (len(forms) - len(lines))  # a list may also be written in one line
+    try:
+        return _made(str(path), forms, lines)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def _place(where: tuple[int | str, ...]) -> str:
+    """Name the check by its number, as a person counts."""
+    said = [f"number {one + 1}" if isinstance(one, int) else one for one in where]
+    return " ".join(said[:2]) + "".join(f": {one}" for one in said[2:])
+
+
+def _made(path: str, forms: Sequence[_Check], lines: Sequence[int]) -> GateFile:
+    checks: list[GateCheck] = []
+    runs: list[GateRun] = []
+    folders: dict[str, str] = {}
+    for form, line in zip(forms, lines, strict=False):
+        instrument = instrument_named(form.instrument)
+        instrument.options_from(form.options)
+        build_method(form.method, form.set)
+        measure = _measure(form, instrument)
+        group = None if form.group is None else next(iter(form.group.items()))
+        name = form.name or " ".join([instrument.name, measure.name, *(group or ())])
+        if name in folders:
+            raise UserError(f"two checks are called {name!r}: give each a name of its own")
+        _refuse_group(instrument, group)
+        checks.append(GateCheck(name=name, instrument=instrument, measure=measure, group=group,
+                                line=line))  # fmt: skip
+        run = GateRun(folder=_slug(name), instrument=instrument, options=form.options,
+                      method=form.method, set=form.set, model=form.model)  # fmt: skip
+        there = next((one for one in runs if one.asks == run.asks), None)
+        if there is None:
+            if run.folder in [one.folder for one in runs]:
+                raise UserError(f"the name {name!r} is too near to another: {run.folder} is taken")
+            runs.append(run)
+        folders[name] = (there or run).folder
+    return GateFile(path=path, checks=tuple(checks), runs=tuple(runs), folders=folders)
+
+
+def _slug(name: str) -> str:
+    """Give a name that is a folder's: no other sign, and no dot first, so that it stays within."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip(".-") or "check"
+
+
+def _measure(form: _Check, instrument: Instrument) -> Measure:
+    """The measure of a check, with the margin of the file."""
+    judged = [one for one in instrument.measures if one.better != "none"]
+    primary = instrument.primary()
+    name = form.measure or instrument.harm or (primary[0].name if primary else None)
+    found = next((one for one in judged if one.name == name), None)
+    if found is None:
+        known = ", ".join(one.name for one in judged)
+        raise UserError(f"{instrument.name} has no measure {name!r} with a better side; it has: "
+                        f"{known}. Write one of them as measure = \"…\"")  # fmt: skip
+    least, most = found.range
+    if form.margin >= most - least:
+        raise UserError(
+            f"{form.name or found.name}: a margin of {form.margin:g} allows everything: "
+            f"{found.name} goes from {least:g} to {most:g}"
+        )
+    return replace(found, margin=form.margin)
+
+
+def _refuse_group(instrument: Instrument, group: tuple[str, str] | None) -> None:
+    columns = [one.column for one in instrument.groups]
+    if group is not None and group[0] not in columns:
+        known = ", ".join(columns) or "none"
+        raise UserError(f"{instrument.name} has no groups by {group[0]!r}; it has: {known}")

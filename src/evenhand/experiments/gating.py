@@ -1,0 +1,156 @@
+"""A gate's runs are found where they were kept, each check's beside its baseline, and judged."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evenhand.domain.prices import Prices
+from evenhand.errors import CorruptRun, EvenhandError, UserError
+from evenhand.experiments.gate_file import GateFile
+from evenhand.findings.gate import Gate, GateCheck, Pair, gate
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+
+CHECKS = "checks.json"  # in the folder of a gate: which check looks at which run
+
+
+class _Kept(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    run: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]  # a folder within
+    margin: float
+
+
+class _KeptChecks(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    format: Annotated[int, Field(ge=1, le=1)] = 1
+    checks: dict[str, _Kept]
+
+
+@dataclass(slots=True)
+class KeptRuns:
+    """Runs that were kept: those of checks by the check's name, and others by themselves."""
+
+    by_check: dict[str, str] = field(default_factory=dict)  # name -> run folder
+    margins: dict[str, float] = field(default_factory=dict)
+    plain: list[str] = field(default_factory=list)
+
+    @classmethod
+    def at(cls, places: Sequence[str]) -> "KeptRuns":
+        """Look into folders, each that of a gate or of a run."""
+        found = cls()
+        for place in places:
+            folder = open_folder(place)
+            if folder.exists(CHECKS):
+                kept = _read(folder.read(CHECKS), place)
+                found.by_check |= {n: f"{place}/{one.run}" for n, one in kept.checks.items()}
+                found.margins |= {name: one.margin for name, one in kept.checks.items()}
+            elif folder.exists("run.json"):
+                found.plain.append(place)
+            else:
+                raise UserError(
+                    f"{place} is neither a run nor the folder of a gate: make it with "
+                    f"`evenhand gate FILE --as-baseline --out {place}`"
+                )
+        return found
+
+    def run_of(self, check: GateCheck, like: RunReader | None = None) -> RunReader:
+        """Give the run of a check: by its name, else the only one of its instrument that there is,
+        over the same items as `like` where that is given."""
+        if check.name in self.by_check:
+            return RunReader(self.by_check[check.name])
+        places = dict.fromkeys([*self.by_check.values(), *self.plain])
+        found = [run for run in map(RunReader, places) if _is_for(run, check, like)]
+        if len(found) == 1:
+            return found[0]
+        many = f"{len(found)} runs" if found else "no run"
+        raise UserError(
+            f"there is {many} of {check.instrument.name} for this check in "
+            f"{', '.join(places) or 'the folders given'}; a gate's own folder says which is which: "
+            "`evenhand gate FILE --as-baseline --out FOLDER` makes one"
+        )
+
+
+def _read(data: bytes, place: str) -> _KeptChecks:
+    try:
+        return _KeptChecks.model_validate(orjson.loads(data))
+    except (orjson.JSONDecodeError, ValidationError):
+        raise CorruptRun(f"{place}/{CHECKS} cannot be read: make the folder anew") from None
+
+
+def _is_for(run: RunReader, check: GateCheck, like: RunReader | None) -> bool:
+    ours = run.record.source
+    if ours.get("benchmark") != check.instrument.name:
+        return False
+    theirs = ours if like is None else like.record.source
+    return all(ours.get(key) == theirs.get(key) for key in ("sha256", "sampling"))
+
+
+def keep(file: GateFile, out: str) -> None:
+    """Write which check looks at which run, so that the folder can be a baseline."""
+    margins = {one.name: one.measure.margin for one in file.checks}
+    checks = {
+        name: {"run": folder, "margin": margins[name]} for name, folder in file.folders.items()
+    }
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+    written = orjson.dumps({"format": 1, "checks": checks}, option=options)
+    open_folder(out).replace(CHECKS, written)
+
+
+def judge(
+    file: GateFile,
+    baseline: Sequence[str],
+    run: Sequence[str],
+    *,
+    prices: Prices | None = None,
+    notes: Sequence[str] = (),
+) -> Gate:
+    """Judge what was run by its baseline."""
+    before, after = KeptRuns.at(baseline), KeptRuns.at(run)
+    runs: dict[str, Pair | str] = {}
+    lacking = [name for name in before.by_check if name not in file.folders]
+    checks = []
+    for check in file.checks:
+        if after.by_check and check.name not in after.by_check and check.name in before.by_check:
+            lacking.append(check.name)
+            continue
+        checks.append(check)
+        runs[check.name] = _pair(check, before, after)
+    looked_at = {str(pair[0].path) for pair in runs.values() if not isinstance(pair, str)}
+    broken = any(isinstance(pair, str) for pair in runs.values())
+    if not broken:  # else nobody knows which run it would have looked at
+        lacking += [place for place in before.plain if place not in looked_at]
+    return gate(checks, runs, lacking=lacking, file=file.path, prices=prices,
+                notes=[*notes, *_looser(file, before.margins)])  # fmt: skip
+
+
+def _pair(check: GateCheck, before: KeptRuns, after: KeptRuns) -> Pair | str:
+    try:
+        new = after.run_of(check)
+    except (EvenhandError, OSError) as error:
+        return f"this run: {error}"
+    try:
+        old = before.run_of(check, new)
+    except (EvenhandError, OSError) as error:
+        return f"the baseline: {error}"
+    if _place(old) == _place(new):
+        return f"this run is the baseline itself ({new.path}): give --out a folder of its own"
+    return old, new
+
+
+def _place(run: RunReader) -> str:
+    path = str(run.path)
+    return path if "://" in path else str(Path(path).resolve())
+
+
+def _looser(file: GateFile, margins: Mapping[str, float]) -> list[str]:
+    """Say which checks allow more than they did when the baseline was made."""
+    return [
+        f"{one.name}: the margin was {margins[one.name]:g} when the baseline was made, and is "
+        f"{one.measure.margin:g}"
+        for one in file.checks
+        if one.name in margins and (one.measure.margin or 0.0) > margins[one.name]
+    ]

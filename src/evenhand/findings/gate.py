@@ -1,0 +1,241 @@
+"""A gate says of every check whether a run is shown to be no worse than its baseline by more than a
+margin, is shown to be worse, or neither.
+
+Pass: within the margin, one-sided at 2.5 %, however the missing answers came out. Fail: worse at
+all, after Holm over the checks, and not within the margin. Open: neither. Broken: there is nothing
+to judge by. Missing answers count against the run that failed to give them, so that one failure
+more never turns a check to pass. Our choice: the claims of "pass" need no correction, as the gate
+passes only where all of them hold.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from evenhand.domain.prices import Prices
+from evenhand.errors import EvenhandError, UserError
+from evenhand.findings.comparison import same_sample
+from evenhand.findings.found import Change, Coverage
+from evenhand.findings.gate_size import More, more_to_decide
+from evenhand.findings.measures import Measure
+from evenhand.findings.pairs import PairTotals
+from evenhand.findings.report import not_run, require
+from evenhand.findings.rules import adjusted, direction, kept, seen
+from evenhand.findings.scored import Scored, outcome_batches
+from evenhand.findings.shown import Shown
+from evenhand.store import RunReader
+
+Verdict = Literal["pass", "fail", "open", "broken"]
+WORST_FIRST: tuple[Verdict, ...] = ("fail", "broken", "open", "pass")
+Pair = tuple[RunReader, RunReader]  # the baseline, and the run that is judged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateCheck:
+    """A check names a number of an instrument, and by how much it may get worse: the margin of its
+    measure."""
+
+    name: str
+    instrument: Scored
+    measure: Measure
+    group: tuple[str, str] | None = None  # the column, and its value
+    line: int = 1  # where it stands in the file
+
+    def narrowed(self) -> Scored:
+        """Give the instrument with nothing but what this check looks at."""
+        column = None if self.group is None else self.group[0]
+        groups = tuple(
+            replace(one, compared=True) for one in self.instrument.groups if one.column == column
+        )
+        made = copy.copy(self.instrument)
+        vars(made).update(measures=(self.measure,), groups=groups, transitions=None)
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A check that was judged: its verdict, and why."""
+
+    name: str
+    verdict: Verdict
+    says: str
+    instrument: str = ""
+    measure: Measure | None = None  # with the margin of the check
+    group: str = ""
+    before: str = ""  # the run folders
+    after: str = ""
+    items: int = 0
+    change: Change | None = None
+    more: More | None = None  # of a check that is open
+    line: int = 1
+
+    @property
+    def margin(self) -> float | None:
+        return None if self.measure is None else self.measure.margin
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the check as plain data: the measure by its name."""
+        kept = {one.name: getattr(self, one.name) for one in fields(self)}
+        named = None if self.measure is None else self.measure.name
+        return {**kept, "measure": named, "margin": self.margin}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate(Shown):
+    """A gate is the checks of one file, judged together.
+
+    >>> found = evenhand_gate("evenhand.gate.toml", baseline="runs/main", run="runs/now")
+    >>> assert found.passed, found.says     # `evenhand_gate` is a fixture of pytest
+    """
+
+    checks: tuple[Checked, ...]
+    file: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of its checks; of none at all it is broken."""
+        found = {one.verdict for one in self.checks}
+        return next((verdict for verdict in WORST_FIRST if verdict in found), "broken")
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == "pass"
+
+    @property
+    def says(self) -> str:
+        """The verdict and its reasons in words, worst first."""
+        ordered = sorted(self.checks, key=lambda one: WORST_FIRST.index(one.verdict))
+        lines = [f"{one.verdict}: {one.name}: {one.says}" for one in ordered]
+        return "\n".join([f"gate: {self.verdict}", *lines])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "file": self.file,
+            "checks": [one.to_dict() for one in self.checks],
+            "notes": self.notes,
+        }
+
+
+def gate(
+    checks: Sequence[GateCheck],
+    runs: Mapping[str, Pair | str],
+    *,
+    lacking: Sequence[str] = (),
+    file: str = "",
+    prices: Prices | None = None,
+    notes: Sequence[str] = (),
+) -> Gate:
+    """Judge every check by its two runs, or say why it has none. `lacking` names the checks that
+    the baseline had and this run lacks: they fail."""
+    seen_of = [_Seen.of(one, runs[one.name]) for one in checks]
+    family = adjusted([one.change for one in seen_of])
+    judged = [
+        one.judged(change, len(family), prices) for one, change in zip(seen_of, family, strict=True)
+    ]
+    gone = "the baseline had this check and this run lacks it: put it back, or make a new baseline"
+    lost = [Checked(name=name, verdict="fail", says=gone) for name in lacking]
+    return Gate(checks=(*judged, *lost), file=file, notes=tuple(notes))
+
+
+def broken(says: str, file: str = "") -> Gate:
+    """Give the gate of what could not even be begun."""
+    return Gate(checks=(Checked(name="gate", verdict="broken", says=says),), file=file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What two runs show of one check, before it is judged among the others."""
+
+    check: GateCheck
+    change: Change
+    runs: Pair | None = None
+    items: int = 0
+    nothing: str = ""  # why there is nothing to judge by
+    incomplete: str = ""  # why no good verdict may be given
+
+    @classmethod
+    def of(cls, check: GateCheck, runs: Pair | str) -> "_Seen":
+        none = Change(name=check.measure.name, before=None, after=None, difference=None)
+        if isinstance(runs, str):
+            return cls(check=check, change=none, nothing=runs)
+        try:
+            return cls._read(check, runs)
+        except EvenhandError as error:
+            return cls(check=check, change=none, runs=runs, nothing=str(error))
+
+    @classmethod
+    def _read(cls, check: GateCheck, runs: Pair) -> "_Seen":
+        instrument = check.narrowed()
+        for run in runs:
+            require(instrument, run)
+            run.verify()  # a part that is cut off or changed is no run to judge by
+        same_sample(*runs)
+        scorings = instrument.scorings(*runs)
+        sides = (outcome_batches(instrument, run, how)
+                 for run, how in zip(runs, scorings, strict=True))  # fmt: skip
+        pairs = PairTotals.of(instrument, *sides)
+        if not pairs.items:
+            raise UserError("no item was finished in both runs")
+        where = {} if check.group is None else {check.group[0]: check.group[1]}
+        for column, value in where.items():
+            if value not in pairs.values_of(column):
+                there = ", ".join(pairs.values_of(column))
+                raise UserError(f"no item has {column} = {value!r}; there are: {there}")
+        return cls(
+            check=check,
+            change=pairs.change(check.measure, **where),
+            runs=runs,
+            items=pairs.items,
+            incomplete=_incomplete(runs, pairs.coverage()),
+        )
+
+    def judged(self, change: Change, family: int, prices: Prices | None) -> Checked:
+        measure, instrument = self.check.measure, self.check.instrument
+        verdict, says = self._verdict(change)
+        more = None
+        if verdict == "open" and self.runs is not None:
+            more = more_to_decide(instrument, measure, change, items=self.items, family=family,
+                                  run=self.runs[1], prices=prices)  # fmt: skip
+        return Checked(
+            name=self.check.name,
+            verdict=verdict,
+            says=says,
+            instrument=instrument.name,
+            measure=measure,
+            group="" if self.check.group is None else " = ".join(self.check.group),
+            before="" if self.runs is None else str(self.runs[0].path),
+            after="" if self.runs is None else str(self.runs[1].path),
+            items=self.items,
+            change=None if self.nothing else change,
+            more=more,
+            line=self.check.line,
+        )
+
+    def _verdict(self, change: Change) -> tuple[Verdict, str]:
+        if self.nothing:
+            return "broken", self.nothing
+        measure = self.check.measure
+        within = kept(change, measure) == "kept"
+        said = f"{measure.label}: {seen(change, measure)}"
+        if direction(change, measure) == "worse" and not within:
+            lost = 0 if change.bounds is None else change.bounds.missing
+            counted = f", with {lost:,} missing answers counted as the worst" * bool(lost)
+            return "fail", f"shown to be worse{counted}: {said}"
+        if self.incomplete or change.difference is None:
+            return "broken", self.incomplete or said
+        if within:
+            return "pass", f"shown to be no worse than by {measure.margin:g}: {said}"
+        return "open", f"neither worse nor within {measure.margin:g} is shown: {said}"
+
+
+def _incomplete(runs: Pair, coverage: tuple[Coverage, Coverage]) -> str:
+    for side, run, seen_ in zip(("the baseline", "this run"), runs, coverage, strict=True):
+        left = not_run(run)
+        if left:
+            return f"{side} is not finished: {left:,} items are not run"
+        if seen_.below_floor:
+            return f"{side}: only {seen_.percent} of the answers could be scored, of {seen_.n:,}"
+    return ""

@@ -1,0 +1,110 @@
+"""How many more items would decide a check that is open, and what they cost."""
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import ndtr, ndtri
+
+from evenhand.domain.prices import Prices
+from evenhand.findings import spent
+from evenhand.findings.found import Change
+from evenhand.findings.measures import Measure
+from evenhand.findings.plan import Aim, PilotSpread, clusters_needed
+from evenhand.findings.rules import ALPHA
+from evenhand.findings.scored import Scored
+from evenhand.statistics.proportions import zero_event_upper
+from evenhand.store import RunReader
+
+POWER = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class More:
+    """More items would decide a check 4 times in 5: show an unchanged number to be within the
+    margin, and one that got worse by the margin to be worse. Nothing is known where `why` says
+    so."""
+
+    items: int | None = None  # beside those that there are
+    clusters: int | None = None
+    calls: float | None = None
+    tokens: float | None = None
+    cost: float | None = None
+    currency: str | None = None
+    why: str = ""
+
+
+def more_to_decide(
+    instrument: Scored,
+    measure: Measure,
+    change: Change,
+    *,
+    items: int,
+    family: int,
+    run: RunReader,
+    prices: Prices | None,
+) -> More:
+    """Compute it from the spread of these two runs and from what an item of the later one took."""
+    if change.difference is None or change.clusters < 2:
+        few = f"{change.clusters} {instrument.clusters} are too few to say how many would decide"
+        return More(why=few)
+    clusters = clusters_to_decide(measure, change, family)
+    if clusters is None:
+        return More(why="it has no spread and no largest value: nothing says how many would decide")
+    if instrument.all_clusters is not None and clusters > instrument.all_clusters:
+        return More(
+            why=f"it would take {clusters:,} {instrument.clusters}, and there are "
+            f"{instrument.all_clusters}: ask more of each, or allow more than {measure.margin:g}"
+        )
+    more = max(0, math.ceil(items * (clusters / change.clusters - 1)))
+    took, money = spent.cost(run), spent.money(run, prices)
+    done = run.totals().items
+    return More(
+        items=more,
+        clusters=max(0, clusters - change.clusters),
+        calls=None if took.calls.mean is None else more * took.calls.mean,
+        tokens=None if took.tokens.mean is None else more * took.tokens.mean,
+        cost=None if money.cost is None else more * money.cost / done,
+        currency=money.currency,
+    )
+
+
+def clusters_to_decide(measure: Measure, change: Change, family: int) -> int | None:
+    """Give the fewest clusters that decide it either way 4 times in 5, if they vary as these do;
+    None of a number that neither varied nor has ends."""
+    assert measure.margin is not None
+    needed = []
+    if change.se:
+        spread = PilotSpread(measure=measure.name, runs=("", ""), items=change.n, rows=change.n,
+                             clusters=change.clusters, se=change.se)  # fmt: skip
+        needed.append(clusters_needed(spread, measure.margin, Aim(POWER, family)))
+    if measure.bounded:
+        least, most = measure.range
+        sd = change.se * math.sqrt(change.clusters)
+        needed.append(clusters_to_keep(sd, measure.margin, most - least))
+    return max(needed, default=None)
+
+
+def clusters_to_keep(sd: float, margin: float, reach: float) -> int:
+    """Give the fewest clusters that show an unchanged number to be within the margin 4 times in 5.
+
+    It is the test of `rules.kept` in a normal approximation: the flipped sums of margin − change,
+    among them one cluster that lost all it could, and so many clusters that a loss which none of
+    them shows is within the margin.
+    """
+    alpha = ALPHA / 2
+
+    def shows(clusters: int) -> bool:
+        if reach * zero_event_upper(clusters, 1 - alpha) > margin:
+            return False
+        total = margin * clusters + float(ndtri(1 - POWER)) * sd * math.sqrt(clusters)
+        wide = math.sqrt(clusters * (sd**2 + margin**2)) / 2  # of the sum of a random half
+        lost = float(ndtr((reach - margin - total / 2) / wide))  # with the cluster that lost all
+        return (lost + float(ndtr(-total / 2 / wide))) / 2 <= alpha
+
+    low, high = 1, 2
+    while not shows(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shows(middle) else (middle, high)
+    return high

@@ -1,0 +1,56 @@
+"""This view shows a gate as SARIF 2.1.0, for the list of findings that a code host keeps."""
+
+import hashlib
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from evenhand import __version__
+from evenhand.findings.gate import Checked, Gate, Verdict
+from evenhand.views.gate_page import decides
+from evenhand.views.visible import visible
+
+_SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+_LEVELS: dict[Verdict, str] = {"fail": "error", "broken": "error", "open": "warning"}
+_RULES: dict[Verdict, str] = {
+    "fail": "A checked number is shown to be worse than the baseline, or is no longer checked.",
+    "broken": "A check has nothing to judge by.",
+    "open": "A checked number is neither shown to be worse nor to be within its margin.",
+}
+
+
+def render(found: Gate) -> bytes:
+    """Give the log: one result for each check that did not pass."""
+    rules = [
+        {"id": verdict, "shortDescription": {"text": says}, "help": {"text": says},
+         "defaultConfiguration": {"level": _LEVELS[verdict]}}
+        for verdict, says in _RULES.items()
+    ]  # fmt: skip
+    driver = {"name": "evenhand gate", "semanticVersion": __version__, "rules": rules}
+    results = [_result(found.file, one) for one in found.checks if one.verdict in _LEVELS]
+    run = {
+        "tool": {"driver": driver},
+        "results": results,
+        "invocations": [{"executionSuccessful": found.verdict != "broken"}],
+        "columnKind": "unicodeCodePoints",
+    }
+    log = {"version": "2.1.0", "$schema": _SCHEMA, "runs": [run]}
+    return orjson.dumps(log, option=orjson.OPT_INDENT_2) + b"\n"
+
+
+def _result(file: str, one: Checked) -> dict[str, Any]:
+    said = one.says if one.more is None else f"{one.says}\n{decides(one.more)}"
+    kept = hashlib.sha256(f"{one.name}\n{one.verdict}".encode("utf-8", "replace")).hexdigest()
+    place = {"uri": quote(visible(file or "evenhand.gate.toml"))}
+    where = {"artifactLocation": place, "region": {"startLine": one.line}}
+    return {
+        "ruleId": one.verdict,
+        "ruleIndex": list(_RULES).index(one.verdict),
+        "level": _LEVELS[one.verdict],
+        "message": {"text": visible(f"{one.name}: {said}")},
+        "locations": [{"physicalLocation": where}],
+        "partialFingerprints": {"check/v1": kept},
+    }

@@ -1,0 +1,1 @@
+"""The gate: its verdicts, its forms, and that no fault is ever green."""

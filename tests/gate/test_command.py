@@ -1,0 +1,120 @@
+"""`evenhand gate` as CI runs it, against a real server on this machine."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from cli.conftest import Run, evenhand
+from evenhand.pytest_plugin import gate
+from gate import texts
+from loopback.process import RemoteServer, in_own_process
+
+__all__ = ["evenhand"]  # the fixture
+
+GATE = ("gate", "evenhand.gate.toml")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RemoteServer]:
+    with in_own_process(texts.Corrector()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def endpoint(server: RemoteServer) -> str:
+    return server.url
+
+
+@pytest.fixture
+def folder(tmp_path: Path, server: RemoteServer, evenhand: Run, kept: dict[str, Path]) -> Path:
+    """A folder with a file, texts and a baseline, which is made once."""
+    server.set("fault", "")
+    texts.write(tmp_path)
+    if "main" in kept:
+        shutil.copytree(kept["main"], tmp_path / "main")
+        return tmp_path
+    made = evenhand(*GATE, "--as-baseline", "--out", "main")
+    assert made.returncode == 0, made.stderr
+    assert "Next:\nevenhand gate evenhand.gate.toml --baseline main" in made.stdout
+    kept["main"] = tmp_path / "main"
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def kept() -> dict[str, Path]:
+    return {}
+
+
+def test_a_twin_passes_and_says_so_in_every_form(
+    folder: Path, server: RemoteServer, evenhand: Run
+) -> None:
+    before = sum(server.read().outcomes.values())
+    summary = folder / "summary.md"
+    summary.write_text("# mine\n")
+    more = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
+    ran = evenhand(*GATE, "--baseline", "main", "--out", "now", **more)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "Gate: PASS" in ran.stdout
+    assert "::error" not in ran.stdout
+    assert sum(server.read().outcomes.values()) - before == texts.TEXTS  # two checks, one run
+    found = json.loads((folder / "now/gate.json").read_text())
+    assert [one["verdict"] for one in found["checks"]] == ["pass", "pass"]
+    assert summary.read_text() == "# mine\n" + (folder / "now/gate.md").read_text()
+    assert Xml.parse(folder / "now/junit.xml").getroot().attrib["failures"] == "0"
+    assert json.loads((folder / "now/gate.sarif").read_text())["runs"][0]["results"] == []
+    again = evenhand(*GATE, "--baseline", "main", "--out", "now", "--json")
+    notes = json.loads(again.stdout)["notes"]
+    assert notes == ["now/made-worse was finished before: nothing was asked for it now"]
+
+
+def test_a_shown_regression_fails_with_an_annotation_at_its_check(
+    folder: Path, server: RemoteServer, evenhand: Run
+) -> None:
+    server.set("fault", "some worse")
+    ran = evenhand(*GATE, "--baseline", "main", "--out", "now", GITHUB_ACTIONS="true")
+    assert ran.returncode == 1, ran.stdout
+    off, *_, on = [line for line in ran.stdout.splitlines() if line.startswith("::")][:2]
+    assert off == f"::stop-commands::{on.strip(':')}"
+    said = ran.stdout.splitlines()[-1]
+    place = "::error file=evenhand.gate.toml,line=2,title=evenhand gate%3A fail%3A made worse::"
+    assert said.startswith(f"{place}shown to be worse")
+
+
+def test_a_dead_endpoint_is_broken_and_leaves_a_result_that_says_so(
+    folder: Path, evenhand: Run
+) -> None:
+    dead = {"EVENHAND_BASE_URL": "http://127.0.0.1:9/v1", "GITHUB_ACTIONS": "true"}
+    ran = evenhand(*GATE, "--baseline", "main", "--out", "now", **dead)
+    assert ran.returncode == 5, ran.stdout + ran.stderr
+    assert ran.stdout.splitlines()[-1].startswith("::error file=evenhand.gate.toml,line=1,")
+    assert Xml.parse(folder / "now/junit.xml").getroot().attrib["errors"] == "1"
+
+
+def test_a_run_that_a_cap_stopped_is_not_judged_and_what_is_there_of_it_is_no_pass(
+    folder: Path, evenhand: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capped = evenhand(*GATE, "--baseline", "main", "--out", "now", "--max-calls", "12")
+    assert capped.returncode == 3, capped.stderr
+    assert not (folder / "now/gate.json").exists()
+    monkeypatch.chdir(folder)
+    half = gate(baseline="main", run="now/made-worse")
+    assert half.verdict == "broken"
+    assert "this run is not finished: 12 items are not run" in half.says
+
+
+def test_a_dry_run_forecasts_and_is_no_pass(folder: Path, evenhand: Run) -> None:
+    ran = evenhand(*GATE, "--dry-run", "--out", "now")
+    assert ran.returncode == 4, ran.stderr
+    assert "the whole gate" in ran.stdout
+
+
+def test_without_a_baseline_the_two_commands_that_make_and_use_one_are_said(
+    folder: Path, evenhand: Run
+) -> None:
+    ran = evenhand(*GATE, "--out", "now")
+    assert ran.returncode == 5
+    assert "evenhand gate evenhand.gate.toml --as-baseline --out runs/main" in ran.stderr

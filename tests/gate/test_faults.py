@@ -1,0 +1,138 @@
+"""What goes wrong with a model, a run or a baseline is never a pass: real servers, real folders."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import evenhand
+from evenhand.domain.prices import Price, Prices
+from evenhand.findings.gate import Gate
+from evenhand.pytest_plugin import gate
+from evenhand.views.gate_page import decides
+from gate import texts
+from loopback.process import RemoteServer, in_own_process
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a project with a baseline that gave every text back."""
+    made = tmp_path_factory.mktemp("project")
+    texts.write(made)
+    (made / "evenhand.gate.toml").write_text(texts.STORED)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        assert gate(baseline="nowhere", out="main").verdict == "broken"  # nothing to compare with
+    assert (made / "main/checks.json").exists()
+    return made
+
+
+@pytest.fixture
+def project(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RemoteServer]:
+    with in_own_process(texts.Corrector()) as running:
+        yield running
+
+
+def _asked(url: str, seconds: float = 300.0) -> Gate:
+    Path("evenhand.gate.toml").write_text(texts.FILE)
+    model = evenhand.Endpoint(url, model="pretended")
+    return gate(baseline="main", model=model, out="now", limits=evenhand.Limits(seconds=seconds))
+
+
+def test_the_server_without_a_fault_passes(project: Path, server: RemoteServer) -> None:
+    server.set("fault", "")
+    found = _asked(server.url)
+    assert found.passed, found.says
+
+
+@pytest.mark.parametrize("fault", ["garbage", "refusing", "empty", "half"])
+def test_a_model_that_gives_no_answers_fails(
+    project: Path, server: RemoteServer, fault: str
+) -> None:
+    server.set("fault", fault)
+    # What is no reply at all is asked for again and again: two seconds of that are enough.
+    found = _asked(server.url, 2.0 if fault == "garbage" else 300.0)
+    assert found.verdict == "fail", found.says
+
+
+def test_an_endpoint_that_is_dead_is_no_pass(project: Path) -> None:
+    assert _asked("http://127.0.0.1:9/v1", 2.0).verdict in ("fail", "broken")
+
+
+@pytest.mark.parametrize("part", ["results", "turns"])
+def test_a_run_whose_files_are_cut_off_or_gone_is_broken(project: Path, part: str) -> None:
+    shutil.copytree("main", "now")
+    assert gate(baseline="main", run="now").passed
+    [file] = Path("now/made-worse", part).glob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-50])
+    assert gate(baseline="main", run="now").verdict == "broken"
+    assert gate(baseline="now", run="main").verdict == "broken"
+    file.unlink()
+    assert gate(baseline="main", run="now").verdict == "broken"
+
+
+def test_without_a_baseline_the_command_that_makes_one_is_said(project: Path) -> None:
+    found = gate(baseline="nowhere", run="main")
+    assert found.verdict == "broken"
+    assert "`evenhand gate FILE --as-baseline --out nowhere`" in found.says
+
+
+def test_a_run_over_other_items_is_broken(project: Path) -> None:
+    texts.write(project, texts=12)
+    Path("evenhand.gate.toml").write_text(texts.STORED)
+    found = gate(baseline="main", out="other")
+    assert found.verdict == "broken"
+    assert "different samples" in found.says
+
+
+def test_a_check_that_the_baseline_had_and_this_run_lacks_fails(project: Path) -> None:
+    whole = texts.STORED
+    Path("evenhand.gate.toml").write_text(whole.partition('[[check]]\nname = "refused"')[0])
+    found = gate(baseline="main", out="now")
+    assert {one.name: one.verdict for one in found.checks} == {
+        "made worse": "pass",
+        "refused": "fail",
+    }
+    Path("evenhand.gate.toml").write_text(whole)  # the file has it, and the run that is judged not
+    assert gate(baseline="main", run="now").verdict == "fail"
+
+
+def test_the_baseline_is_no_baseline_of_itself(project: Path) -> None:
+    found = gate(baseline="main", run=project / "main")
+    assert found.verdict == "broken"
+    assert "this run is the baseline itself" in found.says
+
+
+def test_a_margin_that_was_made_wider_is_said(project: Path) -> None:
+    Path("evenhand.gate.toml").write_text(texts.STORED.replace("0.3", "0.5", 1))
+    shutil.copytree("main", "now")
+    found = gate(baseline="main", run="now")
+    said = "made worse: the margin was 0.3 when the baseline was made, and is 0.5"
+    assert found.notes == (said,)
+
+
+def test_open_says_how_many_more_items_would_decide_and_what_they_cost(
+    project: Path, server: RemoteServer
+) -> None:
+    server.set("fault", "")
+    _asked(server.url)
+    Path("evenhand.gate.toml").write_text(texts.FILE.replace("0.3", "0.02"))
+    price = Price(per_million_prompt_tokens=5e4, per_million_completion_tokens=0)
+    found = gate(baseline="main", run="now", prices=Prices({"pretended": price}, "USD"))
+    assert found.verdict == "open", found.says
+    # 183 clusters are the fewest of which none may hide a loss of 0.02, and there are 24; a text
+    # takes one call, 28 tokens, and of these 20 that cost 0.05 each.
+    for one in found.checks:
+        assert one.more is not None
+        assert decides(one.more) == (
+            "about 159 more items would decide it 4 times in 5 (for this run 159 calls, 4,452 "
+            "tokens, 159.00 USD)"
+        )
