@@ -7,7 +7,8 @@ import typer
 from rich.text import Text
 
 from evenhand import config as configuration
-from evenhand.cli.options import UNFINISHED, ConfigFile, Json
+from evenhand.cli.codes import UNFINISHED
+from evenhand.cli.options import ConfigFile, Json
 from evenhand.cli.screen import err, print_json
 from evenhand.errors import UserError
 from evenhand.experiments.dossiers import dossier_of, runs_in
