@@ -136,6 +136,14 @@ def test_a_name_from_outside_is_words_and_is_cut() -> None:
     assert len(drawn.svg) < 60_000
 
 
+def test_signs_that_xml_lacks_end_no_process_wherever_they_stand() -> None:
+    said = "a\x00\x1b\ufffe\uffff\ud800b"
+    panel = Panel(rows=[Row(label=said, value=0.5, says=said)], axis=said, title=said)
+    words = _words(forest("one", said, [panel], [said]).svg)
+    assert words.count("ab") == 6  # title, heading, name, number, axis, legend
+    assert not [word for word in words if "\ufffe" in word]
+
+
 def test_an_interval_is_drawn_where_its_ends_are() -> None:
     root = _forest(Row(label="a", value=0.5, low=0.25, high=0.75))
     ((start, length),) = _bars(root)

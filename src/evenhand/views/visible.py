@@ -5,11 +5,11 @@ import re
 
 # Controls (C0 without tab and line break, DEL, C1), those that turn the direction of reading, those
 # without width, fillers that look like nothing, selectors of a variant, in which whole texts have
-# been hidden, tags, and halves of a pair, which no terminal can be sent.
+# been hidden, tags, halves of a pair, which no terminal can be sent, and what XML does not know.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "\ufffe\uffff\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 
 

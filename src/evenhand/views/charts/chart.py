@@ -54,9 +54,25 @@ def drawn(name: str, title: str, alt_text: str, spec: Any) -> Chart:
     )
     with alt.theme.enable("none"):  # whatever a notebook has set
         made = vl_convert.vegalite_to_svg(
-            titled.to_dict() | {"config": _CONFIG}, vl_version=_VEGA_LITE, allowed_base_urls=[]
+            _cleared(titled.to_dict()) | {"config": _CONFIG},
+            vl_version=_VEGA_LITE,
+            allowed_base_urls=[],
         )
     return Chart(name, heading, said, _alone(made, said))
+
+
+def _cleared(spec: Any) -> Any:
+    """Give the specification without signs that cannot be seen: at one that XML lacks, vl-convert
+    would end the whole process."""
+    match spec:
+        case dict():
+            return {key: _cleared(value) for key, value in spec.items()}
+        case list():
+            return [_cleared(value) for value in spec]
+        case str():
+            return visible(spec)
+        case _:
+            return spec
 
 
 def _alone(svg: str, said: str) -> str:
