@@ -58,7 +58,7 @@ TWO = Two()
 
 def figures(*, short: bool) -> dict[str, float]:
     """The shares of wrong words, each the worst of its settings."""
-    judged, twins, clusters = (METHODS[:2], TWINS[1:2], (11,)) if short else (METHODS, TWINS, SIZES)
+    judged, twins, clusters = (METHODS[:1], TWINS[1:2], (11,)) if short else (METHODS, TWINS, SIZES)
     draws, pairs, tests = (20, 3, 80) if short else (400, 150, 1_500)
     frontiers = {n: frontier(n, draws, seed=n) for n in judged}
     nulls = [frontier(n, draws, seed=100 + n, benefit=0.0) for n in judged]

@@ -50,7 +50,9 @@ def gate(
     try:
         made = read(Path(file))
         places = _listed(run)
+        notes: list[str] = []
         if not places:
+            notes = gating.finished_before(f"{out}/{one.folder}" for one in made.runs)
             for one in made.runs:
                 method = build_method(one.method, one.set)
                 sync.measure(one.instrument, model=model, out=f"{out}/{one.folder}", method=method,
@@ -58,7 +60,7 @@ def gate(
             gating.keep(made, str(out))
             places = [str(out)]
         priced = _given.prices_of(prices)
-        return gating.judge(made, _listed(baseline), places, prices=priced)
+        return gating.judge(made, _listed(baseline), places, prices=priced, notes=notes)
     except (EvenhandError, OSError) as error:
         return broken(str(error), str(file))
 

@@ -2,13 +2,14 @@
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
 
-from cli.conftest import Run, evenhand
+from cli.conftest import BIN, Run, clean_environment, evenhand
 from evenhand.pytest_plugin import gate
 from gate import texts
 from loopback.process import RemoteServer, in_own_process
@@ -68,7 +69,7 @@ def test_a_twin_passes_and_says_so_in_every_form(
     assert json.loads((folder / "now/gate.sarif").read_text())["runs"][0]["results"] == []
     again = evenhand(*GATE, "--baseline", "main", "--out", "now", "--json")
     notes = json.loads(again.stdout)["notes"]
-    assert notes == ["now/made-worse was finished before: nothing was asked for it now"]
+    assert notes == ["now/run-made-worse was finished before: nothing was asked for it now"]
 
 
 def test_a_shown_regression_fails_with_an_annotation_at_its_check(
@@ -101,7 +102,7 @@ def test_a_run_that_a_cap_stopped_is_not_judged_and_what_is_there_of_it_is_no_pa
     assert capped.returncode == 3, capped.stderr
     assert not (folder / "now/gate.json").exists()
     monkeypatch.chdir(folder)
-    half = gate(baseline="main", run="now/made-worse")
+    half = gate(baseline="main", run="now/run-made-worse")
     assert half.verdict == "broken"
     assert "this run is not finished: 12 items are not run" in half.says
 
@@ -118,3 +119,12 @@ def test_without_a_baseline_the_two_commands_that_make_and_use_one_are_said(
     ran = evenhand(*GATE, "--out", "now")
     assert ran.returncode == 5
     assert "evenhand gate evenhand.gate.toml --as-baseline --out runs/main" in ran.stderr
+
+
+def test_a_gate_that_nobody_reads_ends_with_its_code_all_the_same(tmp_path: Path) -> None:
+    command = f"{BIN}/evenhand gate none.toml --json | true; exit ${{PIPESTATUS[0]}}"
+    environment = {**clean_environment(), "PYTHONUNBUFFERED": ""}
+    ran = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, check=False
+    )
+    assert ran.returncode in (1, 5), ran.stderr

@@ -13,6 +13,7 @@ from evenhand.pytest_plugin import gate
 from evenhand.views.gate_page import decides
 from gate import texts
 from loopback.process import RemoteServer, in_own_process
+from same_numbers.adapter import KEPT
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_an_endpoint_that_is_dead_is_no_pass(project: Path) -> None:
 def test_a_run_whose_files_are_cut_off_or_gone_is_broken(project: Path, part: str) -> None:
     shutil.copytree("main", "now")
     assert gate(baseline="main", run="now").passed
-    [file] = Path("now/made-worse", part).glob("*.parquet")
+    [file] = Path("now/run-made-worse", part).glob("*.parquet")
     file.write_bytes(file.read_bytes()[:-50])
     assert gate(baseline="main", run="now").verdict == "broken"
     assert gate(baseline="now", run="main").verdict == "broken"
@@ -109,6 +110,14 @@ def test_the_baseline_is_no_baseline_of_itself(project: Path) -> None:
     found = gate(baseline="main", run=project / "main")
     assert found.verdict == "broken"
     assert "this run is the baseline itself" in found.says
+
+
+def test_a_run_by_another_method_than_the_file_names_is_not_judged(tmp_path: Path) -> None:
+    file = tmp_path / "gate.toml"
+    file.write_text('[[check]]\ninstrument = "bbq"\nmargin = 0.03\nmethod = "fairness"\n')
+    found = gate(file, baseline=KEPT / "bbq/default", run=KEPT / "bbq/self_debias_reprompting")
+    assert found.verdict == "broken"
+    assert "is a run of self_debias_reprompting; the file asks for fairness" in found.says
 
 
 def test_a_margin_that_was_made_wider_is_said(project: Path) -> None:

@@ -21,7 +21,7 @@ def test_the_example_is_a_file_whose_two_checks_share_a_run(tmp_path: Path) -> N
     assert [one.measure.margin for one in found.checks] == [0.03, 0.05]
     assert [EXAMPLE.splitlines()[one.line - 1][:9] for one in found.checks] == ["[[check]]"] * 2
     [run] = found.runs
-    assert set(found.folders.values()) == {run.folder} == {"names-somebody-without-grounds"}
+    assert set(found.folders.values()) == {run.folder} == {"run-names-somebody-without-grounds"}
 
 
 CHECK = '[[check]]\ninstrument = "bbq"\nmargin = 0.03\n'
@@ -37,8 +37,11 @@ CHECK = '[[check]]\ninstrument = "bbq"\nmargin = 0.03\n'
         (CHECK.replace("0.03", "0"), "check number 1: margin: Input should be greater than 0"),
         (CHECK.replace("0.03", "nan"), "check number 1: margin"),
         (CHECK.replace("0.03", "1.0"), "allows everything"),
+        (CHECK.replace("0.03", "1.5") + 'measure = "s_amb"', "can get worse by 1 at most"),
+        (CHECK + 'measure = "s_dis"', "has no measure 's_dis' that a gate can judge"),
+        (CHECK.replace("bbq", "stereoset") + 'measure = "icat"', "no measure 'icat' that a gate"),
         (CHECK.replace("bbq", "bbk"), "bbk"),
-        (CHECK + 'measure = "nothing"', "has no measure 'nothing' with a better side; it has:"),
+        (CHECK + 'measure = "nothing"', "has no measure 'nothing' that a gate can judge; it has:"),
         (
             CHECK + 'group = { colour = "red" }',
             "has no groups by 'colour'; it has: group, category",

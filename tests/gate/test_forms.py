@@ -33,7 +33,7 @@ def test_an_annotation_is_one_line_whose_words_end_neither_the_line_nor_the_comm
         named = dict(one.split("=", 1) for one in properties.partition(" ")[2].split(","))
         assert list(named) == ["file", "line", "title"]
         assert named["line"] == "7"
-        seen = "a,b: 100%\n::error::x\n##[error]y ]]> <script>&amp; [31m\ufffe %0A | é"
+        seen = "a,b: 100%\n::error::x\n##[error]y ]]> <script>&amp; [31m %0A | é"
         assert _unescaped(said) == seen
         title = _unescaped(named["title"], ("%3A", ":"), ("%2C", ","))
         assert title.endswith(seen)
@@ -86,3 +86,9 @@ def test_the_page_of_the_job_shows_the_words_as_words() -> None:
     assert "Gate: FAIL" in page
     rows = [line for line in page.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + len(VERDICTS)  # a row is one line, whatever its words are
+
+
+def test_the_words_of_a_gate_are_one_line_each_without_a_command_of_the_terminal() -> None:
+    said = FOUND.says
+    assert len(said.split("\n")) == 1 + len(FOUND.checks)
+    assert all(sign.isprintable() or sign == "\n" for sign in said)

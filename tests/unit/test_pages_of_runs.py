@@ -53,7 +53,7 @@ def test_a_run_without_items_has_no_coverage_rather_than_a_full_one() -> None:
 
 
 def test_a_finding_that_is_no_table_says_how_to_save_it() -> None:
-    with pytest.raises(UserError, match=r"save it as \.json, \.md or \.html"):
+    with pytest.raises(UserError, match=r"save it as \.json, \.md, \.html or \.pdf"):
         SUMMARY.frame()
 
 

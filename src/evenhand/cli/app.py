@@ -141,7 +141,9 @@ def main() -> None:
             with contextlib.suppress(OSError):
                 _say("no_access", str(error))
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again
-        sys.exit(0 if broken else ERROR)
+        # A gate that failed has failed, whether or not anybody read why.
+        ended = error.__context__.code if isinstance(error.__context__, SystemExit) else 0
+        sys.exit(ended if broken else ERROR)
 
 
 def _say(reason: str, message: str) -> None:

@@ -38,7 +38,7 @@ from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.reproducing import Job, forecasts, run_all
 from evenhand.experiments.request import Request
 from evenhand.findings.gate import Gate, Verdict, broken
-from evenhand.findings.report import not_run, report
+from evenhand.findings.report import report
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.views import annotations, junit, markdown, page_of, sarif, terminal_of
@@ -115,15 +115,19 @@ def gate(
     )  # fmt: skip
     asked = _Asked(file, baseline or [], run or [], as_baseline, options)
     with _no_commands_within(sys.stderr if json else sys.stdout):
+        if init:
+            _write_example(file)
+            return
         try:
-            if init:
-                _write_example(file)
-                return
             found = _found(asked)
         except (EvenhandError, OSError) as error:
             problem(str(error))
             found = broken(str(error), str(file))
-        _tell(found, options)
+        try:
+            _tell(found, options)
+        except (EvenhandError, OSError) as error:
+            problem(str(error))
+            _end(FAILED if found.verdict == "fail" else BROKEN)
     if environment.on_github():
         stream = sys.stderr if json else sys.stdout
         stream.write(annotations.render(found))
@@ -158,6 +162,8 @@ def _found(asked: _Asked) -> Gate:
         return gating.judge(file, asked.baseline, asked.run, prices=_prices(options))
     if asked.baseline:
         gating.KeptRuns.at(asked.baseline)  # one that is not there is said before anything is paid
+        if gating.place_of(options.out_) in map(gating.place_of, asked.baseline):
+            raise UserError(f"{options.out_} is the baseline: give --out a folder of its own")
     notes = _measured(file, options)
     if asked.as_baseline:
         _keep_baseline(file, asked)
@@ -173,7 +179,7 @@ def _measured(file: GateFile, options: RunOptions) -> list[str]:
     """Run every run of the file; what was finished before is not asked again, and is said."""
     prices = _prices(options)
     jobs = [_job(one, options) for one in file.runs]
-    old = [job.out for job in jobs if _is_finished(job.out)]
+    notes = gating.finished_before(job.out for job in jobs)
     caps = Caps(max_calls=options.max_calls, max_cost=options.max_cost, prices=prices)
     ended, pilots = asyncio.run(run_all(jobs, Terminal(options.settings()), caps))
     if options.dry_run:
@@ -187,11 +193,7 @@ def _measured(file: GateFile, options: RunOptions) -> list[str]:
         err.print("a dry run judges nothing")
         _end(OPEN)
     gating.keep(file, options.out_)
-    return [f"{place} was finished before: nothing was asked for it now" for place in old]
-
-
-def _is_finished(place: str) -> bool:
-    return open_folder(place).exists("run.json") and not not_run(RunReader(place))
+    return notes
 
 
 def _job(one: GateRun, options: RunOptions) -> Job:

@@ -11,9 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.errors import UserError
 from evenhand.findings.gate import GateCheck
-from evenhand.findings.measures import Measure
+from evenhand.findings.measures import (
+    Mean,
+    MeanOfClusters,
+    Measure,
+    Ratio,
+    Share,
+    SumOfRatios,
+)
 from evenhand.instruments import Instrument, instrument_named
 from evenhand.methods.build import build_method
+from evenhand.store.folder import as_file_name
 
 EXAMPLE = """\
 # evenhand.gate.toml: what must not get worse. All keys: the page "A gate for CI" of the docs.
@@ -131,7 +139,8 @@ def _made(path: str, forms: Sequence[_Check], lines: Sequence[int]) -> GateFile:
         _refuse_group(instrument, group)
         checks.append(GateCheck(name=name, instrument=instrument, measure=measure, group=group,
                                 line=line))  # fmt: skip
-        run = GateRun(folder=_slug(name), instrument=instrument, options=form.options,
+        folder = f"run-{as_file_name(name)}"  # no name of a file that the gate writes
+        run = GateRun(folder=folder, instrument=instrument, options=form.options,
                       method=form.method, set=form.set, model=form.model)  # fmt: skip
         there = next((one for one in runs if one.asks == run.asks), None)
         if there is None:
@@ -142,28 +151,35 @@ def _made(path: str, forms: Sequence[_Check], lines: Sequence[int]) -> GateFile:
     return GateFile(path=path, checks=tuple(checks), runs=tuple(runs), folders=folders)
 
 
-def _slug(name: str) -> str:
-    """Give a name that is a folder's: no other sign, and no dot first, so that it stays within."""
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip(".-") or "check"
-
-
 def _measure(form: _Check, instrument: Instrument) -> Measure:
     """The measure of a check, with the margin of the file."""
-    judged = [one for one in instrument.measures if one.better != "none"]
+    judged = [one for one in instrument.measures if _can_be_judged(one)]
     primary = instrument.primary()
     name = form.measure or instrument.harm or (primary[0].name if primary else None)
     found = next((one for one in judged if one.name == name), None)
     if found is None:
         known = ", ".join(one.name for one in judged)
-        raise UserError(f"{instrument.name} has no measure {name!r} with a better side; it has: "
+        raise UserError(f"{instrument.name} has no measure {name!r} that a gate can judge; it has: "
                         f"{known}. Write one of them as measure = \"…\"")  # fmt: skip
     least, most = found.range
-    if form.margin >= most - least:
+    furthest = most - least if found.null is None else max(most - found.null, found.null - least)
+    if form.margin >= furthest:
         raise UserError(
             f"{form.name or found.name}: a margin of {form.margin:g} allows everything: "
-            f"{found.name} goes from {least:g} to {most:g}"
+            f"{found.name} can get worse by {furthest:g} at most"
         )
     return replace(found, margin=form.margin)
+
+
+def _can_be_judged(measure: Measure) -> bool:
+    """A gate judges means and shares with a better side. Our choice: of a number that is no mean
+    it can be shown that it got no worse, unless it is a distance from "no bias"."""
+    if measure.better == "none" or not measure.bounded:
+        return False
+    if isinstance(measure.statistic, Mean | Share):
+        return True
+    other = isinstance(measure.statistic, Ratio | SumOfRatios | MeanOfClusters)
+    return other and measure.null is None
 
 
 def _refuse_group(instrument: Instrument, group: tuple[str, str] | None) -> None:

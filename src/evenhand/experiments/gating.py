@@ -1,6 +1,6 @@
 """A gate's runs are found where they were kept, each check's beside its baseline, and judged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import CorruptRun, EvenhandError, UserError
-from evenhand.experiments.gate_file import GateFile
+from evenhand.experiments.gate_file import GateFile, GateRun
 from evenhand.findings.gate import Gate, GateCheck, Pair, gate
+from evenhand.findings.report import not_run
+from evenhand.methods import settings
+from evenhand.methods.baselines.stored_answer import StoredAnswer
+from evenhand.methods.build import build_method
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 
+STORED = StoredAnswer.name
 CHECKS = "checks.json"  # in the folder of a gate: which check looks at which run
 
 
@@ -118,7 +123,8 @@ def judge(
             lacking.append(check.name)
             continue
         checks.append(check)
-        runs[check.name] = _pair(check, before, after)
+        asked = next(one for one in file.runs if one.folder == file.folders[check.name])
+        runs[check.name] = _pair(check, asked, before, after)
     looked_at = {str(pair[0].path) for pair in runs.values() if not isinstance(pair, str)}
     broken = any(isinstance(pair, str) for pair in runs.values())
     if not broken:  # else nobody knows which run it would have looked at
@@ -127,23 +133,46 @@ def judge(
                 notes=[*notes, *_looser(file, before.margins)])  # fmt: skip
 
 
-def _pair(check: GateCheck, before: KeptRuns, after: KeptRuns) -> Pair | str:
+def _pair(check: GateCheck, asked: GateRun, before: KeptRuns, after: KeptRuns) -> Pair | str:
     try:
         new = after.run_of(check)
+        _refuse_another(asked, new)
     except (EvenhandError, OSError) as error:
         return f"this run: {error}"
     try:
         old = before.run_of(check, new)
     except (EvenhandError, OSError) as error:
         return f"the baseline: {error}"
-    if _place(old) == _place(new):
+    if place_of(str(old.path)) == place_of(str(new.path)):
         return f"this run is the baseline itself ({new.path}): give --out a folder of its own"
     return old, new
 
 
-def _place(run: RunReader) -> str:
-    path = str(run.path)
-    return path if "://" in path else str(Path(path).resolve())
+def _refuse_another(asked: GateRun, run: RunReader) -> None:
+    """A run that is judged must be by the method that the file names; stored answers have none. Its
+    model may be any: a new one is what a gate is for."""
+    made = run.record.method
+    if asked.instrument.asks != "answers" or made["name"] == STORED:
+        return
+    wanted = build_method(asked.method, asked.set)
+    if made["name"] != wanted.name:
+        raise UserError(f"{run.path} is a run of {made['name']}; the file asks for {wanted.name}")
+    for name, value in settings(wanted).items():
+        if made["settings"].get(name, value) != value:
+            raise UserError(f"{run.path} has another {name} than the file asks for: {value}")
+
+
+def place_of(path: str) -> str:
+    """The one name of a folder, so that it is known again."""
+    local = path.removeprefix("file://")
+    return local if "://" in local else str(Path(local).resolve())
+
+
+def finished_before(places: Iterable[str]) -> list[str]:
+    """Say of which runs nothing will be asked, because they are finished: before they are run."""
+    there = [one for one in places if open_folder(one).exists("run.json")]
+    old = [one for one in there if not not_run(RunReader(one))]
+    return [f"{one} was finished before: nothing was asked for it now" for one in old]
 
 
 def _looser(file: GateFile, margins: Mapping[str, float]) -> list[str]:

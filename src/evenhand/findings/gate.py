@@ -21,7 +21,7 @@ from evenhand.findings.gate_size import More, more_to_decide
 from evenhand.findings.measures import Measure
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.report import not_run, require
-from evenhand.findings.rules import adjusted, direction, kept, seen
+from evenhand.findings.rules import adjusted, allowed_unseen, direction, kept, seen
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
 from evenhand.store import RunReader
@@ -107,7 +107,7 @@ class Gate(Shown):
     def says(self) -> str:
         """The verdict and its reasons in words, worst first."""
         ordered = sorted(self.checks, key=lambda one: WORST_FIRST.index(one.verdict))
-        lines = [f"{one.verdict}: {one.name}: {one.says}" for one in ordered]
+        lines = [_plain(f"{one.verdict}: {one.name}: {one.says}") for one in ordered]
         return "\n".join([f"gate: {self.verdict}", *lines])
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,6 +138,11 @@ def gate(
     gone = "the baseline had this check and this run lacks it: put it back, or make a new baseline"
     lost = [Checked(name=name, verdict="fail", says=gone) for name in lacking]
     return Gate(checks=(*judged, *lost), file=file, notes=tuple(notes))
+
+
+def _plain(text: str) -> str:
+    """The text in one line, of signs that can be printed: names come from files."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def broken(says: str, file: str = "") -> Gate:
@@ -184,11 +189,12 @@ class _Seen:
             if value not in pairs.values_of(column):
                 there = ", ".join(pairs.values_of(column))
                 raise UserError(f"no item has {column} = {value!r}; there are: {there}")
+        change = pairs.change(check.measure, **where)
         return cls(
             check=check,
-            change=pairs.change(check.measure, **where),
+            change=change,
             runs=runs,
-            items=pairs.items,
+            items=change.n if where else pairs.items,
             incomplete=_incomplete(runs, pairs.coverage()),
         )
 
@@ -218,7 +224,7 @@ class _Seen:
         if self.nothing:
             return "broken", self.nothing
         measure = self.check.measure
-        within = kept(change, measure) == "kept"
+        within = _within(change, measure)
         said = f"{measure.label}: {seen(change, measure)}"
         if direction(change, measure) == "worse" and not within:
             lost = 0 if change.bounds is None else change.bounds.missing
@@ -229,6 +235,15 @@ class _Seen:
         if within:
             return "pass", f"shown to be no worse than by {measure.margin:g}: {said}"
         return "open", f"neither worse nor within {measure.margin:g} is shown: {said}"
+
+
+def _within(change: Change, measure: Measure) -> bool:
+    """Say whether it is shown that a number got worse by less than its margin. Where no sign flips
+    decide, the clusters must also be so many that a loss which none of them shows is within it."""
+    assert measure.margin is not None
+    flipped = change.evidence is not None and change.evidence.kept is not None
+    enough = flipped or allowed_unseen(change, measure) <= measure.margin
+    return enough and kept(change, measure) == "kept"
 
 
 def _incomplete(runs: Pair, coverage: tuple[Coverage, Coverage]) -> str:

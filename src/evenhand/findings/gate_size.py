@@ -16,6 +16,9 @@ from evenhand.statistics.proportions import zero_event_upper
 from evenhand.store import RunReader
 
 POWER = 0.8
+_MOST = (
+    10**9
+)  # our choice, of clusters: nobody has more, and a margin that needs more decides nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,9 @@ def more_to_decide(
         return More(why=few)
     clusters = clusters_to_decide(measure, change, family)
     if clusters is None:
-        return More(why="it has no spread and no largest value: nothing says how many would decide")
+        return More(
+            why="nothing says how many would decide: it has no spread, or its margin is too small"
+        )
     if instrument.all_clusters is not None and clusters > instrument.all_clusters:
         return More(
             why=f"it would take {clusters:,} {instrument.clusters}, and there are "
@@ -72,7 +77,7 @@ def clusters_to_decide(measure: Measure, change: Change, family: int) -> int | N
     """Give the fewest clusters that decide it either way 4 times in 5, if they vary as these do;
     None of a number that neither varied nor has ends."""
     assert measure.margin is not None
-    needed = []
+    needed: list[int | None] = []
     if change.se:
         spread = PilotSpread(measure=measure.name, runs=("", ""), items=change.n, rows=change.n,
                              clusters=change.clusters, se=change.se)  # fmt: skip
@@ -81,10 +86,10 @@ def clusters_to_decide(measure: Measure, change: Change, family: int) -> int | N
         least, most = measure.range
         sd = change.se * math.sqrt(change.clusters)
         needed.append(clusters_to_keep(sd, measure.margin, most - least))
-    return max(needed, default=None)
+    return None if None in needed else max((one for one in needed if one), default=None)
 
 
-def clusters_to_keep(sd: float, margin: float, reach: float) -> int:
+def clusters_to_keep(sd: float, margin: float, reach: float) -> int | None:
     """Give the fewest clusters that show an unchanged number to be within the margin 4 times in 5.
 
     It is the test of `rules.kept` in a normal approximation: the flipped sums of margin − change,
@@ -103,6 +108,8 @@ def clusters_to_keep(sd: float, margin: float, reach: float) -> int:
 
     low, high = 1, 2
     while not shows(high):
+        if high > _MOST:
+            return None
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2

@@ -137,7 +137,7 @@ def kept(change: Change, measure: Measure) -> State:
     assert measure.margin is not None
     found = change.evidence
     if found is not None and found.kept is not None:
-        enough = change.clusters and _allowed_unseen(change, measure) <= measure.margin
+        enough = change.clusters and allowed_unseen(change, measure) <= measure.margin
         if found.kept <= ALPHA / 2 and (enough or found.better <= ALPHA):
             return "kept"
         return "crossed" if found.worse <= ALPHA and found.kept > ALPHA / 2 else "open"
@@ -152,12 +152,13 @@ def _kept_by_t(change: Change, measure: Measure) -> State:
         return "open"
     gain = _gain(change, measure)
     if change.se == 0:
-        allowed = _allowed_unseen(change, measure)  # a number without ends allows anything
+        allowed = allowed_unseen(change, measure)  # a number without ends allows anything
         shown = allowed <= measure.margin + min(gain, 0.0)
         fell = gain < 0 and p_value(gain, 0.0, change.clusters, None) <= ALPHA
     else:
+        # A distance from "no bias" varies by the error of either run, not by that of the change.
         test = non_inferiority(gain, change.se, change.clusters - 1, measure.margin)
-        shown = test.not_inferior
+        shown = measure.null is None and test.not_inferior
         moved = sorted(end for end in (change.low, change.high) if end is not None)
         fell = gain < 0 and len(moved) == 2 and not moved[0] <= 0 <= moved[1]
     return "kept" if shown else "crossed" if fell else "open"
@@ -173,7 +174,7 @@ def _gain(change: Change, measure: Measure) -> float:
     return abs(change.before - measure.null) - abs(change.after - measure.null)
 
 
-def _allowed_unseen(change: Change, measure: Measure, alpha: float = ALPHA / 2) -> float:
+def allowed_unseen(change: Change, measure: Measure, alpha: float = ALPHA / 2) -> float:
     """Compute how large a change that no cluster shows may still be: a share of clusters that were
     not drawn, one-sided at `alpha`, each of which changed by all that the measure allows. A number
     without ends allows anything: no spread is not certainty."""
@@ -268,7 +269,7 @@ def smallest_shown(
     if change.difference is None or too_few(change, family):
         return None
     if not change.se:
-        hidden = _allowed_unseen(change, measure)
+        hidden = allowed_unseen(change, measure)
         return hidden if math.isfinite(hidden) else None
     return detectable_change(change.se, change.clusters - 1, family=family, together=together)
 
@@ -286,7 +287,7 @@ def benefit_excluded(
         return False
     gain = _gain(change, measure)
     if not change.se:
-        return gain + _allowed_unseen(change, measure, alpha) < size
+        return gain + allowed_unseen(change, measure, alpha) < size
     return non_inferiority(-gain, change.se, change.clusters - 1, size, alpha).not_inferior
 
 

@@ -205,7 +205,9 @@ def _numbers(found: Dossier, drawn: Pictures) -> list[Block]:
         more += [report_page.section_grid(section) for section in one.sections]
         blocks.append(Details("every measure and group", tuple(more)))
     if not found.comparisons:
-        blocks.append(Line("One measurement of each kind: there is no before.", "open"))
+        said = "Nothing here could be compared" if found.not_compared else (
+            "One measurement of each kind")  # fmt: skip
+        blocks.append(Line(f"{said}: there is no before.", "open"))
     blocks.append(Heading("Each run by itself", 3))
     compared = {run for one in found.comparisons for run in (one.before.run, one.after.run)}
     for report in found.reports:

@@ -26,7 +26,7 @@ def page(found: Gate, *, full: bool = False) -> list[Block]:
     blocks: list[Block] = [Line(f"Gate: {found.verdict.upper()}. {_MEANS[found.verdict]}", tone)]
     blocks += [Line(note, "open") for note in found.notes]
     ordered = sorted(found.checks, key=lambda one: WORST_FIRST.index(one.verdict))
-    columns = ("", "check", "baseline", "now", "change", "95 %", "margin", "items")
+    columns = ("check", "baseline", "now", "change", "95 %", "margin", "items")
     tones = tuple(MARKS[one.verdict][1] for one in ordered)
     blocks += [GAP, Grid(columns, tuple(map(_row, ordered)), tones), GAP]
     for one in ordered:
@@ -60,12 +60,11 @@ def decides(more: More) -> str:
 
 def _row(one: Checked) -> tuple[str, ...]:
     mark, change = MARKS[one.verdict][0], one.change
-    where = f"{one.name} ({one.group})" if one.group else one.name
+    where = f"{mark}  {one.name} ({one.group})" if one.group else f"{mark}  {one.name}"
     margin = "" if one.margin is None else f"{one.margin:g}"
     if change is None:
-        return mark, where, "", "", "", "", margin, ""
+        return where, "", "", "", "", margin, ""
     return (
-        mark,
         where,
         numbers.value(change.before, one.measure, full=True),
         numbers.value(change.after, one.measure, full=True),

@@ -33,7 +33,7 @@ def browser() -> str:
 def pdf(document: str) -> bytes:
     """Print a whole HTML file."""
     program = browser()
-    with tempfile.TemporaryDirectory(prefix="evenhand-print-") as held:
+    with tempfile.TemporaryDirectory(prefix="evenhand-print-", ignore_cleanup_errors=True) as held:
         folder = Path(held)
         source, target = folder / "page.html", folder / "page.pdf"
         source.write_text(document, "utf-8")
@@ -45,7 +45,7 @@ def pdf(document: str) -> bytes:
             ran = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603
         except (OSError, subprocess.TimeoutExpired) as error:
             raise UserError(f"{program} could not print the page: {error}; {_ELSE}") from None
-        if not target.is_file():
+        if ran.returncode or not target.is_file():
             last = ran.stderr.decode(errors="replace").strip().splitlines()[-1:]
             said = "".join(last) or f"it ended with code {ran.returncode}"
             raise UserError(f"{program} printed nothing: {said}; {_ELSE}")
