@@ -83,7 +83,7 @@ bench-calls:
 bench-judges:
 	POLARS_MAX_THREADS=1 $(PY) bench/malibu_power.py
 
-# Some ten minutes, no endpoint: how often intervals, verdicts and certificates are right where the
+# Two hours of one core, no endpoint: how often intervals, verdicts and certificates are right where the
 # truth is known. EVENHAND_DATA names a folder with BBQ and UnifiedQA's answers.
 bench-truth:
 	POLARS_MAX_THREADS=1 $(PY) -m bench.truth

@@ -1,7 +1,7 @@
-"""Does evenhand tell the truth where the truth is known? Minutes, no endpoint.
+"""Does evenhand tell the truth where the truth is known? Hours, no endpoint.
 
     EVENHAND_DATA=… python -m bench.truth            # or `make bench-truth`
-    EVENHAND_DATA=… python -m bench.truth --short    # seconds
+    EVENHAND_DATA=… python -m bench.truth --short    # minutes
 
 Each module of `bench/simulated` has figures of its own; the last line has those that are promised.
 """

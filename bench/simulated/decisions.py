@@ -1,6 +1,6 @@
 """How often the words are wrong: "worth it", "not worth it", a red line, a stated power.
 
-    EVENHAND_DATA=… python -m bench.simulated.decisions [--short]    # ten minutes, or ten seconds
+    EVENHAND_DATA=… python -m bench.simulated.decisions [--short]    # an hour, or half a minute
 
 Answers are drawn with a known truth and go through the rules that the commands use. A frontier has
 343 templates of two questions; a method, the fairness prompt and a vote agree on most answers and

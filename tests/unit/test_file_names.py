@@ -18,3 +18,4 @@ def test_any_name_stays_within_its_folder_and_fits_a_disk(name: str) -> None:
 def test_long_names_that_differ_at_their_end_have_folders_of_their_own() -> None:
     assert as_file_name("x" * 300 + "a") != as_file_name("x" * 300 + "b")
     assert as_file_name("org/Model 1.5B") == "org-Model-1.5B"
+    assert len(as_file_name("x" * 300 + "\udcff")) < 128  # a name that is not UTF-8

@@ -5,7 +5,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, NoReturn, TextIO
 
@@ -13,27 +13,15 @@ import typer
 
 from evenhand import environment
 from evenhand.cli.codes import BELOW_FLOOR, BROKEN, FAILED, OPEN
-from evenhand.cli.execution import (
-    DryRun,
-    InFlight,
-    MaxCalls,
-    MaxCost,
-    PriceFile,
-    Replay,
-    Seed,
-    ShareEqual,
-    TakeOver,
-    end,
-)
-from evenhand.cli.measuring import RunOptions, prepared
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
+from evenhand.cli.execution import end
+from evenhand.cli.measuring import RunOptions, prepared, with_run_options
 from evenhand.cli.screen import err, out, print_json, problem
 from evenhand.cli.watching import Terminal
 from evenhand.domain.prices import Prices
 from evenhand.errors import EvenhandError, UserError
 from evenhand.experiments import gating
 from evenhand.experiments.caps import Caps
-from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, read
+from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, as_written, read
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.reproducing import Job, forecasts, run_all
 from evenhand.experiments.request import Request
@@ -60,7 +48,8 @@ class _Asked:
     options: RunOptions
 
 
-def gate(
+def _gate(
+    options: RunOptions,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="The checks, in TOML; --init writes an example.")
     ] = FILE,
@@ -74,29 +63,12 @@ def gate(
         _Runs | None,
         typer.Option(metavar="RUN", help="Judge these finished runs; nothing is asked."),
     ] = None,
-    out_: Annotated[
-        str, typer.Option("--out", "-o", help="The folder of the runs and of what is found.")
-    ] = "runs/gate",
     as_baseline: Annotated[
         bool, typer.Option("--as-baseline", help="Run the checks and judge nothing.")
     ] = False,
     init: Annotated[
         bool, typer.Option("--init", help="Write an example of the file, and do nothing else.")
     ] = False,
-    dry_run: DryRun = False,
-    prices: PriceFile = None,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-    seed: Seed = None,
-    in_flight: InFlight = 64,
-    share_equal: ShareEqual = False,
-    replay: Replay = None,
-    take_over: TakeOver = False,
-    reply_tokens: ReplyTokens = None,
-    base_url: BaseUrl = None,
-    model: ModelName = None,
-    config: ConfigFile = None,
-    json: Json = False,
 ) -> None:
     """Say whether a change makes anything worse: pass, fail or open.
 
@@ -107,12 +79,7 @@ def gate(
 
     Example: evenhand gate evenhand.gate.toml --baseline runs/main --out runs/now
     """
-    options = RunOptions(
-        out_=out_.rstrip("/"), dry_run=dry_run, prices=prices, max_cost=max_cost,
-        max_calls=max_calls, seed=seed, in_flight=in_flight, share_equal=share_equal,
-        replay=replay, take_over=take_over, reply_tokens=reply_tokens, base_url=base_url,
-        model=model, config=config, json=json,
-    )  # fmt: skip
+    options, json = replace(options, out_=options.out_.rstrip("/")), options.json
     asked = _Asked(file, baseline or [], run or [], as_baseline, options)
     with _no_commands_within(sys.stderr if json else sys.stdout):
         if init:
@@ -122,7 +89,7 @@ def gate(
             found = _found(asked)
         except (EvenhandError, OSError) as error:
             problem(str(error))
-            found = broken(str(error), str(file))
+            found = broken(str(error), as_written(file))
         try:
             _tell(found, options)
         except (EvenhandError, OSError) as error:
@@ -205,14 +172,9 @@ def _job(one: GateRun, options: RunOptions) -> Job:
     place = f"{options.out_}/{one.folder}"
 
     def prepare() -> tuple[Request, Measurement]:
-        own = RunOptions(
-            out_=place, method=one.method, set_=list(one.set), model=options.model or one.model,
-            replay=f"{options.replay.rstrip('/')}/{one.folder}" if options.replay else None,
-            dry_run=options.dry_run, prices=options.prices, seed=options.seed,
-            in_flight=options.in_flight, share_equal=options.share_equal,
-            take_over=options.take_over, reply_tokens=options.reply_tokens,
-            base_url=options.base_url, config=options.config,
-        )  # fmt: skip
+        replay = f"{options.replay.rstrip('/')}/{one.folder}" if options.replay else None
+        own = replace(options, out_=place, method=one.method, set_=list(one.set), replay=replay,
+                      model=options.model or one.model)  # fmt: skip
         measurement, order = prepared(one.instrument, own, dict(one.options))
         return order.request(), measurement
 
@@ -266,3 +228,8 @@ def _no_commands_within(stream: TextIO) -> Iterator[None]:
         sys.stderr.flush()
         stream.write(f"::{word}::\n")
         stream.flush()
+
+
+# The file says by which method, and the runs of a gate are small: they stay on this machine.
+_ELSEWHERE = ("method", "wording", "set_", "engine", "actors", "require_certified_judges")
+gate = with_run_options(_gate, without=_ELSEWHERE, out="runs/gate")

@@ -120,17 +120,17 @@ def prepared(
 
 
 def with_run_options(
-    command: Callable[..., None], *, without: Collection[str] = ()
+    command: Callable[..., None], *, without: Collection[str] = (), out: str | None = None
 ) -> Callable[..., None]:
     """A command whose first argument is `RunOptions` takes each of them as an option of its own,
     behind its own ones: written once, they are the same for every benchmark. Those in `without`
-    keep their default."""
+    keep their default; `out` is the folder of a command that can do without being told one."""
     own = list(inspect.signature(command).parameters.values())[1:]
     shared = [
         inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            default=(out or inspect.Parameter.empty) if field.default is MISSING else field.default,
             annotation=field.type,
         )
         for field in fields(RunOptions)

@@ -1,16 +1,14 @@
 """This view shows a gate as the commands that make GitHub mark a change: one line for each check
 that did not pass."""
 
-from evenhand.findings.gate import Checked, Gate, Verdict
-from evenhand.views.gate_page import decides
+from evenhand.findings.gate import Checked, Gate
+from evenhand.views.gate_page import LEVELS, told
 from evenhand.views.visible import visible
-
-_LEVELS: dict[Verdict, str] = {"fail": "error", "broken": "error", "open": "warning"}
 
 
 def render(found: Gate) -> str:
     """Give the lines; every sign that could end a line or begin a command is escaped."""
-    shown = [_line(found.file, one) for one in found.checks if one.verdict in _LEVELS]
+    shown = [_line(found.file, one) for one in found.checks if one.verdict in LEVELS]
     if not found.checks:
         shown = ["::error title=evenhand gate::the gate has no check"]
     return "".join(f"{line}\n" for line in shown)
@@ -20,9 +18,8 @@ def _line(file: str, one: Checked) -> str:
     properties = {"title": f"evenhand gate: {one.verdict}: {one.name}"}
     if file:
         properties = {"file": file, "line": str(one.line), **properties}
-    said = one.says if one.more is None else f"{one.says}\n{decides(one.more)}"
     named = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{_LEVELS[one.verdict]} {named}::{_data(said)}"
+    return f"::{LEVELS[one.verdict]} {named}::{_data(told(one))}"
 
 
 def _data(text: str) -> str:

@@ -11,6 +11,8 @@ MARKS: dict[Verdict, tuple[str, Tone]] = {
     "open": ("? open", "open"),
     "broken": ("! broken", "bad"),
 }
+# How loud the checks are that did not pass, in the words of those who show them.
+LEVELS: dict[Verdict, str] = {"fail": "error", "broken": "error", "open": "warning"}
 _MEANS: dict[Verdict, str] = {
     "pass": "Every number is shown to be no worse than its margin allows.",
     "fail": "Something is shown to be worse than the baseline, or is no longer checked.",
@@ -56,6 +58,11 @@ def decides(more: More) -> str:
     ]
     costs = ", ".join(one for one in parts if one) or "not counted"
     return f"about {more.items:,} more items would decide it 4 times in 5 (for this run {costs})"
+
+
+def told(one: Checked) -> str:
+    """Say why a check has its verdict, and what would decide one that is open."""
+    return one.says if one.more is None else f"{one.says}\n{decides(one.more)}"
 
 
 def _row(one: Checked) -> tuple[str, ...]:

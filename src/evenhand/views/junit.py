@@ -4,11 +4,11 @@ import re
 from xml.etree import ElementTree as Xml
 
 from evenhand.findings.gate import Checked, Gate, Verdict
-from evenhand.views.gate_page import decides
+from evenhand.views.gate_page import told
 from evenhand.views.visible import visible
 
 _KINDS: dict[Verdict, str] = {"fail": "failure", "broken": "error", "open": "skipped"}
-_NOT_IN_XML = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")  # beside what `visible` takes out
+_NOT_IN_XML = re.compile("[\ufdd0-\ufdef]")  # beside what `visible` takes out
 
 
 def render(found: Gate) -> bytes:
@@ -37,13 +37,12 @@ def _count(found: Gate, verdict: Verdict) -> int:
 def _add(suite: Xml.Element, one: Checked) -> None:
     named = {"name": _text(one.name), "classname": _text(f"evenhand.{one.instrument or 'gate'}")}
     case = Xml.SubElement(suite, "testcase", {**named, "time": "0"})
-    said = one.says if one.more is None else f"{one.says}\n{decides(one.more)}"
     if one.verdict in _KINDS:
         first = {"message": _text(one.says)}
         kind = {} if one.verdict == "open" else {"type": one.verdict}
-        Xml.SubElement(case, _KINDS[one.verdict], {**first, **kind}).text = _text(said)
+        Xml.SubElement(case, _KINDS[one.verdict], {**first, **kind}).text = _text(told(one))
     else:
-        Xml.SubElement(case, "system-out").text = _text(said)
+        Xml.SubElement(case, "system-out").text = _text(told(one))
 
 
 def _text(text: str) -> str:

@@ -8,13 +8,12 @@ import orjson
 
 from evenhand import __version__
 from evenhand.findings.gate import Checked, Gate, Verdict
-from evenhand.views.gate_page import decides
+from evenhand.views.gate_page import LEVELS, told
 from evenhand.views.visible import visible
 
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-_LEVELS: dict[Verdict, str] = {"fail": "error", "broken": "error", "open": "warning"}
 _RULES: dict[Verdict, str] = {
     "fail": "A checked number is shown to be worse than the baseline, or is no longer checked.",
     "broken": "A check has nothing to judge by.",
@@ -26,11 +25,11 @@ def render(found: Gate) -> bytes:
     """Give the log: one result for each check that did not pass."""
     rules = [
         {"id": verdict, "shortDescription": {"text": says}, "help": {"text": says},
-         "defaultConfiguration": {"level": _LEVELS[verdict]}}
+         "defaultConfiguration": {"level": LEVELS[verdict]}}
         for verdict, says in _RULES.items()
     ]  # fmt: skip
     driver = {"name": "evenhand gate", "semanticVersion": __version__, "rules": rules}
-    results = [_result(found.file, one) for one in found.checks if one.verdict in _LEVELS]
+    results = [_result(found.file, one) for one in found.checks if one.verdict in LEVELS]
     run = {
         "tool": {"driver": driver},
         "results": results,
@@ -42,15 +41,14 @@ def render(found: Gate) -> bytes:
 
 
 def _result(file: str, one: Checked) -> dict[str, Any]:
-    said = one.says if one.more is None else f"{one.says}\n{decides(one.more)}"
     kept = hashlib.sha256(f"{one.name}\n{one.verdict}".encode("utf-8", "replace")).hexdigest()
     place = {"uri": quote(visible(file or "evenhand.gate.toml"))}
     where = {"artifactLocation": place, "region": {"startLine": one.line}}
     return {
         "ruleId": one.verdict,
         "ruleIndex": list(_RULES).index(one.verdict),
-        "level": _LEVELS[one.verdict],
-        "message": {"text": visible(f"{one.name}: {said}")},
+        "level": LEVELS[one.verdict],
+        "message": {"text": visible(f"{one.name}: {told(one)}")},
         "locations": [{"physicalLocation": where}],
         "partialFingerprints": {"check/v1": kept},
     }

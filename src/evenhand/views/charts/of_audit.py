@@ -61,8 +61,10 @@ def _said(one: Effect) -> str:
     if one["estimate"] is None:
         return one["undefined"] or "no value"
     ends = f"{one['low']:+.2f} to {one['high']:+.2f}" if one["low"] is not None else ""
-    if one["undefined"] == NO_SPREAD or not ends:
+    if one["undefined"] == NO_SPREAD:
         ends = f"no spread in {one['bases']}"
+    elif not ends:
+        ends = one["undefined"] or "no interval"
     lost = f"; {one['missing']} missing" if one["missing"] else ""
     return f"{one['estimate']:+.2f} ({ends}{lost})"
 

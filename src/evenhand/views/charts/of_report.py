@@ -1,6 +1,7 @@
 """The charts of a report: every number that it judges by, the groups, and what was spent."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from evenhand.findings.found import Estimate
 from evenhand.findings.measures import Measure
@@ -35,16 +36,21 @@ def _overall(report: Report) -> Iterator[Chart]:
     for measure in sorted(shown, key=lambda one: one.role != "primary"):
         if not measure.absent or report[measure.name].undefined != measure.absent:
             axes.setdefault((measure.unit, measure.null, measure.within), []).append(measure)
-    panels = [
-        panel_of(
-            report.instrument,
-            [(f"{m.label}{ARROWS[m.better]}", report[m.name], m) for m in measures],
-        )
-        for measures in axes.values()
-    ]
+    panels = [_overall_panel(report, measures) for measures in axes.values()]
     if panels:
         title = "What was measured, with 95 % intervals"
         yield forest("estimates", title, panels, legend_of(panels, _SIGNS))
+
+
+def _overall_panel(report: Report, measures: Sequence[Measure]) -> Panel:
+    """Put measures on one axis. The verdict looks at the main one alone, and so do the signs: of
+    the others no bias is called shown without a correction for looking at them too."""
+    found = [(f"{m.label}{ARROWS[m.better]}", report[m.name], m) for m in measures]
+    panel, main = panel_of(report.instrument, found), main_measure(report)
+    seen = zip(panel.rows, measures, strict=True)
+    return replace(
+        panel, rows=[row if m is main else replace(row, state="plain") for row, m in seen]
+    )
 
 
 def _by_group(report: Report) -> Iterator[Chart]:
