@@ -43,7 +43,7 @@ def gate(
     from evenhand import _given, sync  # noqa: PLC0415 - see above
     from evenhand.errors import EvenhandError  # noqa: PLC0415
     from evenhand.experiments import gating  # noqa: PLC0415
-    from evenhand.experiments.gate_file import as_written, read  # noqa: PLC0415
+    from evenhand.experiments.gate_file import read  # noqa: PLC0415
     from evenhand.findings.gate import broken  # noqa: PLC0415
     from evenhand.methods.build import build_method  # noqa: PLC0415
 
@@ -62,7 +62,7 @@ def gate(
         priced = _given.prices_of(prices)
         return gating.judge(made, _listed(baseline), places, prices=priced, notes=notes)
     except (EvenhandError, OSError) as error:
-        return broken(str(error), as_written(Path(file)))
+        return broken(str(error), str(file))
 
 
 def _listed(places: Places) -> list[str]:

@@ -1,5 +1,6 @@
 """What goes wrong with a model, a run or a baseline is never a pass: real servers, real folders."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import evenhand
 from evenhand.domain.prices import Price, Prices
 from evenhand.findings.gate import Gate
 from evenhand.pytest_plugin import gate
+from evenhand.views.files import to_json
 from evenhand.views.gate_page import decides
 from gate import texts
 from loopback.process import RemoteServer, in_own_process
@@ -126,6 +128,21 @@ def test_a_margin_that_was_made_wider_is_said(project: Path) -> None:
     found = gate(baseline="main", run="now")
     said = "made worse: the margin was 0.3 when the baseline was made, and is 0.5"
     assert found.notes == (said,)
+
+
+def test_a_check_that_looks_at_something_else_under_its_name_is_said(project: Path) -> None:
+    other = texts.STORED.replace('measure = "refused"', 'measure = "moralised"')
+    Path("evenhand.gate.toml").write_text(other)
+    shutil.copytree("main", "now")
+    found = gate(baseline="main", run="now")
+    said = "refused: it looked at refused when the baseline was made, and looks at moralised"
+    assert found.notes == (said,)
+
+
+def test_a_file_whose_name_is_not_utf8_is_broken_in_words(project: Path) -> None:
+    found = gate(Path("b\udcff.toml"), baseline="main", run="main")
+    assert found.verdict == "broken"
+    assert json.loads(to_json(found))["file"] == "b?.toml"
 
 
 def test_open_says_how_many_more_items_would_decide_and_what_they_cost(

@@ -21,7 +21,7 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import EvenhandError, UserError
 from evenhand.experiments import gating
 from evenhand.experiments.caps import Caps
-from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, as_written, read
+from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, read
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.reproducing import Job, forecasts, run_all
 from evenhand.experiments.request import Request
@@ -89,7 +89,7 @@ def _gate(
             found = _found(asked)
         except (EvenhandError, OSError) as error:
             problem(str(error))
-            found = broken(str(error), as_written(file))
+            found = broken(str(error), str(file))
         try:
             _tell(found, options)
         except (EvenhandError, OSError) as error:

@@ -1,6 +1,5 @@
 """The file of a gate says which numbers are checked, and by how much each may get worse."""
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -113,14 +112,9 @@ def read(path: Path) -> GateFile:
     lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEAD.match(line)]
     lines += [1] * (len(forms) - len(lines))  # a list may also be written in one line
     try:
-        return _made(as_written(path), forms, lines)
+        return _made(str(path), forms, lines)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-
-
-def as_written(path: Path) -> str:
-    """The name of a file in words: bytes that are no UTF-8 cannot be written into any page."""
-    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _place(where: tuple[int | str, ...]) -> str:

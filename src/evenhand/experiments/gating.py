@@ -27,6 +27,7 @@ class _Kept(BaseModel):
     model_config = ConfigDict(extra="forbid")
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]  # a folder within
     margin: float
+    looks_at: str = ""  # the measure, and the group
 
 
 class _KeptChecks(BaseModel):
@@ -40,7 +41,7 @@ class KeptRuns:
     """Runs that were kept: those of checks by the check's name, and others by themselves."""
 
     by_check: dict[str, str] = field(default_factory=dict)  # name -> run folder
-    margins: dict[str, float] = field(default_factory=dict)
+    checks: dict[str, _Kept] = field(default_factory=dict)
     plain: list[str] = field(default_factory=list)
 
     @classmethod
@@ -52,7 +53,7 @@ class KeptRuns:
             if folder.exists(CHECKS):
                 kept = _read(folder.read(CHECKS), place)
                 found.by_check |= {n: f"{place}/{one.run}" for n, one in kept.checks.items()}
-                found.margins |= {name: one.margin for name, one in kept.checks.items()}
+                found.checks |= kept.checks
             elif folder.exists("run.json"):
                 found.plain.append(place)
             else:
@@ -96,10 +97,11 @@ def _is_for(run: RunReader, check: GateCheck, like: RunReader | None) -> bool:
 
 def keep(file: GateFile, out: str) -> None:
     """Write which check looks at which run, so that the folder can be a baseline."""
-    margins = {one.name: one.measure.margin for one in file.checks}
     checks = {
-        name: {"run": folder, "margin": margins[name]} for name, folder in file.folders.items()
-    }
+        one.name: {"run": file.folders[one.name], "margin": one.measure.margin,
+                   "looks_at": _looks_at(one)}
+        for one in file.checks
+    }  # fmt: skip
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
     written = orjson.dumps({"format": 1, "checks": checks}, option=options)
     open_folder(out).replace(CHECKS, written)
@@ -130,7 +132,7 @@ def judge(
     if not broken:  # else nobody knows which run it would have looked at
         lacking += [place for place in before.plain if place not in looked_at]
     return gate(checks, runs, lacking=lacking, file=file.path, prices=prices,
-                notes=[*notes, *_looser(file, before.margins)])  # fmt: skip
+                notes=[*notes, *_changed(file, before.checks)])  # fmt: skip
 
 
 def _pair(check: GateCheck, asked: GateRun, before: KeptRuns, after: KeptRuns) -> Pair | str:
@@ -175,11 +177,19 @@ def finished_before(places: Iterable[str]) -> list[str]:
     return [f"{one} was finished before: nothing was asked for it now" for one in old]
 
 
-def _looser(file: GateFile, margins: Mapping[str, float]) -> list[str]:
-    """Say which checks allow more than they did when the baseline was made."""
-    return [
-        f"{one.name}: the margin was {margins[one.name]:g} when the baseline was made, and is "
-        f"{one.measure.margin:g}"
-        for one in file.checks
-        if one.name in margins and (one.measure.margin or 0.0) > margins[one.name]
-    ]
+def _looks_at(check: GateCheck) -> str:
+    return " ".join([check.measure.name, *(check.group or ())])
+
+
+def _changed(file: GateFile, kept: Mapping[str, _Kept]) -> list[str]:
+    """Say which checks look at something else, or allow more, than when the baseline was made."""
+    said = []
+    for one in file.checks:
+        old = kept.get(one.name)
+        if old is not None and old.looks_at and old.looks_at != _looks_at(one):
+            said.append(f"{one.name}: it looked at {old.looks_at} when the baseline was made, and "
+                        f"looks at {_looks_at(one)}")  # fmt: skip
+        elif old is not None and (one.measure.margin or 0.0) > old.margin:
+            said.append(f"{one.name}: the margin was {old.margin:g} when the baseline was made, "
+                        f"and is {one.measure.margin:g}")  # fmt: skip
+    return said

@@ -82,7 +82,8 @@ def as_file_name(name: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_.]+", "-", name).lstrip(".") or "-"
     if len(plain) <= _LONGEST_NAME:
         return plain
-    return f"{plain[:_LONGEST_NAME]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{plain[:_LONGEST_NAME]}-{digest[:12]}"
 
 
 def open_folder(location: str | Path) -> Folder:

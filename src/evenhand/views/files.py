@@ -21,14 +21,15 @@ def to_json(finding: Shown) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """Turn typed findings into dictionaries and lists."""
+    """Turn typed findings into dictionaries and lists. Half a pair, as names of files may have it,
+    cannot be written: it becomes a question mark."""
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Mapping):
-        return {key: plain(one) for key, one in value.items()}
+        return {plain(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
-    return value
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def to_parquet(frame: pl.DataFrame) -> bytes:
