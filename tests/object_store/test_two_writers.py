@@ -49,9 +49,11 @@ def test_of_threads_that_race_through_a_flaky_network_at_most_one_believes_it_ow
     """The loser whose answer is lost finds another's bytes; the winner finds its own."""
     with FlakyProxy(server, seed=1, share=0.3) as proxy:
         use_endpoint(proxy.url, monkeypatch)
-        won = [threads_that_won(url, slot, 4) for slot in range(8)]
-    assert won == [1] * 8
-    assert proxy.seen["PUT answer lost"] >= 3
+        slot = 0
+        # Which request meets which fault is up to the threads: go on until what is tested has happened.
+        while slot < 8 or proxy.seen["PUT answer lost"] < 3:
+            assert threads_that_won(url, slot, 4) == 1
+            slot += 1
 
 
 def threads_that_won(url: str, slot: int, racers: int) -> int:
