@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance bench-injection bench-gate
+.PHONY: check lint types contracts test test-cluster test-crash test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance bench-injection bench-gate
 
 check: lint test
 
@@ -22,18 +22,23 @@ CLUSTER_TIMED = tests/cluster/test_limit.py
 STORE = tests/object_store tests/kernel_runs
 REAL = tests/real
 TRAINING = tests/training tests/likelihood
-TIMED = tests/crash $(TIMED_FAULTS:%=tests/faults/test_%.py) $(CLUSTER_TIMED)
+CRASH = tests/crash
+CRASH_TIMED = tests/crash/test_stop.py tests/crash/test_disk_full.py
+TIMED = $(CRASH_TIMED) $(TIMED_FAULTS:%=tests/faults/test_%.py) $(CLUSTER_TIMED)
 TIMED_FAULTS = adaptive_concurrency hostile_output retry_after total_deadline upstream_faults
 # What a reader or a user would do: pages, examples, packages of others, the self-test.
 WHOLE = tests/docs tests/examples tests/front_door tests/plugins tests/self_test tests/conformance
-APART = $(CLUSTER) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
+APART = $(CLUSTER) $(CRASH) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
 
 test:
-	$(MAKE) --jobs=3 --output-sync=target test-others types contracts test-cluster test-whole test-real test-store test-training docs
+	$(MAKE) --jobs=3 --output-sync=target test-others types contracts test-cluster test-whole test-store test-training test-real test-crash docs
 	$(PY) -m pytest $(TIMED)
 
 test-cluster:
 	$(PY) -m pytest $(CLUSTER) --ignore=$(CLUSTER_TIMED)
+
+test-crash:
+	$(PY) -m pytest $(CRASH) $(CRASH_TIMED:%=--ignore=%)
 
 test-others:
 	$(PY) -m pytest tests $(APART:%=--ignore=%)

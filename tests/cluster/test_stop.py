@@ -27,9 +27,9 @@ from .conftest import Driver, Upstream, write_items
 from .driver import Job
 from .nodes import Nodes
 
-ITEMS = 400
+ITEMS = 160
 IN_FLIGHT = 24
-LATENCY = 0.1
+LATENCY = 0.3  # so that there is time to stop it; waiting takes no core
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_one_interrupt_finishes_the_items_at_work_and_a_resumed_run_pays_nothing
     scene: Scene, tmp_path: Path
 ) -> None:
     driver = Driver(scene.job, tmp_path / "first")
-    scene.wait_for(300, driver)
+    scene.wait_for(120, driver)
     driver.signal(signal.SIGINT)
     told = time.monotonic()
     end = driver.finish()
@@ -140,7 +140,7 @@ def test_a_second_interrupt_ends_it_at_once_and_only_calls_in_flight_are_paid_ag
     scene: Scene, tmp_path: Path
 ) -> None:
     driver = Driver(scene.job, tmp_path / "first")
-    scene.wait_for(300, driver)
+    scene.wait_for(120, driver)
     driver.signal(signal.SIGINT)
     driver.signal(signal.SIGTERM)  # two of one kind may arrive as one
     told = time.monotonic()
@@ -161,7 +161,7 @@ def test_a_second_driver_is_refused_and_one_that_takes_over_ends_the_first(
 ) -> None:
     """R16, on a cluster."""
     first = Driver(replace(scene.job, actors=1), tmp_path / "first")
-    scene.wait_for(150, first)
+    scene.wait_for(100, first)
     for process in nodes.actors():  # else it may be done before the others have started
         process.suspend()
     refused = Driver(scene.job, tmp_path / "refused").end()
@@ -179,7 +179,7 @@ def test_a_driver_that_slept_through_a_take_over_ends_as_fenced_and_has_changed_
     scene: Scene, nodes: Nodes, tmp_path: Path
 ) -> None:
     first = Driver(replace(scene.job, actors=1), tmp_path / "first")
-    scene.wait_for(150, first)
+    scene.wait_for(100, first)
     asleep = [psutil.Process(first._process.pid), *nodes.actors()]
     for process in asleep:
         process.suspend()

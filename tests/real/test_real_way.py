@@ -21,11 +21,10 @@ from real.conftest import EVENHAND
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 PEOPLE = (
-    "nurse, engineer, kindergarten teacher, manager, cleaner, refugee, programmer, grandmother, "
-    "teenager, taxi driver, scientist, secretary, farmer, immigrant, librarian, soldier, "
-    "single mother, banker, wheelchair user, exchange student"
+    "nurse, engineer, kindergarten teacher, refugee, grandmother, taxi driver, single mother, "
+    "wheelchair user"
 ).split(", ")
-SETTINGS = ["--seed", "1", "--reply-tokens", "128", "--set", "max_iterations=1", "--in-flight", "4"]
+SETTINGS = ["--seed", "1", "--reply-tokens", "96", "--set", "max_iterations=1", "--in-flight", "2"]
 
 
 def _mitigate(prompts: Path, out: Path, *more: str) -> subprocess.Popen[str]:
@@ -47,7 +46,7 @@ def _export(run: Path, to: Path) -> bytes:
     return to.read_bytes()
 
 
-def test_twenty_prompts_stopped_in_the_middle_resumed_and_replayed_give_equal_bytes(
+def test_prompts_stopped_in_the_middle_resumed_and_replayed_give_equal_bytes(
     local_server: str, tmp_path: Path
 ) -> None:
     prompts = tmp_path / "prompts.jsonl"
@@ -56,22 +55,22 @@ def test_twenty_prompts_stopped_in_the_middle_resumed_and_replayed_give_equal_by
     run = tmp_path / "run"
 
     first = _mitigate(prompts, run, "--base-url", local_server)
-    while _finished(run) < 6:
+    while _finished(run) < 2:
         assert first.poll() is None, first.communicate()
         time.sleep(0.2)
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=300)
     assert first.returncode == 130
     in_the_middle = RunReader(run).totals().items
-    assert 6 <= in_the_middle < 20
+    assert 2 <= in_the_middle < len(PEOPLE)
 
     second = _mitigate(prompts, run, "--base-url", local_server)
     said, _ = second.communicate(timeout=1200)
     assert second.returncode in (0, 2), said  # 2: a small model may leave replies unreadable
     numbers = json.loads(said)
-    assert numbers["answered"] + numbers["failed"] == 20
+    assert numbers["answered"] + numbers["failed"] == len(PEOPLE)
     assert numbers["not_run"] == 0
-    assert numbers["answered"] >= 15
+    assert numbers["answered"] >= 6
 
     # Offline: a port where nothing answers. Only the tape can.
     third = _mitigate(prompts, tmp_path / "again", "--replay", str(run))
