@@ -54,7 +54,7 @@ def cold_evenhand(tmp_path: Path, endpoint: str) -> Run:
             env={**clean_environment(), "EVENHAND_BASE_URL": endpoint, **environment},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=800,
             check=False,
         )
 

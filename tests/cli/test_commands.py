@@ -165,7 +165,7 @@ def test_a_signal_stops_cleanly_and_the_same_command_resumes(
         while not any(b"R " in file.read_bytes() for file in tmp_path.glob("run/journal/*")):
             time.sleep(0.05)
         process.send_signal(number)
-        said, told = process.communicate(timeout=60)
+        said, told = process.communicate(timeout=800)
         assert process.returncode == 130
         assert "Run the same command again" in told
         done = json.loads(said)

@@ -85,13 +85,13 @@ class Driver:
     def running(self) -> bool:
         return self._process.poll() is None
 
-    def end(self, timeout: float = 240.0) -> dict[str, Any]:
+    def end(self, timeout: float = 600.0) -> dict[str, Any]:
         said, _ = self._process.communicate(timeout=timeout)
         assert self._process.returncode in (0, 3), self._errors.read_text()[-3000:]
         told: dict[str, Any] = json.loads(said.splitlines()[-1])
         return told
 
-    def finish(self, timeout: float = 240.0) -> dict[str, Any]:
+    def finish(self, timeout: float = 600.0) -> dict[str, Any]:
         told = self.end(timeout)
         assert "error" not in told, told
         return told

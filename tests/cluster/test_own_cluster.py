@@ -30,7 +30,7 @@ def test_nobody_joins_it_without_its_token_whatever_the_environment_says() -> No
         env=environment,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

@@ -62,7 +62,7 @@ class Runner:
             self._process.start()
         self.pid: int = self._process.pid
 
-    def wait(self, timeout: float = 60.0) -> int:
+    def wait(self, timeout: float = 400.0) -> int:
         """The exit code; minus the signal if one ended it."""
         if isinstance(self._process, subprocess.Popen):
             return self._process.wait(timeout)
@@ -110,7 +110,7 @@ class Runner:
         until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it did not stop")
 
 
-def until(true: Callable[[], bool], otherwise: str, seconds: float = 30.0) -> None:
+def until(true: Callable[[], bool], otherwise: str, seconds: float = 300.0) -> None:
     ends = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < ends, otherwise

@@ -33,7 +33,7 @@ def test_a_script_runs(script: Path, tmp_path: Path, request: pytest.FixtureRequ
         env=environment,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=800,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -51,7 +51,7 @@ def test_a_notebook_runs_in_a_real_kernel_and_its_findings_show_themselves(
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     opened: Any = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     assert not any(cell.get("outputs") for cell in opened.cells), "outputs are not kept"
-    client = NotebookClient(opened, timeout=200, resources={"metadata": {"path": str(tmp_path)}})
+    client = NotebookClient(opened, timeout=800, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()
     shown = [
         output.data

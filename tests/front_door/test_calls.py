@@ -88,7 +88,7 @@ def test_a_forked_process_has_a_loop_of_its_own() -> None:
     found = context.Queue()
     child = context.Process(target=_answer_in_child, args=(found,))
     child.start()
-    assert found.get(timeout=30) == "People differ."
+    assert found.get(timeout=300) == "People differ."
     child.join(30)
 
 

@@ -1,5 +1,6 @@
 """Coverage-guided fuzzing, in a process of its own: a crash there must not be one here."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,11 +8,11 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("atheris", reason="atheris has no wheel for this Python")
-_RUNS = 100_000
+_RUNS = 30_000 * int(os.environ.get("EVENHAND_CASES", "1"))
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_guided_inputs_surprise_no_reader(tmp_path: Path) -> None:
+def test_guided_inputs_surprise_no_reader(tmp_path: Path) -> None:
     package = __package__ or "fuzz"
     root = Path(__file__).parents[package.count(".") + 1]
     done = subprocess.run(
@@ -22,7 +23,7 @@ def test_a_hundred_thousand_guided_inputs_surprise_no_reader(tmp_path: Path) -> 
         cwd=root,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -250,7 +250,7 @@ async def test_the_bill_never_passes_the_cap_whatever_comes_back_and_whoever_lea
     whole = asyncio.gather(*tasks, return_exceptions=True)
     until_told = asyncio.create_task(told.wait())
     either: set[asyncio.Future[Any]] = {whole, until_told}
-    await asyncio.wait(either, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(either, timeout=300, return_when=asyncio.FIRST_COMPLETED)
     assert model.billed <= cap
     assert model.sent <= max_calls
     assert model.billed <= purse.cost + 1e-12

@@ -33,7 +33,7 @@ def test_a_table_in_the_store_is_repaired_by_a_cluster_into_the_store(
             env={**os.environ, **told},
             check=True,
             capture_output=True,
-            timeout=200,
+            timeout=800,
         )
     finally:
         server.close()

@@ -50,7 +50,7 @@ def test_of_threads_that_race_through_a_flaky_network_at_most_one_believes_it_ow
     with FlakyProxy(server, seed=1, share=0.3) as proxy:
         use_endpoint(proxy.url, monkeypatch)
         slot = 0
-        # Which request meets which fault is up to the threads: go on until what is tested has happened.
+        # Which request meets which fault is up to the threads: go on until it has happened.
         while slot < 8 or proxy.seen["PUT answer lost"] < 3:
             assert threads_that_won(url, slot, 4) == 1
             slot += 1

@@ -52,7 +52,7 @@ def _served(weights: Path) -> Iterator[str]:
 def _asked(url: str, **body: Any) -> Any:
     data = json.dumps(body).encode() if body else None
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=300) as reply:
+    with urllib.request.urlopen(request, timeout=800) as reply:
         return json.load(reply)
 
 

@@ -59,7 +59,7 @@ def test_prompts_stopped_in_the_middle_resumed_and_replayed_give_equal_bytes(
         assert first.poll() is None, first.communicate()
         time.sleep(0.2)
     first.send_signal(signal.SIGINT)
-    first.communicate(timeout=300)
+    first.communicate(timeout=800)
     assert first.returncode == 130
     in_the_middle = RunReader(run).totals().items
     assert 2 <= in_the_middle < len(PEOPLE)
@@ -74,7 +74,7 @@ def test_prompts_stopped_in_the_middle_resumed_and_replayed_give_equal_bytes(
 
     # Offline: a port where nothing answers. Only the tape can.
     third = _mitigate(prompts, tmp_path / "again", "--replay", str(run))
-    said, problem = third.communicate(timeout=120)
+    said, problem = third.communicate(timeout=800)
     assert third.returncode == second.returncode, problem
     assert _export(run, tmp_path / "a.jsonl") == _export(tmp_path / "again", tmp_path / "b.jsonl")
     live, replayed = (

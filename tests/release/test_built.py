@@ -23,7 +23,7 @@ print(build_sdist(sys.argv[1]))
 
 def _python(*command: str, cwd: Path, python: str = sys.executable) -> str:
     done = subprocess.run(
-        [python, *command], cwd=cwd, capture_output=True, text=True, timeout=200, check=False
+        [python, *command], cwd=cwd, capture_output=True, text=True, timeout=800, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout

@@ -30,6 +30,6 @@ def next_token(engine: Any, weights: Path, text: str, most: int, said: int) -> d
         json.dumps(body).encode(),
         {"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=60) as reply:
+    with urllib.request.urlopen(request, timeout=600) as reply:
         content = json.load(reply)["choices"][0]["logprobs"]["content"]
     return {entry["id"]: entry["logprob"] for entry in content[0]["top_logprobs"]}

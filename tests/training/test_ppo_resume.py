@@ -68,7 +68,7 @@ def _work(tiny: Path, pairs: Path, reward: Path, out: Path, *before: str, **more
     }
     command = [sys.executable, *before, str(WORKER), json.dumps(given)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, env=environment, check=False, timeout=280).returncode
+    return subprocess.run(command, env=environment, check=False, timeout=800).returncode
 
 
 def _same(one: Path, other: Path) -> bool:

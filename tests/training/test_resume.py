@@ -56,7 +56,7 @@ def killed(
     jobs = _jobs(tiny, toy_pairs, tiny_reward, tmp_path_factory.mktemp("killed"))
     told = [word for name, job in jobs.items() for word in (KILLED[name][0], str(job.save()))]
     command = [sys.executable, "-m", "training.killed", *told]
-    subprocess.run(command, cwd=TESTS, check=True, timeout=280)
+    subprocess.run(command, cwd=TESTS, check=True, timeout=800)
     return jobs
 
 

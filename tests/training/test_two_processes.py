@@ -31,7 +31,7 @@ def test_two_processes_take_the_steps_of_one(
         command += ["--set", setting]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=200, check=False
+        command, env=environment, capture_output=True, text=True, timeout=800, check=False
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["world_size"] == 2

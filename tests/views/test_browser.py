@@ -65,7 +65,7 @@ def _opened(page: str, folder: Path) -> str:
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=800,
         check=True,
     )
     return done.stdout
