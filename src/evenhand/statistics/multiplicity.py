@@ -12,8 +12,8 @@ import numpy as np
 from evenhand.errors import UserError
 from evenhand.statistics._shared import FloatArray
 
-# statsmodels has all three, but its Holm calls gc.collect(): 0.1 s for three p-values. scipy.stats has
-# the second, but takes most of two seconds to load, and every comparison needs it.
+# statsmodels has all three, but its Holm calls gc.collect(): 0.1 s for three p-values. scipy.stats
+# has the second, but takes most of two seconds to load, and every comparison needs it.
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
