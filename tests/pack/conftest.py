@@ -1,9 +1,11 @@
 """One small pack of kept runs for all tests of packs, signed, and without pictures."""
 
 import shutil
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -31,6 +33,11 @@ class Packed:
     key: Path
     public: Path
     found: Dossier  # what it was made from, by the names of the pack
+
+    @property
+    def names(self) -> list[str]:
+        with zipfile.ZipFile(self.path) as held:
+            return held.namelist()
 
     def unpacked(self, folder: Path) -> Path:
         archive.unpack(self.path, folder)
@@ -74,7 +81,12 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Packed]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(charts, "installed", lambda: False)
         read, seen = packs.read, []
-        patch.setattr(packs, "read", lambda *a, **k: seen.append(read(*a, **k)) or seen[0])
+
+        def kept(*given: Any, **named: Any) -> Dossier:
+            seen.append(read(*given, **named))
+            return seen[0]
+
+        patch.setattr(packs, "read", kept)
         evidence = packs.make(runs(*RUNS), path, packs.Wishes(title=TITLE, key=key))
     yield Packed(path, evidence, key, public, seen[0])
     shutil.rmtree(folder)

@@ -86,7 +86,7 @@ def test_a_claim_is_made_for_what_a_verdict_shows_and_for_nothing_else(
     first, comparison = found.reports[0], found.comparisons[0]
     said = {"shown": "a bias is shown", "not shown": "a bias that matters is excluded"}
     for state in ("shown", "not shown", "not known", None):
-        verdict = Verdict(state=state, says=("It says so.",))  # type: ignore[arg-type]
+        verdict = Verdict(state=state, says=("It says so.",))
         one = replace(first, verdict=verdict, not_run=3)
         bare = replace(found, reports=(one,), comparisons=(), audits=())
         bom = _bom(bare, packed)

@@ -15,7 +15,7 @@ from evenhand.cli.app import app
 from evenhand.config import prices_in
 from evenhand.domain.prices import Prices
 from evenhand.errors import CorruptArchive, CorruptRun, UserError
-from evenhand.experiments import pack_checks
+from evenhand.experiments import pack_checks, signing
 from evenhand.experiments.pack_checks import verify
 from evenhand.experiments.packs import Wishes, listed, make
 from evenhand.findings.evidence import EVIDENCE, FIGURES, Evidence, PackedPrices
@@ -49,7 +49,8 @@ def _sealed(folder: Path, path: Path) -> Path:
 
 
 def test_a_pack_has_everything_that_is_needed_to_check_it(packed: Packed, tmp_path: Path) -> None:
-    names = archive.names_in(packed.unpacked(tmp_path))
+    packed.unpacked(tmp_path)
+    names = packed.names
     tops = {name.partition("/")[0] for name in names}
     assert tops == {
         "evidence.json", "evidence.sig", "evidence.pub.pem", "report.html", "figures.json", "runs",
@@ -85,8 +86,13 @@ def test_the_same_runs_give_the_same_bytes_and_all_of_it_holds(
 
 
 def test_one_flipped_bit_in_any_file_of_a_pack_is_found(packed: Packed, tmp_path: Path) -> None:
-    whole = packed.unpacked(tmp_path / "whole")
-    bad = tmp_path / "bad.zip"
+    """Of a small pack, which has a file of each kind."""
+    good, bad, whole = tmp_path / "good.zip", tmp_path / "bad.zip", tmp_path / "whole"
+    make(runs("overcorrection/default", "judge/few_bases"), good, Wishes(key=packed.key))
+    archive.unpack(good, whole)
+    assert {Path(name).parts[0] for name in archive.names_in(whole)} == {
+        Path(name).parts[0] for name in packed.names
+    }
     for place, name in enumerate(archive.names_in(whole)):
         data = (whole / name).read_bytes()
         changed = bytearray(data)
@@ -209,7 +215,7 @@ def test_a_file_that_is_no_key_is_refused_in_words(packed: Packed, tmp_path: Pat
     wrong.write_text("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
     for key in (wrong, packed.public, tmp_path / "none.pem"):
         with pytest.raises(UserError):
-            pack_checks.signing.sign(b"", key)
+            signing.sign(b"", key)
     for key in (wrong, packed.key, tmp_path / "none.pem"):
         with pytest.raises(UserError):
             verify(packed.path, key=key)

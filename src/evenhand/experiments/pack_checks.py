@@ -75,8 +75,9 @@ def verify(pack: Path, *, key: Path | None = None, previous: Path | None = None)
 
 
 def _looked(name: str, seen: list[str], holds: str, differs: str) -> Looked:
-    state, says = ("differs", differs) if seen else ("holds", holds)
-    return Looked(name=name, state=state, says=says, seen=tuple(seen))  # type: ignore[arg-type]
+    if seen:
+        return Looked(name=name, state="differs", says=differs, seen=tuple(seen))
+    return Looked(name=name, state="holds", says=holds)
 
 
 # -- bytes -----------------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ def differences(packed: Any, again: Any, where: str = "") -> Iterator[str]:
             place = f"{where}.{key}" if where else str(key)
             yield from differences(packed.get(key), again.get(key), place)
     elif isinstance(packed, list) and isinstance(again, list) and len(packed) == len(again):
-        for place, (one, other) in enumerate(zip(packed, again, strict=True)):
-            yield from differences(one, other, f"{where}[{place}]")
+        for number, (one, other) in enumerate(zip(packed, again, strict=True)):
+            yield from differences(one, other, f"{where}[{number}]")
     elif not _same(packed, again):
         yield f"{where}: {_short(packed)} in the pack, {_short(again)} from its runs"
 
