@@ -68,6 +68,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "a device": lambda: _zip((_entry("a", (stat.S_IFCHR | 0o600) << 16), b"")),
     "a folder": lambda: _zip((_entry("a/", (stat.S_IFDIR | 0o755) << 16), b"")),
     "a bomb": lambda: _zip((_entry("a"), bytes(10**7)), compress=zipfile.ZIP_DEFLATED),
+    "a compressed file": lambda: _zip((_entry("a"), b"ab" * 40), compress=zipfile.ZIP_DEFLATED),
     "a size that is not there": lambda: _sizes_of(_zip((_entry("a"), b"abc")), 2**31),
     "the same bytes under two names": _overlapping,
     "a place before the beginning": lambda: (

@@ -163,6 +163,14 @@ def test_another_run_in_the_place_of_one_is_found(packed: Packed, tmp_path: Path
     assert "runs/cot is another run than evidence.json says" in _seen(found, "runs")
 
 
+@pytest.mark.parametrize("place", ["/etc", "../x", "runs/../../x", "runs/..", "runs/a/../b"])
+def test_a_pack_cannot_name_a_run_outside_of_itself(packed: Packed, place: str) -> None:
+    said = packed.evidence.model_dump()
+    said["runs"][0]["run"] = place
+    with pytest.raises(CorruptArchive):
+        Evidence.from_bytes(orjson.dumps(said))
+
+
 def test_a_damaged_run_is_not_packed(tmp_path: Path) -> None:
     shutil.copytree(KEPT / "bbq/default", tmp_path / "run")
     (part,) = (tmp_path / "run/results").iterdir()
@@ -182,6 +190,9 @@ def test_a_signature_holds_for_its_key_and_these_bytes_alone(
     assert _states(verify(packed.path, key=packed.public))["signature"] == "holds"
     alone = _seen(verify(packed.path), "signature")
     assert "signed by the key in the pack itself, which proves nothing about who" in alone
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(signing, "installed", lambda: False)
+        assert _states(verify(packed.path))["signature"] == "open"
     _, other = keys_in(tmp_path, "other")
     assert _states(verify(packed.path, key=other))["signature"] == "differs"
     folder = packed.unpacked(tmp_path / "folder")

@@ -77,8 +77,9 @@ def make(
 ) -> None:
     """Pack runs with their report, hashes, model card and a script that repeats every figure.
 
-    The word "make" may be left out. The pack holds prompts and answers; --light leaves them out of
-    it. The same runs give the same bytes. Ends with code 2 if a run is not finished.
+    The word "make" may be left out. The pack holds prompts and answers; --light leaves out all but
+    the page's examples. The same runs give the same bytes. Ends with code 2 if a run is not
+    finished.
 
     Example: evenhand pack make runs/now runs/after --out evidence.zip
     """

@@ -106,6 +106,8 @@ def _signature(opened: _Opened, trusted: bytes | None) -> Looked:
             return Looked(name="signature", state="differs", says="there is none")
         says = "there is none: the pack may have been made anew by anybody"
         return Looked(name="signature", state="holds", says=says)
+    if not signing.installed():
+        return Looked(name="signature", state="open", says=f"not checked: {signing.INSTALL}")
     signature, own = (path.read_bytes() for path in files)
     if not signing.holds(opened.data, signing.Signed(signature, trusted or own)):
         whose = "in the pack" if trusted is None else "given"

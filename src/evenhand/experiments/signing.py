@@ -2,12 +2,13 @@
 own, so that `openssl` can check it too."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UserError
 
-_INSTALL = "signatures need cryptography: pip install 'evenhand[pack]'"
+INSTALL = "signatures need cryptography: pip install 'evenhand[pack]'"
 _MAKE = "openssl genpkey -algorithm ed25519 -out key.pem"
 _LARGEST = 65_536  # our choice, in bytes: a key has some hundred
 
@@ -18,6 +19,11 @@ class Signed:
 
     signature: bytes
     public: bytes
+
+
+def installed() -> bool:
+    """Say whether the extra that signs and checks signatures is there."""
+    return find_spec("cryptography") is not None
 
 
 def sign(data: bytes, key: Path) -> Signed:
@@ -80,7 +86,7 @@ def _cryptography() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
         from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
     except ImportError:
-        raise UserError(_INSTALL) from None
+        raise UserError(INSTALL) from None
     return ed25519, serialization
 
 

@@ -30,7 +30,7 @@ class PackedFile(_Part):
 class PackedRun(_Part):
     """A run that the pack was made from, whether its folder is in the pack or not."""
 
-    run: str  # its name within the pack
+    run: Annotated[str, Field(pattern=r"^runs/[A-Za-z0-9_-][A-Za-z0-9_.-]*$")]  # within the pack
     model: str
     method: str
     created: str

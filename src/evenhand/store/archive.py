@@ -117,8 +117,6 @@ def is_as_written(path: Path, folder: Path) -> bool:
 
 def _look_at_the_end(file: BinaryIO, size: int) -> None:
     """Look at the last bytes before zipfile does: they say how much it will hold in memory."""
-    if size < _END.size:
-        raise CorruptArchive("it is too short to be a zip file")
     tail = min(size, _END.size + 20)
     file.seek(size - tail)
     last = file.read(tail)
