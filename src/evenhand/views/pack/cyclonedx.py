@@ -4,7 +4,7 @@ among the limits, and what speaks against a claim is its counter-evidence."""
 
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evenhand.findings.check import Audit
@@ -146,15 +146,23 @@ def _assessments(report: Report) -> Iterator[dict[str, str]]:
                     "harms": f"{measure.label}: {words}; {number} (95 %: {ends or 'no interval'})",
                 }
                 if report.side.method["name"] != "default":
-                    made["mitigationStrategy"] = f"measured under {report.side.method['name']}"
+                    made["mitigationStrategy"] = (
+                        f"the answers are those of the method {report.side.method['name']}; that "
+                        "it helps stands among the claims where it is shown"
+                    )
                 yield made
+
+
+def _said(lines: Sequence[str]) -> str:
+    """Several lines of a verdict as one text."""
+    return " · ".join(lines)
 
 
 def _limits(report: Report) -> Iterator[str]:
     verdict = report.verdict
     if verdict.state not in ("shown", "not shown"):
         state = "not known" if verdict.state else "no yes-or-no question is asked"
-        yield f"{state}: {' '.join(verdict.says)}"
+        yield f"{state}: {_said(verdict.says)}"
     yield from _against(report)
     yield from report.notes
 
@@ -229,7 +237,7 @@ def _report_claims(report: Report) -> Iterator[dict[str, Any]]:
     claim: dict[str, Any] = {
         "target": _ref(report),
         "predicate": f"{report.instrument.title}: {what}",
-        "reasoning": " ".join(verdict.says),
+        "reasoning": _said(verdict.says),
         "evidence": ["evidence:report", f"evidence:{report.side.run}"],
     }
     against = [f"against:{report.side.run}:{n}" for n, _ in enumerate(_against(report))]
@@ -252,7 +260,7 @@ def _comparison_claims(comparison: Comparison, found: Dossier) -> Iterator[dict[
     shared |= {"counterEvidence": against} if against else {}
     pair = f"{comparison.instrument.title}, from {runs[0]} to {runs[1]}"
     if comparison.verdict.state == "shown":
-        said = " ".join(comparison.verdict.says)
+        said = _said(comparison.verdict.says)
         yield shared | {"predicate": f"{pair}: a change is shown", "reasoning": said}
     for line in comparison.red_lines:
         if line.state == "crossed":
@@ -264,6 +272,6 @@ def _audit_claims(audit: Audit, place: int) -> Iterator[dict[str, Any]]:
         yield {
             "target": f"judge:{place}",
             "predicate": f"the audit of this {audit.kind} says {audit.state}",
-            "reasoning": " ".join(audit.says),
+            "reasoning": _said(audit.says),
             "evidence": ["evidence:report"],
         }

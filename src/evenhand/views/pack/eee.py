@@ -56,7 +56,7 @@ def record(report: Report, about: Evidence) -> dict[str, Any]:
                 "run": report.side.run,
                 "items_not_run": str(report.not_run),
                 "scored": f"{report.coverage.scored} of {report.coverage.n}",
-                "verdict": f"{report.verdict.state}: {' '.join(report.verdict.says)}",
+                "verdict": f"{report.verdict.state}: {' · '.join(report.verdict.says)}",
                 "not_known": "; ".join(unknown),
             },
         },
