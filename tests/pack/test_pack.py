@@ -16,6 +16,7 @@ from evenhand.config import prices_in
 from evenhand.domain.prices import Prices
 from evenhand.errors import CorruptArchive, CorruptRun, UserError
 from evenhand.experiments import pack_checks, signing
+from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.pack_checks import verify
 from evenhand.experiments.packs import Wishes, listed, make
 from evenhand.findings.evidence import EVIDENCE, FIGURES, Evidence, PackedPrices
@@ -171,12 +172,14 @@ def test_a_pack_cannot_name_a_run_outside_of_itself(packed: Packed, place: str) 
         Evidence.from_bytes(orjson.dumps(said))
 
 
-def test_a_damaged_run_is_not_packed(tmp_path: Path) -> None:
+def test_a_damaged_run_or_one_without_checksums_is_not_packed(tmp_path: Path) -> None:
     shutil.copytree(KEPT / "bbq/default", tmp_path / "run")
     (part,) = (tmp_path / "run/results").iterdir()
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(CorruptRun):
         make([RunReader(tmp_path / "run")], tmp_path / "x.zip", Wishes())
+    with pytest.raises(UserError, match="no checksums"):
+        make(runs_in(str(KEPT / "likelihood/one_set")), tmp_path / "x.zip", Wishes())
     assert sorted(os.listdir(tmp_path)) == ["run"]
 
 
@@ -351,19 +354,25 @@ def test_the_script_repeats_every_figure_on_a_machine_without_a_network(
                                              "evidence.sig", "evidence.pub.pem"}  # fmt: skip
 
 
+def _in_place_of_evenhand(place: Path, folder: Path) -> Path:
+    """A command that prints what a pack has, and keeps what it was asked."""
+    command = place / "bin/evenhand"
+    command.parent.mkdir()
+    shutil.copy(folder / FIGURES, place / "figures")
+    version = Evidence.from_bytes((folder / EVIDENCE).read_bytes()).evenhand
+    report = f'{{ echo "$@" > {place}/said; cat {place}/figures; exit 2; }}'
+    command.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && echo "evenhand {version}" || {report}\n'
+    )
+    command.chmod(0o755)
+    return command
+
+
 def test_the_script_says_which_lines_differ_and_which_version_it_needs(
     packed: Packed, tmp_path: Path
 ) -> None:
-    """By a command in the place of evenhand, which prints what the pack has."""
     folder, version = packed.unpacked(tmp_path / "pack"), packed.evidence.evenhand
-    command = tmp_path / "bin/evenhand"
-    command.parent.mkdir()
-    shutil.copy(folder / FIGURES, tmp_path / "figures")
-    body = '[ "$1" = --version ] && echo "evenhand {}" || { echo "$@" > {}; cat {}; exit 2; }\n'
-    said = tmp_path / "said"
-    script = body.replace("{}", "%s") % (version, said, tmp_path / "figures")
-    command.write_text(f"#!/bin/sh\n{script}")
-    command.chmod(0o755)
+    command, said = _in_place_of_evenhand(tmp_path, folder), tmp_path / "said"
     assert _replayed(folder, str(command.parent)).returncode == 0
     # The title reached the command as one word, and no part of it was run.
     assert f"--title={TITLE} --json" in said.read_text()
@@ -374,6 +383,21 @@ def test_the_script_says_which_lines_differ_and_which_version_it_needs(
     assert '"not_run": 1' in other.stdout
     command.write_text(command.read_text().replace(f"evenhand {version}", "evenhand 0.0"))
     assert _replayed(folder, str(command.parent)).returncode == 2
+
+
+def test_the_script_of_a_light_pack_asks_for_the_runs_and_checks_them(tmp_path: Path) -> None:
+    name, folder = "overcorrection/default", tmp_path / "pack"
+    make(runs(name), tmp_path / "light.zip", Wishes(light=True, frameworks=()))
+    archive.unpack(tmp_path / "light.zip", folder)
+    path = str(_in_place_of_evenhand(tmp_path, folder).parent)
+    without = _replayed(folder, path)
+    assert without.returncode == 2
+    assert "put the run folder at runs/default first" in without.stderr
+    shutil.copytree(KEPT / name, folder / "runs/default")
+    assert _replayed(folder, path).returncode == 0
+    record = folder / "runs/default/run.json"
+    record.write_bytes(record.read_bytes() + b" ")
+    assert _replayed(folder, path).returncode == 1
 
 
 def test_prices_of_a_pack_are_the_file_that_the_command_reads(tmp_path: Path) -> None:
