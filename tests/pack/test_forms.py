@@ -12,8 +12,11 @@ import pytest
 import yaml
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from huggingface_hub import EvalResultEntry
-from huggingface_hub._eval_results import eval_result_entries_to_yaml, parse_eval_result_entries
+from huggingface_hub import (
+    EvalResultEntry,
+    eval_result_entries_to_yaml,
+    parse_eval_result_entries,
+)
 from jsonschema import Draft7Validator
 
 from evenhand.findings.certificate import Certificate
