@@ -18,6 +18,7 @@ EvenhandError
     ├── Fenced           another process took this run over; this one must stop
     ├── CorruptRun       bytes do not match their checksum
     ├── UnknownFormat    written by a version of evenhand that this one cannot read
+    ├── CorruptArchive   a pack is not what it should be, or could do harm when it is unpacked
     └── DiskFull         no room; free some and resume
 
 Each has a `reason`, a short stable word that is stored with a failed item and counted in reports.
@@ -129,6 +130,10 @@ class CorruptRun(StoreError):
 
 class UnknownFormat(StoreError):
     reason = "unknown_format"
+
+
+class CorruptArchive(StoreError):
+    reason = "corrupt_archive"
 
 
 class DiskFull(StoreError):

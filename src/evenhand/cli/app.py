@@ -35,6 +35,10 @@ COMMANDS = {
         "Say how much of a score is the order, the wording or the seed.",
     ),
     "report": ("report:report", "Write a page of what runs showed, to look at and hand over."),
+    "pack": (
+        "pack:pack",
+        "Pack runs as evidence: everything that is needed to check them, in one file.",
+    ),
     "frontier": ("frontier:frontier", "Run several methods and say what each is worth."),
     "reproduce": (
         "reproduce:reproduce",

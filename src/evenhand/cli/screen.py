@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -17,8 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.runners import Progress
+from evenhand.views.files import printed
 from evenhand.views.numbers import duration, money
-from evenhand.views.visible import escaped_json, visible
+from evenhand.views.visible import visible
 
 
 class _Screen(Console):
@@ -46,8 +46,7 @@ def problem(message: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    written = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
-    sys.stdout.write(escaped_json(written) + "\n")
+    sys.stdout.write(printed(value))
 
 
 @dataclass(slots=True)

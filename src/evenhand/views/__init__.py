@@ -19,6 +19,7 @@ from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate
+from evenhand.findings.pack_check import PackCheck
 from evenhand.findings.plan import Plan
 from evenhand.findings.ratings import RatingReport
 from evenhand.findings.reliability import Reliability
@@ -42,6 +43,7 @@ from evenhand.views import (
     gate_page,
     html,
     markdown,
+    pack_check_page,
     pairs_page,
     plan_page,
     printing,
@@ -70,6 +72,7 @@ _PAGES: dict[type, Any] = {
     Frontier: frontier_page.page,
     FrontierForecast: frontier_forecast_page.page,
     Gate: gate_page.page,
+    PackCheck: pack_check_page.page,
     Plan: plan_page.page,
     RatingReport: ratings_page.page,
     Audit: audit_page.page,

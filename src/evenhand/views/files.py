@@ -12,6 +12,7 @@ from evenhand.findings.frontier import Frontier
 from evenhand.findings.shown import Shown
 from evenhand.store.folder import open_folder
 from evenhand.views import charts
+from evenhand.views.visible import escaped_json
 
 
 def to_json(finding: Shown) -> bytes:
@@ -30,6 +31,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def printed(value: Any) -> str:
+    """Write plain data as JSON in which every sign can be seen, as commands print it."""
+    return escaped_json(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()) + "\n"
 
 
 def to_parquet(frame: pl.DataFrame) -> bytes:

@@ -1,0 +1,133 @@
+"""`evenhand pack`: one file with all that somebody needs to check what runs showed."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+from typer.core import TyperGroup
+
+from evenhand import config as configuration
+from evenhand.cli.codes import ERROR, UNFINISHED
+from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.screen import err, out, print_json
+from evenhand.errors import UserError
+from evenhand.experiments.dossiers import runs_in
+from evenhand.experiments.pack_checks import verify as verified
+from evenhand.experiments.packs import FRAMEWORKS, Wishes
+from evenhand.experiments.packs import make as made
+from evenhand.views import terminal_of
+from evenhand.views.files import plain
+
+
+class _RunsOrCommand(TyperGroup):
+    """`evenhand pack RUN…` is `evenhand pack make RUN…`: a pack is what the command is for."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {*self.commands, *self.get_help_option_names(ctx)}
+        return super().parse_args(ctx, ["make", *args] if args and args[0] not in known else args)
+
+
+pack = typer.Typer(
+    cls=_RunsOrCommand,
+    help="Pack runs as evidence: everything that is needed to check them, in one file.",
+    no_args_is_help=True,
+)
+
+
+@pack.command()
+def make(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN…",
+            help="Run folders on this disk; the first is what the others are compared with, where "
+            "they asked the same items.",
+        ),
+    ],
+    to: Annotated[Path, typer.Option("--out", "-o", help="The pack to write: a name.zip.")],
+    title: Annotated[str | None, typer.Option(help="The title of the pack and its page.")] = None,
+    light: Annotated[
+        bool,
+        typer.Option("--light", help="Leave the run folders out, and keep their hashes alone."),
+    ] = False,
+    framework: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A framework to write a page for. May be repeated. Default: all of them, "
+            f"{', '.join(FRAMEWORKS)}."
+        ),
+    ] = None,
+    sign: Annotated[
+        Path | None, typer.Option(help="Sign it with the private Ed25519 key in this PEM file.")
+    ] = None,
+    previous: Annotated[
+        Path | None, typer.Option(help="The pack before this one, which it then names.")
+    ] = None,
+    certificates: Annotated[
+        Path | None,
+        typer.Option(help="A folder of judges' certificates. Default: the one in the config."),
+    ] = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(help="A TOML file of prices. Default: the prices in the config."),
+    ] = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Pack runs with their report, hashes, model card and a script that repeats every figure.
+
+    The word "make" may be left out. The pack holds prompts and answers; --light leaves out all but
+    the page's examples. The same runs give the same bytes. Ends with code 2 if a run is not
+    finished.
+
+    Example: evenhand pack make runs/now runs/after --out evidence.zip
+    """
+    if to.suffix != ".zip":
+        raise UserError(f"{to}: the name must end in .zip")
+    settings = configuration.load(config, None, None, prices=prices)
+    wishes = Wishes(
+        title=title,
+        light=light,
+        frameworks=tuple(framework) if framework else FRAMEWORKS,
+        key=sign,
+        previous=previous,
+        prices=settings.prices.prices() if settings.prices else None,
+        certificates=certificates or (settings.judges.certificates if settings.judges else None),
+    )
+    evidence = made([run for place in runs for run in runs_in(place)], to, wishes)
+    said = f"wrote {to}: {len(evidence.runs)} runs, {evidence.figures:,} figures"
+    err.print(Text(f"{said}, {len(evidence.files):,} files"))
+    if json:
+        print_json(evidence.model_dump())
+    if evidence.unfinished:
+        raise typer.Exit(UNFINISHED)
+
+
+@pack.command()
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A pack.")],
+    key: Annotated[
+        Path | None,
+        typer.Option(help="The public key, as PEM, of whom the pack should be signed by."),
+    ] = None,
+    previous: Annotated[
+        Path | None, typer.Option(help="The pack that should be the one before this one.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check every byte of a pack, and repeat its figures from its runs.
+
+    Looks at each file, the signature, the chain and the run folders, and makes all that follows
+    from the runs again. Nothing of the pack is run. Ends with code 1 if anything differs, and with
+    code 2 if nothing does but not everything could be looked at.
+
+    Example: evenhand pack verify evidence.zip --key public.pem
+    """
+    found = verified(file, key=key, previous=previous)
+    if json:
+        print_json(plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found))
+    if found.state != "holds":
+        raise typer.Exit(ERROR if found.state == "differs" else UNFINISHED)

@@ -1,0 +1,261 @@
+"""Runs become a pack: one zip file with all that somebody needs to check what they showed.
+
+The run folders are first copied as they will lie in the pack, and everything else is made from the
+copies by their names there. So a run that goes on meanwhile cannot give figures of one moment and
+answers of another, and every name on a page is a name in the pack.
+"""
+
+import contextlib
+import hashlib
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from evenhand.domain.prices import Prices
+from evenhand.errors import CorruptRun, UserError
+from evenhand.experiments import signing
+from evenhand.experiments.dossiers import dossier_of
+from evenhand.findings.dossier import Dossier
+from evenhand.findings.evidence import (
+    CERTIFICATES,
+    EVIDENCE,
+    PUBLIC_KEY,
+    SIGNATURE,
+    Evidence,
+    PackedFile,
+    PackedPrices,
+    PackedRun,
+    Previous,
+)
+from evenhand.findings.report import models_of, not_run
+from evenhand.runners.progress import STATUS_FILE
+from evenhand.store import RunReader, archive, plain_files
+from evenhand.store.folder import as_file_name
+from evenhand.views import charts
+from evenhand.views.files import plain
+from evenhand.views.pack import figures, files_of, frameworks
+
+FRAMEWORKS = tuple(frameworks.known())
+_PASSING = ("lock", STATUS_FILE)  # of a process, and not of what it found
+_SAYS = (
+    "Figures are of the test sets and samples that the runs name; no other groups, languages or "
+    "harms were looked at.",
+    "Hashes show that bytes are the same; they do not show who made them. A signature shows that "
+    "the holder of its key had them.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a pack is to be, beside its runs."""
+
+    title: str | None = None
+    light: bool = False
+    frameworks: tuple[str, ...] = field(default=FRAMEWORKS)
+    key: Path | None = None
+    previous: Path | None = None
+    prices: Prices | None = None
+    certificates: Path | None = None
+
+
+def make(runs: Sequence[RunReader], out: Path, wishes: Wishes) -> Evidence:
+    """Write a pack, and give what it says of itself."""
+    unknown = [name for name in wishes.frameworks if name not in FRAMEWORKS]
+    if unknown:
+        raise UserError(
+            f"there is no framework {', '.join(unknown)}; there are: {', '.join(FRAMEWORKS)}"
+        )
+    if not out.parent.is_dir():
+        raise UserError(f"{out.parent} is no folder")
+    previous = None if wishes.previous is None else _previous(wishes.previous)
+    # Beside the pack, where there must be room for it anyway.
+    with tempfile.TemporaryDirectory(prefix=".evenhand-pack-", dir=out.parent) as place:
+        stage = Path(place)
+        left_out = _copy(runs, stage)
+        _copy_certificates(wishes.certificates, stage)
+        with contextlib.chdir(stage):
+            given = wishes.certificates is not None
+            found = read(list(left_out), wishes.title, wishes.prices, given=given)
+            about = _about(found, left_out, wishes, previous)
+            made = files_of(found, about)
+        for name, data in made.items():
+            _put(stage / name, data)
+        if wishes.light:
+            _only_hashes(stage, left_out)
+        evidence = about.model_copy(update={"files": listed(stage)})
+        _put(stage / EVIDENCE, evidence.to_bytes())
+        if wishes.key is not None:
+            signed = signing.sign(evidence.to_bytes(), wishes.key)
+            _put(stage / SIGNATURE, signed.signature)
+            _put(stage / PUBLIC_KEY, signed.public)
+        archive.write(out, stage)
+    return evidence
+
+
+def read(runs: Sequence[str], title: str | None, prices: Prices | None, *, given: bool) -> Dossier:
+    """Read the runs of a pack that lies unpacked in the current folder, by their names within it;
+    `given` says whether it brings certificates."""
+    return dossier_of(
+        [(RunReader(name), None) for name in runs],
+        title=title,
+        prices=prices,
+        certificates=Path(CERTIFICATES) if given else None,
+    )
+
+
+def listed(folder: Path) -> dict[str, PackedFile]:
+    """List the files of a pack, but for the list itself and what signs it."""
+    apart = (EVIDENCE, SIGNATURE, PUBLIC_KEY)
+    names = [name for name in archive.names_in(folder) if name not in apart]
+    return {name: packed(folder / name) for name in names}
+
+
+def packed(path: Path) -> PackedFile:
+    """Give the size and the SHA-256 of a file."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return PackedFile(sha256=digest, bytes=path.stat().st_size)
+
+
+def drawn_by() -> str:
+    """Name the versions that draw pictures on this machine; empty where none are drawn."""
+    if not charts.installed():
+        return ""
+    return ", ".join(f"{name} {version(name)}" for name in ("altair", "vl-convert-python"))
+
+
+def _copy(runs: Sequence[RunReader], stage: Path) -> dict[str, list[str]]:
+    """Copy the run folders to where they lie in the pack, each once; give their names there, and of
+    each the files that are left out. What a run wrote is checked on its copy."""
+    once = {str(run.path): run for run in runs}
+    left_out = {}
+    for name, run in zip(_names(list(once)), once.values(), strict=True):
+        if not run.digests():
+            raise UserError(
+                f"{run.path} is in a form of before, which keeps no checksums: no evidence"
+            )
+        left_out[name] = _copy_folder(Path(run.path), stage / name)
+        RunReader(stage / name).verify()
+    return left_out
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """Give each run the name of its folder, with those above it where two are alike."""
+    for path in paths:
+        if "://" in path:
+            raise UserError(f"{path}: a pack is made from run folders on this disk: copy it first")
+    parts = [Path(path).resolve().parts for path in paths]
+    names = [""] * len(parts)
+    for steps in range(1, max(map(len, parts), default=0) + 1):
+        names = [f"runs/{as_file_name('-'.join(one[-steps:]))}" for one in parts]
+        if len({name.lower() for name in names}) == len(names):
+            return names
+    counted = Counter(names)
+    return [f"{one}-{place}" if counted[one] > 1 else one for place, one in enumerate(names)]
+
+
+def _copy_folder(folder: Path, to: Path) -> list[str]:
+    """Copy the plain files of a run folder, the ledger before the parts that it names, and give
+    those that are left out: links, and names that a pack cannot have."""
+    left_out = []
+    for name in archive.names_in(folder):
+        first = name.partition("/")[0]
+        if first in _PASSING or first == "journal" or "/." in f"/{name}":
+            continue
+        try:
+            if not archive.allowed(f"{to.parent.name}/{to.name}/{name}"):
+                raise CorruptRun(name)
+            data = plain_files.read_plain(plain_files.within(folder, name))
+        except CorruptRun:
+            left_out.append(name.encode("utf-8", "replace").decode())
+        else:
+            _put(to / name, data)
+    return left_out
+
+
+def _copy_certificates(folder: Path | None, stage: Path) -> None:
+    """Copy a folder of certificates: also those that cannot be read, as they may be a fail."""
+    if folder is None:
+        return
+    (stage / CERTIFICATES).mkdir(parents=True)
+    for place, path in enumerate(sorted(folder.glob("*.json"))):
+        name = path.name if archive.allowed(path.name) else f"{place}-{as_file_name(path.name)}"
+        _put(stage / CERTIFICATES / name, plain_files.read_plain(path))
+
+
+def _only_hashes(stage: Path, runs: Iterable[str]) -> None:
+    """Put a list of checksums in the place of each run folder."""
+    for name in runs:
+        files = archive.names_in(stage / name)
+        lines = [f"{packed(stage / name / file).sha256}  {file}\n" for file in files]
+        _put(stage / f"{name}.sha256", "".join(lines).encode())
+        shutil.rmtree(stage / name)
+
+
+def _about(
+    found: Dossier, left_out: dict[str, list[str]], wishes: Wishes, previous: Previous | None
+) -> Evidence:
+    """Say all of a pack but which files it has."""
+    runs = [_run(RunReader(name), missing) for name, missing in left_out.items()]
+    unfinished = [one.run for one in runs if one.not_run]
+    says = [f"NOT FINISHED: {name}" for name in unfinished]
+    return Evidence(
+        title=found.title.encode("utf-8", "replace").decode(),
+        evenhand=version("evenhand"),
+        newest_run=max(one.created for one in runs),
+        charts=drawn_by(),
+        light=wishes.light,
+        signed=wishes.key is not None,
+        certificates=wishes.certificates is not None,
+        prices=PackedPrices.of(wishes.prices),
+        frameworks=list(dict.fromkeys(wishes.frameworks)),
+        previous=previous,
+        runs=runs,
+        unfinished=unfinished,
+        figures=figures.count(plain(found.to_dict())),
+        says=[*says, *_SAYS],
+        files={},
+    )
+
+
+def _run(run: RunReader, left_out: list[str]) -> PackedRun:
+    record = run.record
+    return PackedRun(
+        run=str(run.path),
+        model=models_of(record.cast),
+        method=record.method["name"],
+        created=record.created,
+        planned=record.source["items"],
+        not_run=not_run(run),
+        sha256=run.digests(),
+        left_out=left_out,
+    )
+
+
+def _previous(path: Path) -> Previous:
+    """Name the pack before this one, which must be one and have all its files."""
+    with tempfile.TemporaryDirectory(prefix="evenhand-pack-") as place:
+        data = evidence_in(path, Path(place))
+        found = Evidence.from_bytes(data)
+        if listed(Path(place)) != found.files:
+            raise UserError(f"{path} does not match its own list: `evenhand pack verify {path}`")
+    return Previous(title=found.title, sha256=hashlib.sha256(data).hexdigest())
+
+
+def evidence_in(path: Path, folder: Path) -> bytes:
+    """Unpack a pack and give the bytes of its evidence."""
+    if not path.is_file():
+        raise UserError(f"{path} is no file; `evenhand pack RUN --out evidence.zip` makes a pack")
+    archive.unpack(path, folder)
+    if not (folder / EVIDENCE).is_file():
+        raise UserError(f"{path} is no pack: it has no {EVIDENCE}")
+    return (folder / EVIDENCE).read_bytes()
+
+
+def _put(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)

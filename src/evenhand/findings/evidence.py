@@ -1,0 +1,115 @@
+"""Evidence is the first page of a pack: what is in it, with the SHA-256 of each file, what it was
+made from, and which pack came before."""
+
+from dataclasses import asdict
+from typing import Annotated, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evenhand.domain.prices import Price, Prices
+from evenhand.errors import CorruptArchive
+
+EVIDENCE, SIGNATURE, PUBLIC_KEY = "evidence.json", "evidence.sig", "evidence.pub.pem"
+FIGURES, PAGE, PRICES = "figures.json", "report.html", "prices.toml"
+CERTIFICATES = "certificates/given"  # those of the folder that was named; audits bring their own
+_Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class PackedFile(_Part):
+    """A file of the pack."""
+
+    sha256: _Sha
+    bytes: int
+
+
+class PackedRun(_Part):
+    """A run that the pack was made from, whether its folder is in the pack or not."""
+
+    run: Annotated[str, Field(pattern=r"^runs/[A-Za-z0-9_-][A-Za-z0-9_.-]*$")]  # within the pack
+    model: str
+    method: str
+    created: str
+    planned: int
+    not_run: int
+    sha256: dict[str, _Sha]  # of run.json, and of all committed answers
+    left_out: list[str] = []  # files beside the run, which the pack does not hold
+
+
+class PackedPrice(_Part):
+    """What a million tokens of a model were said to cost."""
+
+    per_million_prompt_tokens: float
+    per_million_completion_tokens: float
+
+
+class PackedPrices(_Part):
+    """The prices by which the runs of a pack were paid."""
+
+    currency: str
+    models: dict[str, PackedPrice]
+
+    @classmethod
+    def of(cls, given: Prices | None) -> "PackedPrices | None":
+        """Give the form in which a pack keeps prices."""
+        if given is None:
+            return None
+        models = {name: PackedPrice(**asdict(one)) for name, one in given.models.items()}
+        return cls(currency=given.currency, models=models)
+
+    def prices(self) -> Prices:
+        """Give the prices themselves."""
+        listed = {name: Price(**one.model_dump()) for name, one in self.models.items()}
+        return Prices(listed, self.currency)
+
+
+class Previous(_Part):
+    """The pack before this one, by the SHA-256 of its evidence.json."""
+
+    title: str
+    sha256: _Sha
+
+
+class Evidence(_Part):
+    """What a pack says of itself. The clock has no part in it, so that the same runs give the same
+    bytes: when it was made is for whoever signs it to say."""
+
+    format: Literal[1] = 1
+    title: str
+    evenhand: str  # the version that made it, and that repeats its figures
+    newest_run: str  # when the last of its runs was begun
+    charts: str  # the versions of what drew the pictures of the page; empty where none are drawn
+    light: bool  # the run folders are not in it
+    signed: bool  # a signature belongs to it: taking it away is found
+    certificates: bool  # a folder of certificates was given
+    prices: PackedPrices | None
+    frameworks: list[str]
+    previous: Previous | None
+    runs: list[PackedRun]
+    unfinished: list[str]  # of the runs, those that had not come to their end
+    figures: int  # numbers in figures.json
+    says: list[str]  # what a reader must know before using it
+    files: dict[str, PackedFile]
+
+    def to_bytes(self) -> bytes:
+        """Write the evidence, the same of the same."""
+        return orjson.dumps(self.model_dump(), option=_OPTIONS) + b"\n"
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Evidence":
+        """Read evidence strictly: a byte that changes no value is refused too."""
+        try:
+            found = cls.model_validate(orjson.loads(data))
+            same = found.to_bytes() == data
+        except (orjson.JSONDecodeError, orjson.JSONEncodeError, ValidationError):
+            same = False
+        if not same:
+            raise CorruptArchive(f"{EVIDENCE} is not as this evenhand writes it")
+        return found
+
+
+_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS

@@ -1,0 +1,45 @@
+"""A check of a pack says whether it is what it was: its files, its runs, its figures, and who
+signed it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from evenhand.findings.shown import Shown
+
+# holds: looked at, and as it should be. differs: it is not. open: it could not be looked at.
+State = Literal["holds", "differs", "open"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """One thing that was looked at in a pack, and what was seen."""
+
+    name: str
+    state: State
+    says: str
+    seen: tuple[str, ...] = ()  # each thing that differs, or could not be looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackCheck(Shown):
+    """A check of a pack holds all that was looked at; what could not be is never called intact."""
+
+    pack: str
+    title: str
+    sha256: str  # of its evidence.json, which the next pack names
+    looked: tuple[Looked, ...]
+
+    @property
+    def state(self) -> State:
+        states = [one.state for one in self.looked]
+        return "differs" if "differs" in states else "open" if "open" in states else "holds"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the check as plain data, for JSON."""
+        return {
+            "pack": self.pack,
+            "title": self.title,
+            "sha256": self.sha256,
+            "state": self.state,
+            "looked": self.looked,
+        }

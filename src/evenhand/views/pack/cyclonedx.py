@@ -1,0 +1,277 @@
+"""This view shows a dossier as a CycloneDX 1.7 document: a model card for each measured run, and
+declarations. A claim is made for what a verdict shows, and for nothing else; what is open stands
+among the limits, and what speaks against a claim is its counter-evidence."""
+
+import hashlib
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from evenhand.findings.check import Audit
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.dossier import Dossier
+from evenhand.findings.evidence import FIGURES, PAGE, Evidence
+from evenhand.findings.found import Estimate
+from evenhand.findings.report import Report
+from evenhand.findings.verdicts import by_group, main_measure
+from evenhand.views import numbers
+from evenhand.views.files import plain, printed
+
+_ASSESSOR = "assessor"
+_LIMITS = (
+    "A test set sees the groups, the languages and the kinds of harm that its items are about, and "
+    "no others.",
+    "It is not known here what the model was trained on, and whether the test set was part of it.",
+)
+_SUMMARY = (
+    "What the runs of this pack show, after correction for how much was looked at. No requirement "
+    "of a standard is said to be met: that is for a person to judge."
+)
+
+
+def written(found: Dossier, about: Evidence) -> bytes:
+    """Write the document."""
+    return printed(plain(document(found, about))).encode()
+
+
+def document(found: Dossier, about: Evidence) -> dict[str, Any]:
+    """Give the document as plain data."""
+    basis = "\n".join(digest for run in about.runs for _, digest in sorted(run.sha256.items()))
+    number = uuid.UUID(bytes=hashlib.sha256(basis.encode()).digest()[:16], version=4)
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.7.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.7",
+        "serialNumber": f"urn:uuid:{number}",
+        "version": 1,
+        "metadata": {
+            "timestamp": about.newest_run,
+            "tools": {
+                "components": [
+                    {"type": "application", "name": "evenhand", "version": about.evenhand}
+                ]
+            },
+            "properties": [{"name": "evenhand:title", "value": about.title}],
+        },
+        "components": [_component(one, found) for one in found.reports],
+        "declarations": _declarations(found, about),
+    }
+
+
+# -- a model card for each run ---------------------------------------------------------------------
+
+
+def _ref(report: Report) -> str:
+    return f"system:{report.side.run}"
+
+
+def _component(report: Report, found: Dossier) -> dict[str, Any]:
+    side = report.side
+    digests = next((one.digests for one in found.folders if one.run == side.run), {})
+    said = {
+        "method": side.method["name"],
+        "instrument": report.instrument.name,
+        "instrument version": str(report.source.get("version", "")),
+        "run": side.run,
+        **{f"sha256 of {name}": digest for name, digest in digests.items()},
+    }
+    return {
+        "type": "machine-learning-model",
+        "bom-ref": _ref(report),
+        "name": side.model,
+        "description": (
+            f"the model {side.model}, asked by the method {side.method['name']}; measured by "
+            f"{report.instrument.title} in {side.run}"
+        ),
+        "properties": [{"name": f"evenhand:{name}", "value": one} for name, one in said.items()],
+        "modelCard": {
+            "quantitativeAnalysis": {"performanceMetrics": list(_metrics(report))},
+            "considerations": {
+                "technicalLimitations": [*_limits(report), *_LIMITS],
+                "fairnessAssessments": list(_assessments(report)),
+            },
+        },
+    }
+
+
+def _metrics(report: Report) -> Iterator[dict[str, Any]]:
+    """Every estimate over all items, and by group."""
+    yield from (_metric(report, one, "") for one in report.estimates)
+    for column, values in report.groups.items():
+        for value, estimates in values.items():
+            yield from (_metric(report, one, f"{column}: {value}") for one in estimates)
+
+
+def _metric(report: Report, one: Estimate, part: str) -> dict[str, Any]:
+    label = f"{report.instrument.name}.{one.name}: {report.instrument.measure(one.name).label}"
+    if one.value is None:
+        value = f"not known: {one.undefined or 'no reason is recorded'}"
+    else:
+        value = f"{one.value:.6g}"
+        label += f", {one.n:,} rows, {one.clusters:,} {report.instrument.clusters}"
+        if not one.has_interval:
+            label += f", no interval: {one.undefined or 'none was computed'}"
+        elif one.undefined is not None:
+            label += f", {one.undefined}"
+    made: dict[str, Any] = {"type": label, "value": value}
+    if part:
+        made["slice"] = part
+    if one.value is not None and one.low is not None and one.high is not None:
+        made["confidenceInterval"] = {
+            "lowerBound": f"{one.low:.6g}",
+            "upperBound": f"{one.high:.6g}",
+        }
+    return made
+
+
+def _assessments(report: Report) -> Iterator[dict[str, str]]:
+    """What is known of each group that a bias may be against."""
+    measure = main_measure(report)
+    if measure is None:
+        return
+    said = {
+        "against": "shown after correction",
+        "other_way": "shown after correction, the other way round",
+        "open": "neither shown nor excluded",
+        "excluded": "a bias that matters is excluded",
+    }
+    for column, groups in by_group(report, measure).items():
+        for kind, words in said.items():
+            for value in getattr(groups, kind):
+                one = next(e for e in report.groups[column][value] if e.name == measure.name)
+                number = numbers.value(one.value, measure, full=True)
+                ends = numbers.interval(one, measure, full=True)
+                made = {
+                    "groupAtRisk": f"{column}: {value}",
+                    "harms": f"{measure.label}: {words}; {number} (95 %: {ends or 'no interval'})",
+                }
+                if report.side.method["name"] != "default":
+                    made["mitigationStrategy"] = (
+                        f"the answers are those of the method {report.side.method['name']}; that "
+                        "it helps stands among the claims where it is shown"
+                    )
+                yield made
+
+
+def _said(lines: Sequence[str]) -> str:
+    """Several lines of a verdict as one text."""
+    return " · ".join(lines)
+
+
+def _limits(report: Report) -> Iterator[str]:
+    verdict = report.verdict
+    if verdict.state not in ("shown", "not shown"):
+        state = "not known" if verdict.state else "no yes-or-no question is asked"
+        yield f"{state}: {_said(verdict.says)}"
+    yield from _against(report)
+    yield from report.notes
+
+
+def _against(report: Report) -> Iterator[str]:
+    """What speaks against relying on the numbers of a run."""
+    if report.not_run:
+        yield f"not finished: {report.not_run:,} items are not run yet"
+    lost = report.coverage.n - report.coverage.scored
+    if lost:
+        yield f"{lost:,} of {report.coverage.n:,} answers could not be scored"
+
+
+# -- declarations ----------------------------------------------------------------------------------
+
+
+def _declarations(found: Dossier, about: Evidence) -> dict[str, Any]:
+    claims: list[dict[str, Any]] = []
+    evidence = [_page(about)]
+    for report in found.reports:
+        evidence += list(_evidence(report, about))
+        claims += list(_report_claims(report))
+    for comparison in found.comparisons:
+        claims += list(_comparison_claims(comparison, found))
+    targets = []
+    for place, audit in enumerate(found.audits):
+        targets.append(
+            {"type": "machine-learning-model", "bom-ref": f"judge:{place}", "name": audit.title}
+        )
+        claims += list(_audit_claims(audit, place))
+    for number, claim in enumerate(claims):
+        claim["bom-ref"] = f"claim:{number}"
+    made: dict[str, Any] = {
+        "assessors": [{"bom-ref": _ASSESSOR}],
+        "claims": claims,
+        "evidence": evidence,
+        "attestations": [
+            {
+                "summary": _SUMMARY,
+                "assessor": _ASSESSOR,
+                "map": [{"claims": [claim["bom-ref"] for claim in claims]}],
+            }
+        ],
+    }
+    return made | ({"targets": {"components": targets}} if targets else {})
+
+
+def _page(about: Evidence) -> dict[str, Any]:
+    files = [{"name": name, "contents": {"url": name}} for name in (PAGE, FIGURES)]
+    described = f"the report and all figures, by evenhand {about.evenhand}"
+    return {"bom-ref": "evidence:report", "description": described, "data": files}
+
+
+def _evidence(report: Report, about: Evidence) -> Iterator[dict[str, Any]]:
+    run = report.side.run
+    place = f"{run}.sha256" if about.light else f"{run}/run.json"
+    yield {
+        "bom-ref": f"evidence:{run}",
+        "description": f"{report.coverage.n:,} answers with the calls behind them",
+        "data": [{"name": run, "contents": {"url": place}}],
+        "created": report.created,
+    }
+    for number, said in enumerate(_against(report)):
+        yield {"bom-ref": f"against:{run}:{number}", "description": said}
+
+
+def _report_claims(report: Report) -> Iterator[dict[str, Any]]:
+    verdict = report.verdict
+    if verdict.state not in ("shown", "not shown"):
+        return
+    what = "a bias is shown" if verdict.state == "shown" else "a bias that matters is excluded"
+    claim: dict[str, Any] = {
+        "target": _ref(report),
+        "predicate": f"{report.instrument.title}: {what}",
+        "reasoning": _said(verdict.says),
+        "evidence": ["evidence:report", f"evidence:{report.side.run}"],
+    }
+    against = [f"against:{report.side.run}:{n}" for n, _ in enumerate(_against(report))]
+    yield claim | ({"counterEvidence": against} if against else {})
+
+
+def _comparison_claims(comparison: Comparison, found: Dossier) -> Iterator[dict[str, Any]]:
+    """What changed, where that is shown, and every red line that was crossed."""
+    runs = (comparison.before.run, comparison.after.run)
+    shared = {
+        "target": f"system:{comparison.after.run}",
+        "evidence": ["evidence:report", *(f"evidence:{run}" for run in runs)],
+    }
+    against = [
+        f"against:{report.side.run}:{number}"
+        for report in found.reports
+        if report.side.run in runs
+        for number, _ in enumerate(_against(report))
+    ]
+    shared |= {"counterEvidence": against} if against else {}
+    pair = f"{comparison.instrument.title}, from {runs[0]} to {runs[1]}"
+    if comparison.verdict.state == "shown":
+        said = _said(comparison.verdict.says)
+        yield shared | {"predicate": f"{pair}: a change is shown", "reasoning": said}
+    for line in comparison.red_lines:
+        if line.state == "crossed":
+            yield shared | {"predicate": f"{pair}: a red line is crossed", "reasoning": line.says}
+
+
+def _audit_claims(audit: Audit, place: int) -> Iterator[dict[str, Any]]:
+    if audit.state in ("pass", "fail"):
+        yield {
+            "target": f"judge:{place}",
+            "predicate": f"the audit of this {audit.kind} says {audit.state}",
+            "reasoning": _said(audit.says),
+            "evidence": ["evidence:report"],
+        }

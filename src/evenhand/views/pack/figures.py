@@ -1,0 +1,53 @@
+"""The figures of a pack are the numbers of its dossier, as `evenhand report --json` prints them; a
+repeat of them is held against the first."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from evenhand.findings.dossier import Dossier
+from evenhand.views.files import plain, printed
+
+# Our choice: another processor may add in another order, which moves the last digits of a sum.
+_CLOSE = 1e-9
+_LONGEST = 80  # our choice, in signs of a text that differs
+
+
+def written(found: Dossier) -> bytes:
+    """Write all figures of a dossier, each beside what it is of."""
+    return printed(plain(found.to_dict())).encode()
+
+
+def count(value: Any) -> int:
+    """Count the numbers in plain data."""
+    if isinstance(value, dict):
+        return sum(map(count, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(count, value))
+    return int(isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def differences(packed: Any, again: Any, where: str = "") -> Iterator[str]:
+    """Name each place in which two pieces of plain data differ, with what either has."""
+    if isinstance(packed, dict) and isinstance(again, dict):
+        for key in sorted({*packed, *again}):
+            place = f"{where}.{key}" if where else str(key)
+            yield from differences(packed.get(key), again.get(key), place)
+    elif isinstance(packed, list) and isinstance(again, list) and len(packed) == len(again):
+        for number, (one, other) in enumerate(zip(packed, again, strict=True)):
+            yield from differences(one, other, f"{where}[{number}]")
+    elif not _same(packed, again):
+        yield f"{where}: {_short(packed)} in the pack, {_short(again)} from its runs"
+
+
+def _same(one: Any, other: Any) -> bool:
+    numbers = [value for value in (one, other) if isinstance(value, float)]
+    if numbers and not isinstance(one, bool) and not isinstance(other, bool):
+        both = isinstance(one, int | float) and isinstance(other, int | float)
+        return both and math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,0 +1,94 @@
+"""This view shows what a pack has for the clauses of a framework, each in one of three states. It
+never says that a clause is met: whoever is responsible judges that."""
+
+import tomllib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from evenhand.findings.dossier import Dossier
+from evenhand.findings.evidence import Evidence
+from evenhand.views import markdown
+from evenhand.views.blocks import GAP, Block, Grid, Heading, Line
+
+HERE, PARTLY, NOT_COVERED = "evidence here", "partly", "not covered by this tool"
+STATES = (HERE, PARTLY, NOT_COVERED)
+# What a row may need of a pack, and how to say that it is not there.
+FACTS = {
+    "measured": "no run was measured",
+    "groups": "no number is given by group",
+    "finished": "a run is not finished",
+    "compared": "nothing is compared with what was before",
+    "spoiled": "nobody looked at what a remedy spoils",
+    "audited": "no judge was audited",
+    "folders": "the run folders are not in the pack",
+    "signed": "nobody signed the pack",
+    "chained": "no earlier pack is named",
+}
+_RULE = (
+    f"“{HERE}”: the pack holds what the clause asks for. “{PARTLY}”: it holds a part of it. "
+    f"“{NOT_COVERED}”: nothing in the pack is about it. No row says that a duty is fulfilled."
+)
+
+
+@cache
+def known() -> dict[str, Any]:
+    """Give every framework with its rows, by its name."""
+    text = resources.files(__package__).joinpath("frameworks.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def written(found: Dossier, about: Evidence) -> dict[str, bytes]:
+    """Write one page for each framework that was asked for."""
+    there = facts(found, about)
+    return {
+        f"frameworks/{name}.md": markdown.render(_page(name, about, there)).encode()
+        for name in about.frameworks
+    }
+
+
+def facts(found: Dossier, about: Evidence) -> set[str]:
+    """Say which of the things that rows may need this pack has."""
+    has = {
+        "measured": bool(found.reports),
+        "groups": any(one.groups for one in found.reports),
+        "finished": not about.unfinished,
+        "compared": bool(found.comparisons),
+        "spoiled": any(one.instrument.overdone for one in found.reports),
+        "audited": bool(found.audits) or any(one.passes for one in found.judges),
+        "folders": not about.light,
+        "signed": about.signed,
+        "chained": about.previous is not None,
+    }
+    return {name for name, there in has.items() if there}
+
+
+def state(row: dict[str, Any], there: set[str]) -> str:
+    """Give the state of a row: its best where all that it needs is there, and none where the first
+    thing, without which the others say nothing, is not."""
+    needs = row.get("needs", [])
+    if not needs or needs[0] not in there:
+        return NOT_COVERED
+    best: str = row["best"]
+    return best if there.issuperset(needs) else PARTLY
+
+
+def _page(name: str, about: Evidence, there: set[str]) -> list[Block]:
+    framework = known()[name]
+    rows = tuple(_row(row, there) for row in framework["row"])
+    columns = ("clause", "asks, in our words", "state", "where", "what is not here")
+    return [
+        Heading(framework["title"], 1),
+        Line(f"For the pack “{about.title}”, by evenhand {about.evenhand}."),
+        Line(framework["source"]),
+        Line(_RULE),
+        GAP,
+        Grid(columns, rows),
+    ]
+
+
+def _row(row: dict[str, Any], there: set[str]) -> tuple[str, ...]:
+    found = state(row, there)
+    missing = [FACTS[name] for name in row.get("needs", []) if name not in there]
+    where = "" if found == NOT_COVERED else row["here"]
+    return row["clause"], row["asks"], found, where, "; ".join([*missing, row["lacks"]])

@@ -1,0 +1,63 @@
+"""This view shows the main numbers of measured runs as a model page of the Hugging Face Hub reads
+them: `.eval_results/*.yaml`, one file for each model."""
+
+from collections import defaultdict
+from typing import Any
+
+import yaml
+
+from evenhand.findings.dossier import Dossier
+from evenhand.findings.evidence import Evidence
+from evenhand.findings.report import Report
+from evenhand.store.folder import as_file_name
+from evenhand.views import numbers
+from evenhand.views.files import plain
+from evenhand.views.visible import visible
+
+_FILE = ".eval_results/evenhand.yaml"
+_HEAD = """\
+# Put this folder into the repository of the model. The Hub shows results of benchmarks that are
+# registered there: evenhand has registered none, so set each `dataset.id` to the one that you use.
+# There is no field for an interval: it stands in the notes, and belongs to the value.
+"""
+
+
+def written(found: Dossier, about: Evidence) -> dict[str, bytes]:
+    """Write the file of each model that was measured."""
+    by_model: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for report in found.reports:
+        by_model[report.side.model] += entries(report, about)
+    made = {}
+    for number, (model, listed) in enumerate(by_model.items()):
+        place = "hf" if len(by_model) == 1 else f"hf/{number}-{as_file_name(model)}"
+        text = yaml.safe_dump(plain(listed), sort_keys=False, allow_unicode=False, width=100)
+        made[f"{place}/{_FILE}"] = f"{_HEAD}{text}".encode()
+    return made
+
+
+def entries(report: Report, about: Evidence) -> list[dict[str, Any]]:
+    """Give the primary numbers of a run, or all of an instrument that has no primary ones. A
+    number that is not known has no entry."""
+    made = []
+    for measure in report.instrument.primary() or report.instrument.measures:
+        one = report[measure.name]
+        if one.value is None:
+            continue
+        ends = numbers.interval(one, measure, full=True) or "no interval"
+        unfinished = f"; NOT FINISHED: {report.not_run} items not run" if report.not_run else ""
+        notes = (
+            f"{measure.label}; 95 %: {ends}, over {one.clusters} {report.instrument.clusters}; "
+            f"{report.coverage.scored} of {report.coverage.n} answers scored; method "
+            f"{report.side.method['name']}; evenhand {about.evenhand}{unfinished}"
+        )
+        name, method = report.instrument.name, report.side.method["name"]
+        under = "" if method == "default" else f".{method}"  # a remedy is another system
+        made.append(
+            {
+                "dataset": {"id": f"evenhand/{name}", "task_id": f"{name}.{one.name}{under}"},
+                "value": one.value,
+                "date": report.created,
+                "notes": visible(notes),
+            }
+        )
+    return made

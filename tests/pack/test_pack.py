@@ -1,0 +1,428 @@
+"""A pack: what is in it, that it is the same twice, and that whatever is changed is found."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from evenhand.cli.app import app
+from evenhand.config import prices_in
+from evenhand.domain.prices import Prices
+from evenhand.errors import CorruptArchive, CorruptRun, UserError
+from evenhand.experiments import pack_checks, signing
+from evenhand.experiments.dossiers import runs_in
+from evenhand.experiments.pack_checks import verify
+from evenhand.experiments.packs import Wishes, listed, make
+from evenhand.findings.evidence import EVIDENCE, FIGURES, Evidence, PackedPrices
+from evenhand.findings.pack_check import PackCheck
+from evenhand.store import RunReader, archive
+from evenhand.views.pack import figures, replay
+from evenhand.views.pack.frameworks import FACTS, NOT_COVERED, STATES, known, state
+from pack.conftest import KEPT, PRICE, RUNS, TITLE, Packed, keys_in, runs
+
+BIN = Path(sys.executable).parent
+
+
+def _states(found: PackCheck) -> dict[str, str]:
+    return {one.name: one.state for one in found.looked}
+
+
+def _seen(found: PackCheck, name: str) -> str:
+    (one,) = (one for one in found.looked if one.name == name)
+    return " ".join((one.says, *one.seen))
+
+
+def _sealed(folder: Path, path: Path) -> Path:
+    """A pack of changed files whose list fits them: what a forger would make, without a key."""
+    old = Evidence.from_bytes((folder / EVIDENCE).read_bytes())
+    for name in ("evidence.sig", "evidence.pub.pem"):
+        (folder / name).unlink(missing_ok=True)
+    new = old.model_copy(update={"files": listed(folder), "signed": False})
+    (folder / EVIDENCE).write_bytes(new.to_bytes())
+    archive.write(path, folder)
+    return path
+
+
+def test_a_pack_has_everything_that_is_needed_to_check_it(packed: Packed, tmp_path: Path) -> None:
+    packed.unpacked(tmp_path)
+    names = packed.names
+    tops = {name.partition("/")[0] for name in names}
+    assert tops == {
+        "evidence.json", "evidence.sig", "evidence.pub.pem", "report.html", "figures.json", "runs",
+        "certificates", "cyclonedx.json", "eee", "hf", "frameworks", "replay.sh",
+    }  # fmt: skip
+    said = packed.evidence
+    assert set(said.files) == {*names} - {"evidence.json", "evidence.sig", "evidence.pub.pem"}
+    page = tmp_path / "report.html"
+    assert said.files["report.html"].sha256 == hashlib.sha256(page.read_bytes()).hexdigest()
+    assert [one.run for one in said.runs] == [
+        "runs/cot", "runs/default", "runs/fairness", "runs/few_bases",
+    ]  # fmt: skip
+    # The run folders are the bytes that they were.
+    for name, place in zip(RUNS, said.runs, strict=True):
+        for file in archive.names_in(KEPT / name):
+            assert (tmp_path / place.run / file).read_bytes() == (KEPT / name / file).read_bytes()
+    # Names on the page are names in the pack.
+    assert str(KEPT) not in page.read_text()
+    assert "evenhand report runs/cot runs/default runs/fairness" in page.read_text()
+
+
+def test_the_same_runs_give_the_same_bytes_and_all_of_it_holds(
+    packed: Packed, tmp_path: Path
+) -> None:
+    make(runs(*RUNS), tmp_path / "again.zip", Wishes(title=TITLE, key=packed.key))
+    assert (tmp_path / "again.zip").read_bytes() == packed.path.read_bytes()
+    assert os.listdir(tmp_path) == ["again.zip"]
+    found = verify(packed.path, key=packed.public)
+    assert list(_states(found)) == ["files", "signature", "chain", "runs", "figures"]
+    assert set(_states(found).values()) == {"holds"}
+    assert f"{packed.evidence.figures:,} figures" in _seen(found, "figures")
+    assert packed.evidence.figures > 1000
+
+
+def test_one_flipped_bit_in_any_file_of_a_pack_is_found(packed: Packed, tmp_path: Path) -> None:
+    """Of a small pack, which has a file of each kind."""
+    good, bad, whole = tmp_path / "good.zip", tmp_path / "bad.zip", tmp_path / "whole"
+    make(runs("overcorrection/default", "judge/few_bases"), good, Wishes(key=packed.key))
+    archive.unpack(good, whole)
+    assert {Path(name).parts[0] for name in archive.names_in(whole)} == {
+        Path(name).parts[0] for name in packed.names
+    }
+    for place, name in enumerate(archive.names_in(whole)):
+        data = (whole / name).read_bytes()
+        changed = bytearray(data)
+        changed[len(data) // 2] ^= 1 << place % 8
+        (whole / name).write_bytes(changed)
+        archive.write(bad, whole)
+        (whole / name).write_bytes(data)
+        if name == EVIDENCE:
+            with pytest.raises(CorruptArchive):
+                verify(bad)
+            continue
+        found = verify(bad)
+        assert found.state == "differs", name
+        signs = name.startswith("evidence.")
+        assert (name in _seen(found, "files")) != signs
+        assert (_states(found)["signature"] == "differs") == signs
+
+
+def test_a_file_that_is_missing_or_not_listed_is_named(packed: Packed, tmp_path: Path) -> None:
+    folder = packed.unpacked(tmp_path / "folder")
+    (folder / "cyclonedx.json").unlink()
+    (folder / "extra.txt").write_text("hello")
+    archive.write(tmp_path / "bad.zip", folder)
+    found = verify(tmp_path / "bad.zip")
+    assert "missing: cyclonedx.json" in _seen(found, "files")
+    assert "not listed: extra.txt" in _seen(found, "files")
+    assert _states(found)["figures"] == "open"
+
+
+def test_bytes_beside_the_files_are_found(packed: Packed, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.zip"
+    bad.write_bytes(b"#!/bin/sh\n" + packed.path.read_bytes())
+    assert "bytes that belong to none" in _seen(verify(bad), "files")
+
+
+def test_a_forged_figure_is_found_though_every_hash_fits(packed: Packed, tmp_path: Path) -> None:
+    """The forger changes one number in each form that it has, and lists the new hashes."""
+    make(runs("overcorrection/default"), tmp_path / "x.zip", Wishes(key=packed.key))
+    folder = tmp_path / "folder"
+    archive.unpack(tmp_path / "x.zip", folder)
+    data = orjson.loads((folder / FIGURES).read_bytes())
+    one = data["reports"][0]["scores"]["estimates"][0]
+    one["value"] += 0.001
+    (folder / FIGURES).write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2))
+    card = orjson.loads((folder / "cyclonedx.json").read_bytes())
+    card["declarations"]["claims"].append({"bom-ref": "claim:99", "predicate": "it is fair"})
+    (folder / "cyclonedx.json").write_bytes(orjson.dumps(card))
+    page = folder / "frameworks/eu-ai-act.md"
+    page.write_text(page.read_text().replace("partly", "evidence here"))
+    (folder / "SUMMARY.md").write_text("all is well")
+    found = verify(_sealed(folder, tmp_path / "forged.zip"))
+    assert _states(found)["files"] == _states(found)["runs"] == "holds"
+    assert _states(found)["figures"] == "differs"
+    said = _seen(found, "figures")
+    assert f"figures.json: reports[0].scores.estimates[0].value: {one['value']}" in said
+    assert "declarations.claims" in said
+    assert "frameworks/eu-ai-act.md is not what its runs give" in said
+    assert "SUMMARY.md: it follows from no run" in said
+    # And whoever asks for the signer's key sees that it is gone.
+    assert _states(verify(tmp_path / "forged.zip", key=packed.public))["signature"] == "differs"
+
+
+def test_another_run_in_the_place_of_one_is_found(packed: Packed, tmp_path: Path) -> None:
+    folder = packed.unpacked(tmp_path / "folder")
+    shutil.rmtree(folder / "runs/cot")
+    shutil.copytree(KEPT / "bbq/fairness", folder / "runs/cot")
+    found = verify(_sealed(folder, tmp_path / "forged.zip"))
+    assert "runs/cot is another run than evidence.json says" in _seen(found, "runs")
+
+
+@pytest.mark.parametrize("place", ["/etc", "../x", "runs/../../x", "runs/..", "runs/a/../b"])
+def test_a_pack_cannot_name_a_run_outside_of_itself(packed: Packed, place: str) -> None:
+    said = packed.evidence.model_dump()
+    said["runs"][0]["run"] = place
+    with pytest.raises(CorruptArchive):
+        Evidence.from_bytes(orjson.dumps(said))
+
+
+def test_a_damaged_run_or_one_without_checksums_is_not_packed(tmp_path: Path) -> None:
+    shutil.copytree(KEPT / "bbq/default", tmp_path / "run")
+    (part,) = (tmp_path / "run/results").iterdir()
+    part.write_bytes(part.read_bytes()[:-1])
+    with pytest.raises(CorruptRun):
+        make([RunReader(tmp_path / "run")], tmp_path / "x.zip", Wishes())
+    with pytest.raises(UserError, match="no checksums"):
+        make(runs_in(str(KEPT / "likelihood/one_set")), tmp_path / "x.zip", Wishes())
+    assert sorted(os.listdir(tmp_path)) == ["run"]
+
+
+# -- signature and chain ---------------------------------------------------------------------------
+
+
+def test_a_signature_holds_for_its_key_and_these_bytes_alone(
+    packed: Packed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pack_checks, "_runs_and_figures", lambda *_, **__: ())
+    assert _states(verify(packed.path, key=packed.public))["signature"] == "holds"
+    alone = _seen(verify(packed.path), "signature")
+    assert "signed by the key in the pack itself, which proves nothing about who" in alone
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(signing, "installed", lambda: False)
+        assert _states(verify(packed.path))["signature"] == "open"
+    _, other = keys_in(tmp_path, "other")
+    assert _states(verify(packed.path, key=other))["signature"] == "differs"
+    folder = packed.unpacked(tmp_path / "folder")
+    # Other bytes under the same signature.
+    old = Evidence.from_bytes((folder / EVIDENCE).read_bytes())
+    new = old.model_copy(update={"title": "Bot 4.3"})
+    (folder / EVIDENCE).write_bytes(new.to_bytes())
+    archive.write(tmp_path / "bad.zip", folder)
+    assert _states(verify(tmp_path / "bad.zip"))["signature"] == "differs"
+    # The signature taken away.
+    (folder / EVIDENCE).write_bytes(old.to_bytes())
+    (folder / "evidence.sig").unlink()
+    archive.write(tmp_path / "bad.zip", folder)
+    assert "taken away" in _seen(verify(tmp_path / "bad.zip"), "signature")
+
+
+def test_openssl_checks_the_signature_too(packed: Packed, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl")
+    folder = packed.unpacked(tmp_path)
+    command = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", str(packed.public), "-rawin",
+               "-in", "evidence.json", "-sigfile", "evidence.sig"]  # fmt: skip
+    assert subprocess.run(command, cwd=folder, check=False, capture_output=True).returncode == 0
+    with (folder / "evidence.json").open("ab") as file:
+        file.write(b" ")
+    assert subprocess.run(command, cwd=folder, check=False, capture_output=True).returncode != 0
+
+
+def test_a_file_that_is_no_key_is_refused_in_words(packed: Packed, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
+    for key in (wrong, packed.public, tmp_path / "none.pem"):
+        with pytest.raises(UserError):
+            signing.sign(b"", key)
+    for key in (wrong, packed.key, tmp_path / "none.pem"):
+        with pytest.raises(UserError):
+            verify(packed.path, key=key)
+
+
+def test_packs_are_a_chain_by_the_hash_of_the_one_before(packed: Packed, tmp_path: Path) -> None:
+    second = tmp_path / "second.zip"
+    made = make(runs("overcorrection/default"), second, Wishes(previous=packed.path))
+    digest = hashlib.sha256(packed.evidence.to_bytes()).hexdigest()
+    assert made.previous is not None
+    assert made.previous.sha256 == digest
+    assert _states(verify(second, previous=packed.path))["chain"] == "holds"
+    assert _states(verify(second, previous=second))["chain"] == "differs"
+    assert digest in _seen(verify(second), "chain")
+    with pytest.raises(UserError, match="no file"):
+        make(runs("judge/few_bases"), second, Wishes(previous=tmp_path / "none.zip"))
+
+
+# -- what is missing is said -----------------------------------------------------------------------
+
+
+def test_a_run_that_is_not_finished_is_said_everywhere(tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    done = CliRunner().invoke(app, ["pack", str(KEPT / "bbq/unfinished"), "--out", str(path)])
+    assert done.exit_code == 2, done.output
+    archive.unpack(path, tmp_path / "into")
+    said = Evidence.from_bytes((tmp_path / "into" / EVIDENCE).read_bytes())
+    assert said.unfinished == ["runs/unfinished"]
+    assert said.runs[0].not_run > 0
+    assert "NOT FINISHED: runs/unfinished" in said.says
+    card = orjson.loads((tmp_path / "into/cyclonedx.json").read_bytes())
+    limits = card["components"][0]["modelCard"]["considerations"]["technicalLimitations"]
+    assert any("not finished" in one for one in limits)
+    assert "NOT FINISHED" in (tmp_path / "into/hf/.eval_results/evenhand.yaml").read_text()
+    assert "a run is not finished" in (tmp_path / "into/frameworks/eu-ai-act.md").read_text()
+
+
+def test_a_light_pack_has_hashes_in_the_place_of_runs_and_is_never_called_whole(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "light.zip"
+    made = make(runs("judge/few_bases"), path, Wishes(light=True, frameworks=("iso-42001",)))
+    names = list(made.files)
+    assert [name for name in names if name.startswith("runs/")] == ["runs/few_bases.sha256"]
+    assert [name for name in names if name.startswith("frameworks/")] == ["frameworks/iso-42001.md"]
+    archive.unpack(path, tmp_path / "into")
+    lines = (tmp_path / "into/runs/few_bases.sha256").read_text().splitlines()
+    for digest, name in (line.split("  ") for line in lines):
+        assert hashlib.sha256((KEPT / "judge/few_bases" / name).read_bytes()).hexdigest() == digest
+    found = verify(path)
+    assert (_states(found)["runs"], _states(found)["figures"], found.state) == ("open",) * 3
+    shown = CliRunner().invoke(app, ["pack", "verify", str(path)])
+    assert shown.exit_code == 2
+    assert "not everything could be looked at" in " ".join(shown.output.split())
+
+
+def test_another_version_repeats_nothing_and_says_so(
+    packed: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pack_checks, "version", lambda _: "99.0")
+    found = verify(packed.path)
+    assert found.state == "open"
+    assert "needs evenhand" in _seen(found, "figures")
+
+
+def test_every_row_of_a_framework_has_one_of_three_states_and_none_is_called_compliant(
+    packed: Packed, tmp_path: Path
+) -> None:
+    for framework in known().values():
+        for row in framework["row"]:
+            assert row["best"] in STATES
+            assert set(row.get("needs", [])) <= FACTS.keys()
+            assert (row["best"] == NOT_COVERED) == ("here" not in row) == ("needs" not in row)
+            assert state(row, set()) == NOT_COVERED
+            assert state(row, set(FACTS)) == row["best"]
+            assert row["best"] == NOT_COVERED or state(row, set(row["needs"][:1])) in STATES[:2]
+    folder = packed.unpacked(tmp_path)
+    for page in (folder / "frameworks").iterdir():
+        rows = [line.split(" | ") for line in page.read_text().splitlines() if line[:2] == "| "]
+        assert {row[2] for row in rows[2:]} <= set(STATES)
+        assert len(rows) == 2 + len(known()[page.stem]["row"])
+    for file in archive.names_in(folder):
+        if not file.startswith("runs/"):
+            assert b"compliant" not in (folder / file).read_bytes().lower(), file
+
+
+def test_differences_allow_for_the_last_digits_and_for_nothing_else() -> None:
+    old = {"a": [1.0, 2], "b": None, "c": "x", "d": True}
+    assert list(figures.differences(old, {**old, "a": [1.0 + 1e-12, 2]})) == []
+    for changed in ({"a": [1.001, 2]}, {"a": [1.0, 3]}, {"a": [1.0]}, {"b": 0}, {"c": "y"},
+                    {"d": 1}, {"e": 0.0}):  # fmt: skip
+        assert list(figures.differences(old, old | changed)), changed
+    assert figures.count(old) == 2
+
+
+# -- replay ----------------------------------------------------------------------------------------
+
+
+def _replayed(folder: Path, path: str, *before: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("EVENHAND_")}
+    return subprocess.run(
+        [*before, "sh", str(folder / "replay.sh")],
+        env={**kept, "PATH": f"{path}:{os.environ['PATH']}"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def test_the_script_repeats_every_figure_on_a_machine_without_a_network(
+    packed: Packed, tmp_path: Path
+) -> None:
+    """In a name space of its own, which has no network at all, where the machine lets us."""
+    apart = ["unshare", "--net", "--map-root-user"]
+    try:
+        subprocess.run([*apart, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        apart = []
+    folder = packed.unpacked(tmp_path / "pack")
+    done = _replayed(folder, str(BIN), *apart)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert f"all {packed.evidence.figures:,} figures are the same" in done.stdout
+    assert set(archive.names_in(folder)) == {*packed.evidence.files, "evidence.json",
+                                             "evidence.sig", "evidence.pub.pem"}  # fmt: skip
+
+
+def _in_place_of_evenhand(place: Path, folder: Path) -> Path:
+    """A command that prints what a pack has, and keeps what it was asked."""
+    command = place / "bin/evenhand"
+    command.parent.mkdir()
+    shutil.copy(folder / FIGURES, place / "figures")
+    version = Evidence.from_bytes((folder / EVIDENCE).read_bytes()).evenhand
+    report = f'{{ echo "$@" > {place}/said; cat {place}/figures; exit 2; }}'
+    command.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && echo "evenhand {version}" || {report}\n'
+    )
+    command.chmod(0o755)
+    return command
+
+
+def test_the_script_says_which_lines_differ_and_which_version_it_needs(
+    packed: Packed, tmp_path: Path
+) -> None:
+    folder, version = packed.unpacked(tmp_path / "pack"), packed.evidence.evenhand
+    command, said = _in_place_of_evenhand(tmp_path, folder), tmp_path / "said"
+    assert _replayed(folder, str(command.parent)).returncode == 0
+    # The title reached the command as one word, and no part of it was run.
+    assert f"--title={TITLE} --json" in said.read_text()
+    text = (tmp_path / "figures").read_text()
+    (tmp_path / "figures").write_text(text.replace('"not_run": 0', '"not_run": 1', 1))
+    other = _replayed(folder, str(command.parent))
+    assert other.returncode == 1
+    assert '"not_run": 1' in other.stdout
+    command.write_text(command.read_text().replace(f"evenhand {version}", "evenhand 0.0"))
+    assert _replayed(folder, str(command.parent)).returncode == 2
+
+
+def test_the_script_of_a_light_pack_asks_for_the_runs_and_checks_them(tmp_path: Path) -> None:
+    name, folder = "overcorrection/default", tmp_path / "pack"
+    make(runs(name), tmp_path / "light.zip", Wishes(light=True, frameworks=()))
+    archive.unpack(tmp_path / "light.zip", folder)
+    path = str(_in_place_of_evenhand(tmp_path, folder).parent)
+    without = _replayed(folder, path)
+    assert without.returncode == 2
+    assert "put the run folder at runs/default first" in without.stderr
+    shutil.copytree(KEPT / name, folder / "runs/default")
+    assert _replayed(folder, path).returncode == 0
+    record = folder / "runs/default/run.json"
+    record.write_bytes(record.read_bytes() + b" ")
+    assert _replayed(folder, path).returncode == 1
+
+
+def test_prices_of_a_pack_are_the_file_that_the_command_reads(tmp_path: Path) -> None:
+    given = Prices({'a "b" \\ \x7f é': PRICE, "scripted": PRICE}, "EUR")
+    kept = PackedPrices.of(given)
+    assert kept is not None
+    assert kept.prices() == given
+    (tmp_path / "prices.toml").write_bytes(replay.price_file(kept))
+    assert prices_in(tmp_path / "prices.toml") == given
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_the_command_ends_with_a_code_that_says_what_was_found(
+    packed: Packed, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.zip"
+    folder = packed.unpacked(tmp_path / "folder")
+    (folder / "replay.sh").write_text("echo hello\n")
+    archive.write(bad, folder)
+    found = CliRunner().invoke(app, ["pack", "verify", str(bad), "--json"])
+    assert found.exit_code == 1
+    assert orjson.loads(found.stdout)["looked"][0]["seen"] == ["changed: replay.sh"]
+    with pytest.raises(UserError, match=r"\.zip"):
+        CliRunner().invoke(app, ["pack", "x", "--out", "x.tar"], catch_exceptions=False)
+    with pytest.raises(UserError, match="there is no framework"):
+        make(runs("judge/few_bases"), bad, Wishes(frameworks=("iso",)))
