@@ -35,6 +35,7 @@ COMMANDS = {
         "Say how much of a score is the order, the wording or the seed.",
     ),
     "report": ("report:report", "Write a page of what runs showed, to look at and hand over."),
+    "view": ("view:view", "Look through the items of a run in a browser."),
     "frontier": ("frontier:frontier", "Run several methods and say what each is worth."),
     "reproduce": (
         "reproduce:reproduce",
