@@ -173,11 +173,11 @@ def test_two_runs_item_by_item_what_changed_first(large: Path, tmp_path: Path) -
         for kind, positions in moved.items():
             assert asking.all_items(move=kind) == positions
         gained = asking(f"/item/{moved['gained'][0]}")
-        assert "had no answer, has one" in gained.words
+        assert "answer gained" in gained.words
         assert "(no answer: model_busy)" in gained.words
         some = [one for one in moved["other"] if "nurse" in _texts(after[one])]
         assert asking.all_items(move="other", text="nurse") == some
-        assert f"{len(moved['lost'])} had an answer, has none" in asking().words
+        assert f"answer lost: {len(moved['lost'])}" in asking().words
 
 
 def test_runs_of_real_methods_can_be_looked_through() -> None:

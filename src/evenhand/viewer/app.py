@@ -30,12 +30,15 @@ def app_of(browsed: Browsed, facets: Facets) -> Starlette:
 
     def listed(request: Request) -> HTMLResponse:
         wanted = Wanted.of(request.query_params.multi_items())
-        return HTMLResponse(list_page(browsed, facets, wanted, browsed.listed(wanted)))
+        with facets.waiting():
+            found = browsed.listed(wanted)
+        return HTMLResponse(list_page(browsed, facets, wanted, found))
 
     def item(request: Request) -> HTMLResponse:
         wanted = Wanted.of(request.query_params.multi_items())
         position = whole(request.path_params["position"])
-        found = None if position is None else browsed.one(position, wanted)
+        with facets.waiting():
+            found = None if position is None else browsed.one(position, wanted)
         if found is None:
             return _said(404, "The run has no such item, or has not done it yet.")
         return HTMLResponse(item_page(browsed, wanted, found))

@@ -1,7 +1,9 @@
 """What a run can be filtered by: the names of its scores, and the values of the tags that few items
 have to themselves."""
 
-from threading import Event, Lock, Thread
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Condition, Event, Thread
 
 import polars as pl
 
@@ -15,7 +17,8 @@ _WAIT = 0.2  # our choice, in seconds: a page does not wait longer, it says what
 
 class Facets:
     """The names and values that are known so far. A thread of their own gathers them from the first
-    page on, which does not wait for it where the run is large."""
+    page on, which does not wait for it where the run is large; it waits itself while a page is
+    read."""
 
     def __init__(self, run: RunReader) -> None:
         self._run = run
@@ -26,15 +29,30 @@ class Facets:
         self.problem = ""
         self._ended = Event()
         self._gathering = Thread(target=self._gather, daemon=True)
-        self._lock = Lock()
+        self._reading = 0  # pages
+        self._change = Condition()
 
     def ended(self, seconds: float = _WAIT) -> bool:
         """Wait so many seconds at most, and say whether all of the run has been looked at, or
         `problem` why it cannot be."""
-        with self._lock:
+        with self._change:
             if self._gathering.ident is None:
                 self._gathering.start()
         return self._ended.wait(seconds)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let a page have the machine to itself."""
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    def _count(self, more: int) -> None:
+        with self._change:
+            self._reading += more
+            self._change.notify_all()
 
     @property
     def scores(self) -> list[str]:
@@ -60,6 +78,8 @@ class Facets:
         try:
             for rows in self._run.result_batches(("tags", "scores_after", "stopped")):
                 self._take(rows)
+                with self._change:
+                    self._change.wait_for(lambda: not self._reading)
         except Exception as error:  # whatever a hostile table makes of its reader
             self.problem = str(error)
         self._ended.set()

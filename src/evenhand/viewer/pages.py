@@ -26,8 +26,8 @@ _SO_FAR = (
     "see more of it."
 )
 MOVED: dict[str, str] = {
-    "lost": "had an answer, has none",
-    "gained": "had no answer, has one",
+    "lost": "answer lost",
+    "gained": "answer gained",
     "other": "another answer",
     "same": "the same answer, or none in both",
     "alone": "not in the other run",
@@ -207,8 +207,8 @@ def _summary(browsed: Browsed, listed: Listed) -> Page:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in totals.failed.items())
         blocks.append(Line(f"Without an answer: {reasons}", "bad"))
     if listed.moved:
-        moved = (f"{n:,} {MOVED[move]}" for move, n in listed.moved.items() if n)
-        blocks.append(Line("; ".join(moved), "strong"))
+        moved = (f"{MOVED[move]}: {n:,}" for move, n in listed.moved.items() if n)
+        blocks.append(Line(" · ".join(moved), "strong"))
     return blocks
 
 
