@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-crash test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance bench-injection bench-gate
+.PHONY: check lint types contracts test test-cluster test-crash test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance bench-injection bench-gate bench-view
 
 check: lint test
 
@@ -100,6 +100,10 @@ bench-gate:
 # Some ten minutes and 300 MB of disk, no endpoint: a report and a comparison over ten million rows.
 bench-findings:
 	$(PY) bench/findings_rows.py
+
+# Some minutes and 400 MB of disk, no endpoint: the viewer on a run of a million items.
+bench-view:
+	$(PY) -m bench.view
 
 # Some minutes with a small model: does a request within a text move a real judge? GGUF names the
 # weights; without it SmolLM2, which is at chance as a judge.

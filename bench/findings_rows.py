@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from evenhand.findings.comparison import compare
 from evenhand.findings.report import report
 from evenhand.instruments import instrument_named
 from evenhand.store import RunReader, ledger, tables
-from evenhand.store.folder import open_folder
+from evenhand.store.folder import Folder, open_folder
 from evenhand.store.run_record import RunRecord, now, versions
 
 PART = 4_096  # rows, as the kernel writes them
@@ -42,38 +43,47 @@ def write_run(
     """A run whose answers are drawn at random, the stereotyped one with this probability. Parts of
     a run that is shuffled were committed in a random order, as those of a cluster are."""
     place = open_folder(folder)
-    place.create("run.json", _record(rows).to_bytes())
+    place.create("run.json", record_of(rows).to_bytes())
     log = ledger.LedgerWriter(place, 0, "bench")
     rng = np.random.default_rng(seed)
     starts = np.arange(0, rows, part)
     for number, start in enumerate((rng.permutation(starts) if shuffled else starts).tolist()):
         size = min(part, rows - start)
-        table = _rows(start, size, rng, biased)
-        files = []
-        for kind, made in (("results", table), ("turns", _turns(start, size))):
-            sink = io.BytesIO()
-            pq.write_table(made, sink, compression="zstd", compression_level=1)
-            data, name = sink.getvalue(), f"{kind}/part-{number:08}.parquet"
-            place.create(name, data)
-            sha256 = hashlib.sha256(data).hexdigest()
-            files.append(ledger.File(name=name, sha256=sha256, bytes=len(data), rows=size))
-        log.commit(
-            ledger.Part(
-                results=files[0],
-                turns=files[1],
-                positions=((start, start + size),),
-                answered=size,
-                failed={},
-                changed=0,
-                calls=size,
-                prompt_tokens=100 * size,
-                completion_tokens=size,
-                tokens_unknown=0,
-            )
+        results = _rows(start, size, rng, biased)
+        write_part(place, log, number, results, _turns(start, size))
+
+
+def write_part(
+    place: Folder, log: ledger.LedgerWriter, number: int, results: pa.Table, turns: pa.Table
+) -> None:
+    """One part of a run, whose positions follow each other."""
+    files = []
+    for kind, made in (("results", results), ("turns", turns)):
+        sink = io.BytesIO()
+        pq.write_table(made, sink, compression="zstd", compression_level=1)
+        data, name = sink.getvalue(), f"{kind}/part-{number:08}.parquet"
+        place.create(name, data)
+        sha256 = hashlib.sha256(data).hexdigest()
+        files.append(ledger.File(name=name, sha256=sha256, bytes=len(data), rows=len(made)))
+    start, size = results["position"][0].as_py(), len(results)
+    reasons = Counter(results["reason"].drop_null().to_pylist())
+    log.commit(
+        ledger.Part(
+            results=files[0],
+            turns=files[1],
+            positions=((start, start + size),),
+            answered=size - reasons.total(),
+            failed=dict(sorted(reasons.items())),
+            changed=0,
+            calls=size,
+            prompt_tokens=100 * size,
+            completion_tokens=size,
+            tokens_unknown=0,
         )
+    )
 
 
-def _record(rows: int) -> RunRecord:
+def record_of(rows: int) -> RunRecord:
     source = {"kind": "benchmark", "benchmark": "bbq", "version": "1-A", "revision": "made up",
               "sampling": {"preset": "made up", "seed": 0}, "items": rows,
               "sha256": "0" * 64}  # fmt: skip
@@ -105,7 +115,7 @@ def _rows(start: int, size: int, rng: np.random.Generator, biased: float) -> pa.
         "completion_tokens": np.ones(size, int),
         "tags": _tags().take(pa.array(position % PERIOD)),
     }
-    return _table(known, size, tables.RESULTS)
+    return table_of(known, size, tables.RESULTS)
 
 
 @cache
@@ -131,7 +141,7 @@ def _tags_of(position: int) -> dict[str, str]:
     }
 
 
-def _table(known: dict[str, Any], size: int, schema: pa.Schema) -> pa.Table:
+def table_of(known: dict[str, Any], size: int, schema: pa.Schema) -> pa.Table:
     """The columns that are known, and nulls in all others."""
     columns = [
         pa.array(known[field.name]).cast(field.type)
@@ -145,7 +155,7 @@ def _table(known: dict[str, Any], size: int, schema: pa.Schema) -> pa.Table:
 def _turns(start: int, size: int) -> pa.Table:
     seconds = 0.3 + 0.001 * (np.arange(start, start + size) % 997)
     known = {"position": np.arange(start, start + size), "seconds": seconds}
-    return _table(known, size, tables.TURNS)
+    return table_of(known, size, tables.TURNS)
 
 
 def found_in(folder: Path) -> dict[str, float]:

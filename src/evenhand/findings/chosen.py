@@ -136,17 +136,24 @@ def _read(run: RunReader, picked: dict[str, str], baseline: RunReader | None) ->
         row["item_id"]: row["text"] for row in _rows(baseline.results().filter(wanted))
     }  # fmt: skip
     return tuple(
-        Chosen(
-            item_id=item,
-            why=why,
-            asked=_asked(rows[item], turns[item]),
-            answer=rows[item]["text"],
-            ended=rows[item]["stopped"] or f"{rows[item]['reason']}: {rows[item]['message']}",
-            drafts=tuple(_draft(one) for one in rows[item]["drafts"] or ()),
-            turns=tuple(turns[item]),
-            baseline=before.get(item),
-        )
+        chosen(rows[item], turns[item], why=why, baseline=before.get(item))
         for item, why in picked.items()
+    )
+
+
+def chosen(
+    row: dict[str, Any], turns: Sequence[Turn], *, why: str = "", baseline: str | None = None
+) -> Chosen:
+    """Give the answer in one row of the results, with its turns, as a reader sees it."""
+    return Chosen(
+        item_id=row["item_id"],
+        why=why,
+        asked=_asked(row, turns),
+        answer=row["text"],
+        ended=row["stopped"] or f"{row['reason']}: {row['message']}",
+        drafts=tuple(_draft(one) for one in row["drafts"] or ()),
+        turns=tuple(turns),
+        baseline=baseline,
     )
 
 

@@ -3,8 +3,10 @@ loaded."""
 
 import hashlib
 import io
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from evenhand.store import ledger, tables
 from evenhand.store.folder import open_folder
 from evenhand.store.run_record import RunRecord
 
+_AT_ONCE = 4  # our choice, in parts: while one is read from the disk, others are looked through
 _BATCH = 65_536  # our choice, in rows: large enough that polars, not Python, does the work
 
 
@@ -65,13 +68,38 @@ class RunReader:
                 sums[name] += getattr(part, name)
         return Totals(failed=dict(sorted(failed.items())), **{name: sums[name] for name in names})
 
+    def positions(self) -> list[tuple[int, int]]:
+        """Give the half-open ranges of plan positions that are committed, in their order."""
+        return sorted(span for part in ledger.parts(self._folder) for span in part.positions)
+
+    def positions_of(self, wanted: pl.Expr) -> pl.Series:
+        """Give the positions of the results that are wanted, in plan order. Several parts are read
+        at once, and of each the columns that the expression names."""
+        columns = list(dict.fromkeys(["position", *wanted.meta.root_names()]))
+
+        def found_in(part: ledger.Part) -> pl.Series:
+            rows = pl.read_parquet(io.BytesIO(self.read_checked(part.results)), columns=columns)
+            return rows.filter(wanted)["position"]
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = list(pool.map(found_in, ledger.parts(self._folder)))
+        return pl.concat([pl.Series("position", dtype=pl.Int64), *found]).sort()
+
     def results(self) -> pl.LazyFrame:
         """Give one row per item, in plan order."""
         return self._scan("results").sort("position")
 
+    def results_at(self, positions: Sequence[int]) -> pl.LazyFrame:
+        """Give the items at these positions: only the parts that hold them are read."""
+        return self._scan("results", sorted(positions)).sort("position")
+
     def turns(self) -> pl.LazyFrame:
         """Give one row per call, in plan order."""
         return self._scan("turns").sort("position", "index")
+
+    def turns_at(self, positions: Sequence[int]) -> pl.LazyFrame:
+        """Give the calls for the items at these positions, in the same way."""
+        return self._scan("turns", sorted(positions)).sort("position", "index")
 
     def result_batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Yield the results in the order of their commits, some ten thousand rows at a time. A part
@@ -128,11 +156,11 @@ class RunReader:
             )
         return data
 
-    def _scan(self, kind: str) -> pl.LazyFrame:
+    def _scan(self, kind: str, at: Sequence[int] | None = None) -> pl.LazyFrame:
         """Scan one part at a time, read when the frame is collected. The bytes that were checked
         are the bytes that are read; a path would be expanded where a folder has [ ] * ? in its
         name. Bytes that do not match raise then."""
-        parts = ledger.parts(self._folder)
+        parts = (part for part in ledger.parts(self._folder) if at is None or _holds(part, at))
         files = [part.results if kind == "results" else part.turns for part in parts]
         empty = pl.from_arrow((tables.RESULTS if kind == "results" else tables.TURNS).empty_table())
         assert isinstance(empty, pl.DataFrame)
@@ -156,7 +184,16 @@ class RunReader:
                 if n_rows == 0:
                     return
 
-        return register_io_source(rows_of, schema=schema)
+        rows = register_io_source(rows_of, schema=schema)
+        return rows if at is None else rows.filter(pl.col("position").is_in(at))
+
+
+def _holds(part: ledger.Part, ordered: Sequence[int]) -> bool:
+    """Whether a part has an item at one of these positions."""
+    spans = (
+        (bisect_left(ordered, start), bisect_left(ordered, stop)) for start, stop in part.positions
+    )
+    return any(first < past for first, past in spans)
 
 
 class RunTape:

@@ -41,25 +41,27 @@ def look(found: Dossier) -> list[Block]:
         blocks += [Heading(choice.run, 3), Line(choice.rule, "dim")]
         for one in choice.answers:
             said, left = _conversation(one, choice.run, left)
-            blocks.append(Box((*_answer(one), said)))
+            head = Line(f"{one.item_id}: {one.why}", "strong")
+            blocks.append(Box((head, *answered(one), said)))
     if len(blocks) == 1:
         blocks.append(Line("No answer of these runs is an example of what the rule asks for."))
     return blocks
 
 
-def _answer(one: Chosen) -> list[Block]:
-    blocks: list[Block] = [Line(f"{one.item_id}: {one.why}", "strong")]
-    blocks += [Line(clipped(one.asked, _LONGEST)), GAP]
+def answered(one: Chosen, longest: int = _LONGEST) -> list[Block]:
+    """Give what was asked and what was answered, with the words that changed; a text is cut after
+    `longest` characters."""
+    blocks: list[Block] = [Line(clipped(one.asked, longest)), GAP]
     first = one.drafts[0].text if one.drafts else None
     if one.answer is None:
-        blocks.append(Line(f"no answer ({clipped(one.ended, _LONGEST)})", "bad"))
+        blocks.append(Line(f"no answer ({clipped(one.ended, longest)})", "bad"))
     elif first is not None and first != one.answer:
         blocks += [Line("from the first draft to the answer", "dim"), diff(first, one.answer)]
     elif one.baseline is not None:
         blocks += [Line("from the baseline's answer to this one", "dim")]
         blocks.append(diff(one.baseline, one.answer))
     else:
-        blocks += [Line("the answer", "dim"), Line(clipped(one.answer, _LONGEST))]
+        blocks += [Line("the answer", "dim"), Line(clipped(one.answer, longest))]
     unseen = sum(hidden(text) for text in (one.asked, one.answer or "", first or ""))
     if unseen:
         blocks.append(Line(f"{unseen:,} signs that cannot be seen are left out here.", "bad"))

@@ -24,27 +24,32 @@ _SHORT = 40  # our choice, in signs: a cell up to here stays on one line, so tha
 _LISTED = 3  # our choice: a page of fewer parts needs no list of them
 _CHANGED = {"same": "{}", "gone": "<del>{}</del>", "new": "<ins>{}</ins>"}
 # Nothing is fetched and nothing runs, whatever a mistake in escaping would let through.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _UNQUOTED = " :;,/=()!*@$+?[]{}~.-_'"  # what may stand as it is in the address of a picture
 
 
 def render(page: Page) -> str:
     """Render a page as one element with its style; everything in it is escaped."""
-    return f'<style>{_style("blocks.css")}</style><div class="evenhand">{_body(page)}</div>'
+    return f'<style>{_style("blocks.css")}</style><div class="evenhand">{body(page)}</div>'
 
 
 def document(page: Page, title: str) -> str:
     """Make a whole file that needs nothing beside itself, with a list of its parts."""
+    opening = "" if any(_is_title(block) for block in page) else f"<h1>{escape(title)}</h1>"
+    return framed(f"{opening}{body(page)}", title)
+
+
+def framed(inner: str, title: str, style: str = "") -> str:
+    """Make a whole file around HTML that is escaped already."""
     head = (
         '<meta charset="utf-8">'
-        f'<meta http-equiv="content-security-policy" content="{_POLICY}">'
+        f'<meta http-equiv="content-security-policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(title)}</title>"
-        f"<style>{_style('blocks.css')}{_style('document.css')}</style>"
+        f"<style>{_style('blocks.css')}{_style('document.css')}{style}</style>"
     )
-    opening = "" if any(_is_title(block) for block in page) else f"<h1>{escape(title)}</h1>"
-    body = f'<main class="evenhand">{opening}{_body(page)}</main>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>\n'
+    main = f'<main class="evenhand">{inner}</main>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{main}</body></html>\n'
 
 
 def escape(text: str) -> str:
@@ -59,8 +64,8 @@ def _is_title(block: Block) -> bool:
     return isinstance(block, Heading) and block.level == 1
 
 
-def _body(page: Page) -> str:
-    """The blocks of a page; before its first part a list of the parts, where it has several."""
+def body(page: Page) -> str:
+    """Give the blocks of a page, before its first part a list of the parts if it has several."""
     parts = [block for block in page if isinstance(block, Heading) and block.level == 2]
     shown, number = [], 0
     for block in page:

@@ -1,0 +1,279 @@
+"""The pages of the viewer as HTML. Every text goes through the one place that escapes; what blocks
+can say is said with blocks, as on the pages of the report."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from evenhand.findings.chosen import chosen
+from evenhand.viewer.browsing import PAGE, Browsed, Listed, One, Row
+from evenhand.viewer.facets import Facets
+from evenhand.viewer.wanted import LONGEST, Move, Wanted
+from evenhand.views import html
+from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Page, Tone
+from evenhand.views.diffs import diff
+from evenhand.views.dossier_evidence import answered
+from evenhand.views.timeline_page import clipped, conversation
+
+_IN_LIST = 300  # our choice, in characters of a text in the list
+_WHOLE = 100_000  # our choice, in characters of a text on the page of its item
+_SO_FAR = (
+    "The run is large: what it can be filtered by is still being gathered. Load this page again to "
+    "see more of it."
+)
+MOVED: dict[str, str] = {
+    "lost": "answer lost",
+    "gained": "answer gained",
+    "other": "another answer",
+    "same": "the same answer, or none in both",
+    "alone": "not in the other run",
+}
+_TONES: dict[Move | None, Tone] = {"lost": "bad", "gained": "good", "other": "open"}
+
+
+class Choice(NamedTuple):
+    """A list to choose one value from, each with the words for it."""
+
+    label: str
+    name: str
+    values: Sequence[tuple[str, str]]
+    chosen: str
+
+
+class Item(NamedTuple):
+    """An item as it stands in the list."""
+
+    position: int
+    name: str
+    facts: str
+    asked: str
+    answer: Markup
+    tone: Tone
+
+
+def list_page(browsed: Browsed, facets: Facets, wanted: Wanted, listed: Listed) -> str:
+    """Make the page of the list."""
+    note = _SO_FAR if not facets.ended() else facets.problem
+    first, further = _tags(facets, wanted)
+    names = [(name, name) for name in facets.scores]
+    inner = _filled(
+        "list.html",
+        title=_title(browsed),
+        summary=_blocks(_summary(browsed, listed)),
+        wanted=wanted,
+        longest=LONGEST,
+        choices=[*_choices(browsed, facets, wanted, listed), *first],
+        scores=Choice("score", "score", names, wanted.score) if names else None,
+        further=further,
+        further_set=any(choice.chosen for choice in further),
+        note=_blocks([Line(note, "bad" if facets.problem else "dim")] if note else []),
+        above=_pager("Pages", wanted, listed),
+        below=_pager("Pages, again", wanted, listed),
+        address=wanted.address(),
+        items=[_item(row) for row in listed.rows],
+    )
+    return html.framed(inner, _title(browsed), _style())
+
+
+def item_page(browsed: Browsed, wanted: Wanted, found: One) -> str:
+    """Make the page of one item."""
+    row = found.row.row
+    links = {"the list": f"/{wanted.at(found.page).address()}"}
+    around = {"previous": found.previous, "next": found.following}
+    links |= {
+        word: f"/item/{position}{wanted.address()}"
+        for word, position in around.items()
+        if position is not None
+    }
+    nav = _filled("links.html", label="Items", said="", links=links)
+    inner = nav + _blocks(_item_blocks(browsed, found))
+    return html.framed(inner, f"{row['item_id']}: {_title(browsed)}", _style())
+
+
+def said_page(title: str, text: str) -> str:
+    """Make a page of a few words."""
+    return html.document([Heading(title, 1), Line(text)], title)
+
+
+def _item_blocks(browsed: Browsed, found: One) -> Page:
+    row = found.row.row
+    one = chosen(row, found.turns)
+    where = ["evenhand", "runs", "show", str(browsed.run.path), "--item", row["item_id"]]
+    blocks: list[Block] = [Heading(row["item_id"], 1), _facts(found.row), GAP]
+    blocks.append(Box(tuple(answered(one, _WHOLE)), _tone(found.row)))
+    blocks += _since(browsed, found.row)
+    said = conversation(one.turns, one.drafts, one.ended, prompts=True, longest=_WHOLE)
+    blocks += [Heading("Conversation"), *(said if one.turns else [_stored()])]
+    if found.row.before is not None and found.turns_before:
+        other = chosen(found.row.before, found.turns_before)
+        said = conversation(other.turns, other.drafts, other.ended, prompts=True, longest=_WHOLE)
+        assert browsed.against is not None
+        blocks.append(Details(f"the conversation in {browsed.against.path}", tuple(said)))
+    command = shlex.join([*where, "--position", str(row["position"])])
+    return [*blocks, GAP, Line(command, "dim")]
+
+
+def _stored() -> Line:
+    return Line("nobody was asked: the answer was stored", "dim")
+
+
+def _since(browsed: Browsed, row: Row) -> list[Block]:
+    """What became of the answer since the other run."""
+    if browsed.against is None or row.move is None:
+        return []
+    blocks: list[Block] = [Heading(f"Since {browsed.against.path}"), Line(MOVED[row.move])]
+    if row.before is not None:
+        blocks.append(_changed(row.before, row.row, _WHOLE))
+    return blocks
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any], longest: int) -> Block:
+    return diff(clipped(_answer(before), longest), clipped(_answer(after), longest))
+
+
+def _answer(row: Mapping[str, Any]) -> str:
+    if row["text"] is not None:
+        return str(row["text"])
+    return f"(no answer: {row['reason']})"
+
+
+def _facts(row: Row) -> Grid:
+    known = row.row
+    scores = {one["name"]: one["value"] for one in known["scores_after"] or ()}
+    before = {one["name"]: one["value"] for one in known["scores_before"] or ()}
+    rows = [
+        ("position in the plan", f"{known['position']:,}"),
+        ("ended", _ended(known)),
+        ("changed by the method", {True: "yes", False: "no"}.get(known["changed"], "-")),
+        ("calls", str(known["calls"])),
+    ]
+    for name in dict.fromkeys([*before, *scores]):
+        values = [f"{one[name]:.3f}" if name in one else "-" for one in (before, scores)]
+        rows.append((f"score {name}", values[1] if before == scores else " → ".join(values)))
+    rows += [(one["name"], clipped(one["value"], _IN_LIST)) for one in known["tags"] or ()]
+    return Grid(("", ""), tuple(rows))
+
+
+def _ended(row: Mapping[str, Any]) -> str:
+    return str(row["stopped"] or f"no answer: {row['reason']}")
+
+
+def _tone(row: Row) -> Tone:
+    if row.move is not None:
+        return _TONES.get(row.move, "plain")
+    return "bad" if row.row["status"] == "failed" else "plain"
+
+
+def _item(row: Row) -> Item:
+    known = row.row
+    facts = [MOVED[row.move]] if row.move else []
+    facts.append(_ended(known))
+    facts += [f"{one['name']} {one['value']:.2f}" for one in known["scores_after"] or ()]
+    shown: Block = Line(_short(_answer(known)), "bad" if known["text"] is None else "plain")
+    if row.before is not None and row.move != "same":
+        shown = _changed(row.before, known, _IN_LIST)
+    return Item(
+        position=known["position"],
+        name=clipped(known["item_id"], _IN_LIST),
+        facts=" · ".join(facts),
+        asked=_short(known["prompt"] or ""),
+        answer=_blocks([shown]),
+        tone=_tone(row),
+    )
+
+
+def _short(text: str) -> str:
+    return clipped(" ".join(text.split()), _IN_LIST)
+
+
+def _title(browsed: Browsed) -> str:
+    other = f" since {browsed.against.path}" if browsed.against else ""
+    return f"{browsed.run.path}{other}"
+
+
+def _summary(browsed: Browsed, listed: Listed) -> Page:
+    totals, record = listed.totals, browsed.run.record
+    planned = record.source["items"]
+    model = record.cast["default"]["model"]
+    blocks: list[Block] = [Line(f"{model} · {record.method['name']}", "dim")]
+    blocks.append(
+        Line(f"{totals.items:,} of {planned:,} items are done, {totals.answered:,} answered")
+    )
+    if totals.failed:
+        reasons = ", ".join(f"{n:,} {reason}" for reason, n in totals.failed.items())
+        blocks.append(Line(f"Without an answer: {reasons}", "bad"))
+    if listed.moved:
+        moved = (f"{MOVED[move]}: {n:,}" for move, n in listed.moved.items() if n)
+        blocks.append(Line(" · ".join(moved), "strong"))
+    return blocks
+
+
+def _choices(browsed: Browsed, facets: Facets, wanted: Wanted, listed: Listed) -> list[Choice]:
+    ends = [("answered", "answered"), ("failed", "no answer")]
+    ends += [(reason, f"no answer: {reason}") for reason in listed.totals.failed]
+    ends += [(reason, f"stopped: {reason}") for reason in facets.stopped]
+    found = [Choice("ended", "ended", ends, wanted.ended)]
+    yes_no = [("yes", "yes"), ("no", "no")]
+    found.append(Choice("changed by the method", "changed", yes_no, wanted.changed))
+    if browsed.against is not None:
+        moves = Choice("since the other run", "move", [*MOVED.items()], wanted.move)
+        found.insert(0, moves)
+    return found
+
+
+def _tags(facets: Facets, wanted: Wanted) -> tuple[list[Choice], list[Choice]]:
+    """The tags that the instrument reports by, and the others."""
+    chosen_ones = dict(wanted.tags)
+    first: list[Choice] = []
+    further: list[Choice] = []
+    for name, values in facets.tags.items():
+        listed = [(value, clipped(value, 60)) for value in values]
+        choice = Choice(name, f"tag.{name}", listed, chosen_ones.get(name, ""))
+        (first if facets.is_first(name) else further).append(choice)
+    return first, further
+
+
+def _pager(label: str, wanted: Wanted, listed: Listed) -> Markup:
+    first = (wanted.page - 1) * PAGE + 1
+    last = min(first + PAGE - 1, listed.found)
+    range_ = f"{first:,} to {last:,} of {listed.found:,}" if first <= last else "nothing here"
+    places = {"first": 1, "previous": wanted.page - 1, "next": wanted.page + 1,
+              "last": listed.pages}  # fmt: skip
+    links = {
+        word: f"/{wanted.at(page).address()}"
+        for word, page in places.items()
+        if 1 <= page <= listed.pages and page != wanted.page
+    }
+    return _filled("links.html", label=label, said=range_, links=links)
+
+
+def _style() -> str:
+    return resources.files(__package__).joinpath("viewer.css").read_text("utf-8")
+
+
+def _filled(template: str, **values: Any) -> Markup:
+    return Markup(_TEMPLATES.get_template(template).render(values))  # noqa: S704 - escaped in there
+
+
+def _blocks(page: Page) -> Markup:
+    return Markup(html.body(page))  # noqa: S704 - escaped in there
+
+
+def _escaped(value: object) -> Markup:
+    if isinstance(value, Markup):
+        return value
+    return Markup(html.escape(str(value)))  # noqa: S704 - escaped here
+
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("evenhand", "viewer"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_escaped,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
