@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from evenhand.config import data_folder
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.totals import RunTotals
-from evenhand.instruments import instrument_named
+from evenhand.instruments import Instrument, instrument_named
 from evenhand.instruments.bbq import BbqData
 
 BBQ = instrument_named("bbq")
 Ints = NDArray[np.int64]
 _EACH = 120  # times that each template stands in the whole population, over its blocks in turn
 _ROWS = 4  # of a block
+_ALIKE = 2  # of them unclear, and as many clear: those that stand for all of their kind
 
 
 @cache
@@ -62,7 +63,8 @@ def _answered(kind: str) -> pl.DataFrame:
     hits = [_plain(pl.col("said")) == options.list.get(place) for place in range(3)]
     choice = pl.coalesce(pl.when(hit).then(place) for place, hit in enumerate(hits))
     read = pl.col("choice").is_not_null()
-    return rows.with_columns(choice=choice, stands_for=pl.lit(1.0), group="against").with_columns(
+    weight = pl.col("alike") / _ALIKE
+    return rows.with_columns(choice=choice, stands_for=weight, group="against").with_columns(
         item_id=pl.concat_str("category", "example_id", separator="/"),
         template=pl.concat_str("category", "question_index", separator="/"),
         status=pl.when(read).then(pl.lit("answered")).otherwise(pl.lit("failed")),
@@ -125,8 +127,8 @@ def run_of(frame: pl.DataFrame, drawn: tuple[Ints, Ints]) -> pl.DataFrame:
     return frame[rows].with_columns(item_id=number, cluster=pl.Series(owners).cast(pl.String))
 
 
-def totals_of(runs: tuple[pl.DataFrame, ...]) -> RunTotals | PairTotals:
+def totals_of(bbq: Instrument, runs: tuple[pl.DataFrame, ...]) -> RunTotals | PairTotals:
     """What is added up of one run, or of two that are compared."""
     if len(runs) == 1:
-        return RunTotals.of(BBQ, runs)
-    return PairTotals.of(BBQ, iter(runs[:1]), iter(runs[1:]))
+        return RunTotals.of(bbq, runs)
+    return PairTotals.of(bbq, iter(runs[:1]), iter(runs[1:]))

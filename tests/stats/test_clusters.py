@@ -106,6 +106,14 @@ def test_rescaling_by_a_negative_number_swaps_the_ends_and_keeps_the_p_value() -
     assert turned.p_two_sided == pytest.approx(found.p_two_sided)
 
 
+def test_other_degrees_of_freedom_move_the_ends_and_stay_when_the_number_is_rescaled() -> None:
+    found = clustered_mean(*clustered_rows(1)).with_df(3.5)
+    turned = found.rescaled(2, -1)
+    assert found.high - found.estimate == pytest.approx(t.ppf(0.975, 3.5) * found.se)
+    assert turned.high - turned.estimate == pytest.approx(2 * t.ppf(0.975, 3.5) * found.se)
+    assert found.p_two_sided == pytest.approx(2 * t.sf(abs(found.estimate) / found.se, 3.5))
+
+
 def test_the_naive_interval_is_students() -> None:
     values, _ = clustered_rows(2)
     found = naive_mean(values, 0.9)

@@ -1,6 +1,7 @@
 """The forest plot of signs: each sign stands where its number is, or nowhere."""
 
 import io
+import math
 
 from rich.console import Console
 
@@ -21,8 +22,8 @@ class _Ascii(io.StringIO):
     encoding = "ascii"
 
 
-def _shown(width: int, file: io.StringIO) -> list[str]:
-    Console(file=file, width=width).print(terminal.render([BARS]))
+def _shown(width: int, file: io.StringIO, bars: Bars = BARS) -> list[str]:
+    Console(file=file, width=width).print(terminal.render([bars]))
     return file.getvalue().splitlines()
 
 
@@ -48,3 +49,16 @@ def test_a_terminal_that_knows_few_signs_gets_plain_ones() -> None:
 def test_a_narrow_terminal_has_no_forest_and_none_is_wider_than_it() -> None:
     assert _shown(79, io.StringIO()) == []
     assert max(map(len, _shown(80, io.StringIO()))) <= 80
+
+
+def test_an_end_that_is_not_finite_has_no_place_on_the_axis() -> None:
+    bars = Bars(
+        bars=(
+            Bar(label="whole axis", value=0.0, low=-1.0, high=1.0),
+            Bar(label="open above", value=0.5, low=-1.0, high=math.inf, bounds=(0.0, math.inf)),
+            Bar(label="no number", value=math.nan, low=-math.inf, high=math.nan),
+        )
+    )
+    _, above, nothing, _ = map(_axis, _shown(93, io.StringIO(), bars))
+    assert above == " " * 30 + "┄" * 14 + "●" + "┄" * 15
+    assert nothing == ""

@@ -22,6 +22,7 @@ from evenhand.findings.rules import p_value
 from evenhand.findings.totals import (
     SUMS,
     TOO_FEW,
+    share_of_weights,
     sums_of_ratios,
     sums_per_cluster,
 )
@@ -63,6 +64,7 @@ def pair_sums(measure: Measure) -> list[pl.Expr]:
             n = ((y != 0) | (x != 0)).sum()
             sums = (n, y.sum(), x.sum(), y.abs().sum(), x.abs().sum())
             found |= {f"{part}{side}": one for part, one in zip(SUMS, sums, strict=True)}
+        found |= {"moved": (new_y - old_y).abs().sum(), "reweighed": (new_x - old_x).abs().sum()}
     else:
         old, new = pl.col(f"{name}.value"), pl.col(f"{name}.value{AFTER}")
         known = old.is_not_null() & new.is_not_null()
@@ -96,7 +98,7 @@ def change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
             )
         case Ratio(_, _, scale, shift):
             old, new = table(SUMS), table([f"{part}{AFTER}" for part in SUMS])
-            interval = ratio_change_from_totals(old, new).rescaled(scale)
+            interval = _ratio_change(measure, old, new, *table(["moved", "reweighed"]).T)
             p = p_two_sided(shares_of_change([(1.0, old)], [(1.0, new)]))
             before, after = (scale * t[:, 1].sum() / t[:, 2].sum() + shift for t in (old, new))
         case _:
@@ -107,6 +109,19 @@ def change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
             interval = clustered_balance(sums, most - least) if shares else ratio_from_totals(sums)
             before, after = (numbers[:, place].sum() / numbers[:, 0].sum() for place in (5, 6))
     return change_of(measure, interval, float(before), float(after), p)
+
+
+def _ratio_change(
+    measure: Measure, old: np.ndarray, new: np.ndarray, moved: np.ndarray, reweighed: np.ndarray
+) -> Interval:
+    """Compute the interval of the change of a ratio. That of a share of weights is the mean of the
+    rows' own changes, if the weights are those of before."""
+    assert isinstance(measure.statistic, Ratio)
+    if not share_of_weights(measure) or reweighed.any():
+        return ratio_change_from_totals(old, new).rescaled(measure.statistic.scale)
+    least, most = measure.range
+    sums = np.column_stack([old[:, 0], new[:, 1] - old[:, 1], old[:, 2], moved, old[:, 4]])
+    return clustered_balance(sums, most - least)
 
 
 def change_of(

@@ -239,6 +239,14 @@ def sums_per_cluster(
     return sums.sort(cluster).drop(cluster)
 
 
+def share_of_weights(measure: Measure) -> bool:
+    """Say whether a ratio is a share of weights: it has ends, and is taken as it is."""
+    match measure.statistic:
+        case Ratio(_, _, scale, shift):
+            return measure.bounded and (scale, shift) == (1.0, 0.0)
+    return False
+
+
 def _interval(measure: Measure, frame: pl.DataFrame, cluster: str) -> Interval:
     """Compute the interval of a mean, share, ratio or sum of ratios over one way to cluster."""
 
@@ -252,9 +260,9 @@ def _interval(measure: Measure, frame: pl.DataFrame, cluster: str) -> Interval:
             n = int(frame[f"{measure.name}:n"].sum())
             of_shares = sum_of_shares if measure.bounded else sum_of_ratios_from_totals
             return of_shares(weighted, n, shift)
-        case Ratio(_, _, scale, shift) if (scale, shift) != (1.0, 0.0) or not measure.bounded:
+        case Ratio(_, _, scale, shift) if not share_of_weights(measure):
             return ratio_from_totals(sums(SUMS)).rescaled(scale, shift)
-        case Share() | Ratio():  # a ratio that has ends is a share of weights
+        case Share() | Ratio():
             least, most = measure.range
             return (clustered_balance if least < 0 else clustered_share)(sums(SUMS), most)
         case _:

@@ -6,7 +6,7 @@ standard error up to 4.7 times too small (BBQ, all rows). So the unit that is dr
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,7 +41,7 @@ class Interval:
     high: float
     confidence: float
     se: float
-    df: int
+    df: float
     p_two_sided: float | None  # against 0
     n: int
     clusters: int
@@ -61,7 +61,12 @@ class Interval:
             n=self.n,
             clusters=self.clusters,
             confidence=self.confidence,
+            df=self.df,
         )
+
+    def with_df(self, df: float) -> "Interval":
+        """The t interval and p-value of the same estimate with other degrees of freedom."""
+        return replace(self, df=df).rescaled(1.0)
 
 
 def clustered_mean(
@@ -259,8 +264,16 @@ def _without_rounding(deviations: FloatArray, terms: FloatArray) -> FloatArray:
     return deviations
 
 
-def _interval(estimate: float, se: float, *, n: int, clusters: int, confidence: float) -> Interval:
-    df = clusters - 1
+def _interval(
+    estimate: float,
+    se: float,
+    *,
+    n: int,
+    clusters: int,
+    confidence: float,
+    df: float | None = None,
+) -> Interval:
+    df = clusters - 1 if df is None else df
     reach = t_quantile(df, (1 + open_share(confidence, "confidence")) / 2) * se
     return Interval(
         estimate=estimate,

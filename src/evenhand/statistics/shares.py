@@ -30,13 +30,30 @@ def clustered_share(totals: ArrayLike, most: float = 1.0, confidence: float = 0.
     """The mean of values from 0 to `most`, with the exact binomial interval of the effective n.
 
     n* = p(1 − p)/se² · (t_{n−1}/t_{G−1})², at most n, with the clustered se; then the Beta
-    quantiles of Clopper and Pearson for p·n* of n*. `totals` as in `ratio_from_totals`.
-    Source: Korn & Graubard 1998. Range: within 0 to `most`. Undefined: no rows. Without spread the
-    ends are those of `without_spread`; one cluster is one of those cases.
+    quantiles of Clopper and Pearson for p·n* of n*. `totals` as in `ratio_from_totals`; where rows
+    have weights, n and G are the `evenness` of that many. Source: Korn & Graubard 1998.
+    Range: within 0 to `most`. Undefined: no rows. Without spread the ends are those of
+    `without_spread`; one cluster is one of those cases.
     """
     found = _mean(totals, confidence)
-    low, high = _share_ends(_scaled(found, most))
+    low, high = _share_ends(_scaled(found, most), evenness(totals))
     return replace(found, low=most * low, high=most * high)
+
+
+def evenness(totals: ArrayLike) -> float:
+    """The share of the rows that would say as much if all weighed the same: Kish's effective n/n.
+
+    (Σw)²/(n·Σw²), w the mean weight of a cluster's rows: (Σx)²/(n·Σ x_g²/n_g). Where a few heavy
+    clusters decide, there are few of them, however many were drawn: with n and G as counted, the
+    interval of BBQ's accuracy by records lay above the truth in 6 % of draws of 25 templates.
+    `totals` as in `ratio_from_totals`. Source: Kish 1965, 11.7; that it counts for degrees of
+    freedom too is our choice. Range: above 0 to 1, and 1 of a plain mean. Undefined: no rows.
+    """
+    sums: FloatArray = np.asarray(totals, dtype=np.float64).reshape(-1, 5)
+    n, _, x, _, _ = sums[sums[:, 0] > 0].T
+    if not n.size:
+        raise Undefined(NO_ROWS)
+    return float(x.sum()) ** 2 / (float(n.sum()) * float((x**2 / n).sum()))
 
 
 def largest_ends(rows: ArrayLike, events: ArrayLike, missing: ArrayLike) -> Ends:
@@ -96,7 +113,8 @@ def clustered_balance(totals: ArrayLike, most: float = 1.0, confidence: float = 
     se = found.se / most
     both = 2 * up.se * down.se
     rho = (up.se**2 + down.se**2 - se**2) / both if both else 0.0
-    (low_up, high_up), (low_down, high_down) = _share_ends(up), _share_ends(down)
+    even = evenness(totals)
+    (low_up, high_up), (low_down, high_down) = _share_ends(up, even), _share_ends(down, even)
     value = up.estimate - down.estimate
     low = value - added(up.estimate - low_up, high_down - down.estimate, rho)
     high = value + added(high_up - up.estimate, down.estimate - low_down, rho)
@@ -117,11 +135,15 @@ def sum_of_shares(
     if found.no_spread:
         return found
     each = [(weight, _mean(totals, confidence)) for weight, totals in parts]
+    even = [evenness(totals) for _, totals in parts]
     errors = np.array([weight * one.se for weight, one in each])
     apart = float(errors.sum() ** 2 - errors @ errors)
     rho = (found.se**2 - float(errors @ errors)) / apart if apart else 0.0
     rho = min(1.0, max(-1.0, rho))
-    ends = [sorted(weight * end for end in _share_ends(one)) for weight, one in each]
+    ends = [
+        sorted(weight * end for end in _share_ends(one, part))
+        for (weight, one), part in zip(each, even, strict=True)
+    ]
     values = [weight * one.estimate for weight, one in each]
     down = np.array([value - low for value, (low, _) in zip(values, ends, strict=True)])
     up = np.array([high - value for value, (_, high) in zip(values, ends, strict=True)])
@@ -151,13 +173,15 @@ def without_spread(
 
 
 def _mean(totals: ArrayLike, confidence: float) -> Interval:
-    """The mean with its t interval. One cluster has a mean too, and no spread."""
+    """The mean with its t interval, its degrees of freedom those of the clusters that count: with
+    weights fewer than there are, and at least 1. One cluster has a mean too, and no spread."""
     sums: FloatArray = np.asarray(totals, dtype=np.float64).reshape(-1, 5)
     sums = sums[sums[:, 0] > 0]
     if not len(sums):
         raise Undefined(NO_ROWS)
     if len(sums) > 1:
-        return ratio_from_totals(sums, confidence)
+        found = ratio_from_totals(sums, confidence)
+        return found.with_df(max(1.0, evenness(sums) * found.clusters - 1))
     n, y, x, _, _ = sums[0].tolist()
     return Interval(estimate=y / x, low=y / x, high=y / x, confidence=confidence, se=0.0, df=0,
                     p_two_sided=None, n=int(n), clusters=1)  # fmt: skip
@@ -167,13 +191,14 @@ def _scaled(found: Interval, most: float) -> Interval:
     return replace(found, estimate=found.estimate / most, se=found.se / most)
 
 
-def _share_ends(found: Interval) -> Ends:
-    """The ends of Korn and Graubard, of a share between 0 and 1."""
+def _share_ends(found: Interval, even: float = 1.0) -> Ends:
+    """The ends of Korn and Graubard, of a share between 0 and 1 and rows of this evenness."""
     p, beyond = found.estimate, (1 - found.confidence) / 2
     if found.no_spread:
         return without_spread(p, found.clusters, (0.0, 1.0), found.confidence)
-    by_rows, by_clusters = (t_quantile(df, 1 - beyond) for df in (max(found.n - 1, 1), found.df))
-    n = min(p * (1 - p) / found.se**2 * (by_rows / by_clusters) ** 2, found.n)
+    rows = even * found.n
+    by_rows, by_clusters = (t_quantile(df, 1 - beyond) for df in (max(rows - 1, 1), found.df))
+    n = min(p * (1 - p) / found.se**2 * (by_rows / by_clusters) ** 2, rows)
     low = betaincinv(p * n, n - p * n + 1, beyond) if p > 0 else 0.0
     high = betaincinv(p * n + 1, n - p * n, 1 - beyond) if p < 1 else 1.0
     return float(low), float(high)

@@ -56,9 +56,9 @@ def write_frontier(finding: Frontier, location: str) -> list[str]:
     extra `report` is there; give the names of what was written."""
     made = {"frontier.json": to_json(finding), "frontier.parquet": to_parquet(finding.frame())}
     if charts.installed():
-        for chart in charts.charts_of(finding):
-            if chart.name == "frontier":
-                made["frontier.svg"] = chart.svg.encode()
+        from evenhand.views.charts.of_frontier import front  # noqa: PLC0415  # a second to import
+
+        made |= {f"{chart.name}.svg": chart.svg.encode() for chart in front(finding)}
     folder = open_folder(location)
     for name, data in made.items():
         folder.replace(name, data)

@@ -129,7 +129,12 @@ def _forest(drawn: Bars, wide: int, signs: tuple[str, ...]) -> Iterator[Text]:
 
 def _ends(bar: Bar) -> list[float]:
     found = (bar.value, bar.low, bar.high, *(bar.bounds or ()))
-    return [end for end in found if end is not None and math.isfinite(end)]
+    return [end for end in map(_finite, found) if end is not None]
+
+
+def _finite(end: float | None) -> float | None:
+    """An end that has a place on the axis; what is not finite has none, as an unknown one."""
+    return end if end is not None and math.isfinite(end) else None
 
 
 def _signs(
@@ -140,15 +145,16 @@ def _signs(
     left, right, across, value, beside, within, known = tuple(signs)
     row = [" "] * wide
     if bar.bounds is not None:
-        low, high = bar.bounds
+        low, high = map(_finite, bar.bounds)
         start, stop = 0 if low is None else at(low), wide - 1 if high is None else at(high)
         row[start : stop + 1] = known * (stop + 1 - start)
-    if bar.value is not None and bar.low is not None and bar.high is not None:
-        start, stop = at(bar.low), at(bar.high)
+    middle, low, high = map(_finite, (bar.value, bar.low, bar.high))
+    if middle is not None and low is not None and high is not None:
+        start, stop = at(low), at(high)
         row[start : stop + 1] = across * (stop + 1 - start)
         row[start], row[stop] = left, right
     if none is not None:
         row[at(none)] = within if row[at(none)] == across else beside
-    if bar.value is not None:
-        row[at(bar.value)] = value
+    if middle is not None:
+        row[at(middle)] = value
     return row

@@ -25,11 +25,11 @@ _DIGITS: dict[CostKind, int] = {"calls": 2, "tokens": 0, "seconds": 2, "money": 
 
 def charts(found: Frontier) -> tuple[Chart, ...]:
     """Draw a frontier."""
-    return (*_front(found), *_costs(found))
+    return (*front(found), *_costs(found))
 
 
-def _front(found: Frontier) -> Iterator[Chart]:
-    """Harm across; utility up, or cost where no utility is measured."""
+def front(found: Frontier) -> Iterator[Chart]:
+    """Draw harm across, and utility up, or cost where no utility is measured."""
     dots = [dot for entry in found.entries if (dot := _dot(found, entry))]
     if not dots:
         return
