@@ -216,9 +216,18 @@ def _numbers(found: Dossier, drawn: Pictures) -> list[Block]:
             title = f"{_named(report)}: {title}"
         else:
             blocks += [Line(_named(report), "strong"), report_page.estimates(report, full=False)]
-        tables = [report_page.section_grid(one) for one in report.sections]
-        blocks.append(Details(title, (report_page.estimates(report, full=True), *tables)))
+            blocks += _tables(report, in_short=True)
+        more = _tables(report, in_short=False)
+        if report.side.run in compared:
+            more = [*_tables(report, in_short=True), *more]
+        blocks.append(Details(title, (report_page.estimates(report, full=True), *more)))
     return blocks
+
+
+def _tables(report: Report, *, in_short: bool) -> list[Block]:
+    """The tables of a run that are shown in short, or the others."""
+    kept = [one for one in report.sections if one.in_short == in_short]
+    return [block for one in kept for block in (GAP, *report_page.section_blocks(one))]
 
 
 # -- 5. cost ---------------------------------------------------------------------------------------
