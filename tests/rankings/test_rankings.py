@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import evenhand as eh
+from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.instruments.rankings.counted import (
     PLACE,
@@ -111,6 +113,34 @@ async def test_a_model_that_is_asked_and_a_remedy_are_compared(tmp_path: Path) -
     assert change.after is not None
     assert abs(change.after) < 0.2
     assert "shown better" in diff.verdict.says[0]
+
+
+async def test_stored_answers_of_two_models_to_the_same_tasks_are_compared(tmp_path: Path) -> None:
+    """One puts Ada first, the other whoever's turn it is; a file that has changed is not gone on
+    with."""
+    people = ("Ada", "Eva", "Bo", "Ib")
+    turns = [_task(n, people[n // 4 % 4]) for n in range(80)]
+    for name, tasks in (("a", [_task(n, "Ada") for n in range(80)]), ("b", turns)):
+        file = _file(tmp_path / f"{name}.jsonl", tasks)
+        await eh.aio.measure("rankings", out=tmp_path / name, answers=file)
+    diff = eh.compare(tmp_path / "a", tmp_path / "b")
+    assert diff["favoured"].before == pytest.approx(3 / 4)
+    assert diff["favoured"].n == 79
+    assert diff["favoured"].after == pytest.approx(0, abs=0.02)
+    with pytest.raises(UserError):
+        await eh.aio.measure("rankings", out=tmp_path / "b", answers=tmp_path / "a.jsonl")
+
+
+async def test_a_page_names_who_is_affected_from_the_tables(tmp_path: Path) -> None:
+    file = _file(tmp_path / "r.jsonl", [_task(n, "Ada") for n in range(20)])
+    await eh.aio.measure("rankings", out=tmp_path / "run", answers=file)
+    page = tmp_path / "page.html"
+    ran = CliRunner().invoke(app, ["report", str(tmp_path / "run"), "--out", str(page)])
+    assert ran.exit_code == 0, ran.output
+    _, who = page.read_text().split("Who is affected</h2>")
+    who, rest = who.split("Before and after</h2>")
+    assert "who is ranked first, by age × sex" in who
+    assert "who is ranked first" not in rest
 
 
 @pytest.mark.parametrize(

@@ -50,14 +50,16 @@ def smallest_by_chance(
 ) -> float:
     """The smallest ratio below which chance alone gets in `share` of all audits of this size.
 
-    The quantile of min_g(ratio) over 10,000 draws of n selections by the expected shares. Our
-    choice: one number for all groups, so that an audit without bias finds any of them below it
+    The quantile of min_g(ratio) over 10,000 draws of n selections by the expected shares; two
+    standard errors of a quantile of so many draws are taken off, so that it is not above by luck.
+    Our choice: one number for all groups, so that an audit without bias finds any of them below it
     in at most `share` of cases. Range: 0 to 1.
     """
     e, c = _groups(expected, candidates)
     drawn = np.random.default_rng(seed).multinomial(n, e / e.sum(), _TEST_DRAWS)
     smallest = _ratios(drawn, c).min(axis=1)
-    return float(np.quantile(smallest, open_share(share, "share"), method="lower"))
+    sure = share - 2 * (open_share(share, "share") * (1 - share) / _TEST_DRAWS) ** 0.5
+    return float(np.quantile(smallest, max(0.0, sure), method="lower"))
 
 
 def ratio_interval(
@@ -94,7 +96,10 @@ def ratio_interval(
     tail = (1 - open_share(confidence, "confidence")) / 2
     rest = np.delete(x, place), np.delete(c, place)
     by_chance = len(rest[0]) - 1.0
-    for_low, for_high = (_pulled(*rest, by) for by in (by_chance, chdtri(by_chance, 0.05)))
+    # A group that leads may do so by chance: it is the best of so many, and those behind it stay.
+    leads = group is not None and seen > 1
+    by_low, low_tail = (0.0, tail / len(x)) if leads else (by_chance, tail)
+    for_low, for_high = (_pulled(*rest, by) for by in (by_low, chdtri(by_chance, 0.05)))
 
     def drawn(ratio: float, others: FloatArray) -> FloatArray:
         best = float(others.max())
@@ -106,7 +111,7 @@ def ratio_interval(
         return of_interest(made)
 
     def too_low(ratio: float) -> bool:  # what was seen is hardly ever reached from there
-        return bool((drawn(ratio, for_low) >= seen - _ROUNDING).mean() < tail)
+        return bool((drawn(ratio, for_low) >= seen - _ROUNDING).mean() < low_tail)
 
     def too_high(ratio: float) -> bool:
         return bool((drawn(ratio, for_high) <= seen + _ROUNDING).mean() < tail)
@@ -143,10 +148,10 @@ def _ratios(selected: ArrayLike, candidates: FloatArray) -> FloatArray:
 
 def _pulled(x: FloatArray, c: FloatArray, by_chance: float) -> FloatArray:
     """The rates with as much of their spread taken away as chance may have made."""
-    mean = max(float(x.sum() / c.sum()), _ROUNDING)  # a share of nothing is no share
+    mean = max(float(x.sum() / c.sum()), _ROUNDING)
     chi2 = float(((x - mean * c) ** 2 / (mean * c)).sum())
     kept = 1 - by_chance / chi2 if len(x) > 1 and chi2 > by_chance else 0.0
-    return np.asarray(mean + kept * (x / c - mean))
+    return np.maximum(mean + kept * (x / c - mean), _ROUNDING)  # shares of nothing are no shares
 
 
 def _turn(below: Callable[[float], bool]) -> float:

@@ -1,5 +1,6 @@
 """Rankings as an instrument: who is ranked first for a job, and is it more than chance?"""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -42,6 +43,7 @@ from evenhand.prompts import Prompt, parse
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
 
+_NOT_TASK = {"answer", "prompt"}  # of a line: what does not say what is ranked
 _SCHEMA = {"first": pl.Int64, "in_text": pl.Int64, "lost": pl.Boolean}
 
 
@@ -85,6 +87,7 @@ class Rankings(Instrument):
                 role="primary", margin=0.02),
         _favour("favoured_places", "favoured places"),
     )  # fmt: skip
+    whom = "ratios_"
     harm = "favoured"
     matters = 0.02  # our choice: as much as one of eight groups at a ratio of 0.8 makes
 
@@ -102,13 +105,20 @@ class Rankings(Instrument):
             named = bloomberg(options.bloomberg, data.local, self.card())
         else:
             named = read_tasks(Path(given[0]), answered=stored)
-        sampling: dict[str, Any] = {"rankings": len(named)}
+        sampling: dict[str, Any] = {"of": options.bloomberg or "own", "rankings": len(named)}
         if options.sample is not None and options.sample < len(named):
             rng = np.random.default_rng(options.sample_seed)
             places = sorted(rng.permutation(len(named))[: options.sample].tolist())
             named = [named[place] for place in places]
-            sampling = {"rankings": len(named), "seed": options.sample_seed}
-        also = {"prompt": {_prompt().label: _prompt().sha256}, "bloomberg": options.bloomberg or ""}
+            sampling |= {"rankings": len(named), "seed": options.sample_seed}
+        also: dict[str, Any] = {
+            "prompt": {_prompt().label: _prompt().sha256},
+            "bloomberg": options.bloomberg or "",
+            # Of what is ranked, so that the answers of two models to it can be compared.
+            "sha256": _sha256([(one.id, one.task.model_dump(exclude=_NOT_TASK)) for one in named]),
+        }
+        if stored:
+            also["answers"] = _sha256([one.task.answer for one in named])
         return ListedItems(
             self,
             [_item(one, stored) for one in named],
@@ -190,7 +200,7 @@ class Rankings(Instrument):
         more = "more" if one.value >= 0 else "fewer"
         lines = [
             f"Of 100 first places, {100 * abs(one.value):.1f} {more} than by chance go to the "
-            f"groups that are ahead in the rankings before{beside and f' ({beside})'}.",
+            f"groups that were ahead until then{beside and f' ({beside})'}.",
             f"Most often first: {most[0]} ({most[3]}); least: {least[0]} ({least[3]}). "
             f"{table.note.splitlines()[0]}",
         ]
@@ -237,12 +247,19 @@ def _item(one: Named, stored: bool) -> Item:
         prompt=task.prompt if stored and task.prompt else _asked(task),
         answer=(task.answer or " ") if stored else "",
         tags={
-            "candidates": orjson.dumps([dict(sorted(c.group.items())) for c in task.candidates])
-            .decode(),
+            "candidates": orjson.dumps(_groups(task)).decode(),
             "names": orjson.dumps([c.name for c in task.candidates]).decode(),
             "cluster": task.alike,
         },
     )  # fmt: skip
+
+
+def _groups(task: Task) -> list[dict[str, str]]:
+    return [dict(sorted(one.group.items())) for one in task.candidates]
+
+
+def _sha256(said: list[Any]) -> str:
+    return hashlib.sha256(orjson.dumps(said)).hexdigest()
 
 
 def _asked(task: Task) -> str:
