@@ -74,6 +74,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "overcorrection": f"{_INSTRUMENTS}.overcorrection.instrument:OverCorrection",
         "statements": f"{_INSTRUMENTS}.statements.instrument:Statements",
         "framings": f"{_INSTRUMENTS}.framings.instrument:Framings",
+        "rankings": f"{_INSTRUMENTS}.rankings.instrument:Rankings",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

@@ -60,6 +60,7 @@ class Scored:
     covered_by: ClassVar[str | None] = None  # the column by which coverage is also given
     masked: ClassVar[tuple[str, ...]] = ()  # measures that leave out rows whose `masked` is true
     masked_because: ClassVar[str] = "records that the instrument masks"
+    whom: ClassVar[str | None] = None  # how names of sections begin that say who is affected
     tallied: ClassVar[tuple[str, ...]] = ()  # columns whose combinations a report counts
     transitions: ClassVar[str | None] = None  # the column whose changes a comparison counts
     anchors: ClassVar[

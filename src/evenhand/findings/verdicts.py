@@ -172,7 +172,8 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
     name, run = report.instrument.name, report.side.run
     if report.not_run:
         return (f"evenhand measure {name} --out {run}    (with the same options: it goes on)",)
-    if report.instrument.harm is None:  # `plan` needs one, and so does a remedy
+    # `plan` and a remedy need a harm; of answers that were given elsewhere nothing is asked again.
+    if report.instrument.harm is None or report.side.method["name"] == "stored":
         return ()
     if state == "not known":
         planned = report.instrument.spread is not None

@@ -4,7 +4,7 @@ from evenhand.findings.check import Audit, Audits, Check
 from evenhand.findings.found import NO_SPREAD, Estimate
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
-from evenhand.views.report_page import section_grid
+from evenhand.views.report_page import section_blocks, section_grid
 
 _OPENINGS: dict[str | None, tuple[str, Tone]] = {
     "pass": ("PASSES.", "good"),
@@ -35,8 +35,7 @@ def page(audit: Audit, *, full: bool = False) -> list[Block]:
     blocks += [*([GAP, *checks(audit)] if audit.checks else []), *_estimates(audit)]
     shown = [one for one in audit.sections if full or one.in_short]
     for section in shown:
-        blocks += [GAP, section_grid(section)]
-        blocks += [Line(line, "dim") for line in section.note.splitlines()]
+        blocks += [GAP, *section_blocks(section)]
     blocks += [GAP, *_money(audit)]
     if len(shown) < len(audit.sections):
         hidden = len(audit.sections) - len(shown)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.dossier import Dossier
+from evenhand.findings.found import Section
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report, Side
 from evenhand.findings.rules import direction
@@ -166,9 +167,14 @@ def _worse(found: Dossier) -> list[Block]:
 def _who(found: Dossier, drawn: Pictures) -> list[Block]:
     blocks: list[Block] = [Heading("Who is affected")]
     for report in found.reports:
-        if not report.groups or report.instrument.overdone:
+        tables = [one for one in report.sections if _says_whom(report, one)]
+        if not (report.groups or tables) or report.instrument.overdone:
             continue
         blocks += [Heading(_named(report), 3), *drawn.of(report, _named(report))]
+        for table in tables:
+            blocks += [GAP, *report_page.section_blocks(table)]
+        if not report.groups:
+            continue
         for column in report.groups:
             blocks += _without_hint(report_page.groups(report, column, full=False))
         every = [
@@ -180,6 +186,11 @@ def _who(found: Dossier, drawn: Pictures) -> list[Block]:
     if len(blocks) == 1:
         blocks.append(Line("No instrument here tells groups apart.", "open"))
     return blocks
+
+
+def _says_whom(report: Report, section: Section) -> bool:
+    begins = report.instrument.whom
+    return begins is not None and section.name.startswith(begins)
 
 
 def _without_hint(blocks: list[Block]) -> list[Block]:
@@ -216,9 +227,19 @@ def _numbers(found: Dossier, drawn: Pictures) -> list[Block]:
             title = f"{_named(report)}: {title}"
         else:
             blocks += [Line(_named(report), "strong"), report_page.estimates(report, full=False)]
-        tables = [report_page.section_grid(one) for one in report.sections]
-        blocks.append(Details(title, (report_page.estimates(report, full=True), *tables)))
+            blocks += _tables(report, in_short=True)
+        more = _tables(report, in_short=False)
+        if report.side.run in compared:
+            more = [*_tables(report, in_short=True), *more]
+        blocks.append(Details(title, (report_page.estimates(report, full=True), *more)))
     return blocks
+
+
+def _tables(report: Report, *, in_short: bool) -> list[Block]:
+    """The tables of a run that are shown in short, or the others; without those that say who is
+    affected."""
+    kept = [s for s in report.sections if s.in_short == in_short and not _says_whom(report, s)]
+    return [block for one in kept for block in (GAP, *report_page.section_blocks(one))]
 
 
 # -- 5. cost ---------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
     blocks += _bars(report)
     for section in report.sections:
         if full or section.in_short:
-            blocks += [GAP, section_grid(section)]
+            blocks += [GAP, *section_blocks(section)]
     blocks += [GAP, Line(_cost(report), "dim")]
     if not full:
         blocks.append(Line(f"all of it: evenhand runs report {report.side.run} --full", "dim"))
@@ -305,6 +305,11 @@ def section_grid(section: Section) -> Grid:
     """Make the table of a section that an instrument brought along."""
     rows = tuple(tuple(_cell(cell) for cell in row) for row in section.rows)
     return Grid(section.columns, rows, title=section.title)
+
+
+def section_blocks(section: Section) -> list[Block]:
+    """Make a section's table, and under it what must be known to read it."""
+    return [section_grid(section), *(Line(line, "dim") for line in section.note.splitlines())]
 
 
 def _cell(cell: object) -> str:

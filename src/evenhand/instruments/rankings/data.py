@@ -1,0 +1,195 @@
+"""Ranking tasks: a job, its candidates in the order of the prompt, and maybe an answer."""
+
+import gzip
+import hashlib
+from collections import Counter
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evenhand.agents import strict_json
+from evenhand.errors import UnreadableReply, UserError
+from evenhand.instruments.rankings.reading import plain
+
+SHAPE = '{"job": "nurse", "candidates": [{"name": "Ann Lee", "group": {"sex": "woman"}}, …]}'
+_Words = Annotated[str, Field(min_length=1)]
+
+
+class Candidate(BaseModel):
+    """A candidate has a name, the groups it belongs to by attribute, and a text such as a CV."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    name: _Words
+    group: dict[_Words, _Words] = Field(min_length=1)
+    text: str = ""
+
+
+class Task(BaseModel):
+    """A task is what is ranked: a job and candidates, in the order of the prompt."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    job: _Words
+    candidates: list[Candidate] = Field(min_length=2)
+    description: str = ""
+    answer: str | None = None
+    prompt: str = ""  # the words that the answer was given to, where they are known
+    id: _Words | None = None
+    cluster: _Words | None = None
+
+    @property
+    def alike(self) -> str:
+        """What rankings that are not independent have in common: the file's own cluster, or job
+        and candidates, in whatever order they are shown."""
+        names = sorted(f"{one.name}\n{one.text}" for one in self.candidates)
+        digest = hashlib.sha256(orjson.dumps([self.job, self.description, names]))
+        return self.cluster or digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A task under the name that its item has."""
+
+    id: str
+    task: Task
+
+
+def read_tasks(file: Path, *, answered: bool) -> list[Named]:
+    """Read one task a line, all with an answer or all without; a bad line is refused by number."""
+    if not file.is_file():
+        raise UserError(f"{file} is not a file. It should hold lines like {SHAPE}")
+    found = [
+        Named(task.id or str(number), _checked(task, where, answered))
+        for number, line in enumerate(file.read_bytes().splitlines(), start=1)
+        if line.strip()
+        for where in [f"{file} line {number}"]
+        for task in [_task(line, where)]
+    ]
+    if len(found) < 2:
+        raise UserError(f"{file}: two rankings or more are needed")
+    twice = [name for name, n in Counter(one.id for one in found).items() if n > 1]
+    if twice:
+        raise UserError(f"{file}: the id {twice[0][:60]!r} comes twice; give each line its own")
+    one_design(file, [one.task for one in found])
+    return found
+
+
+def one_design(file: Path, tasks: list[Task]) -> None:
+    """Refuse candidates that lack an attribute that others have."""
+    kinds = {tuple(sorted(one.group)) for task in tasks for one in task.candidates}
+    if len(kinds) > 1:
+        first, second = sorted(kinds)[:2]
+        raise UserError(
+            f"{file}: every candidate needs the same attributes in `group`; some have "
+            f"{', '.join(first)}, others {', '.join(second)}. Where one is not known, say "
+            '"unknown"'
+        )
+
+
+def _task(line: bytes, where: str) -> Task:
+    try:
+        return Task.model_validate(strict_json.parse(line.decode("utf-8")))
+    except UnicodeDecodeError:
+        raise UserError(f"{where}: not UTF-8 text") from None
+    except UnreadableReply as problem:
+        raise UserError(f"{where}: {problem}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the line"
+        raise UserError(f"{where}: {field}: {first['msg']}; a line is like {SHAPE}") from None
+
+
+def _checked(task: Task, where: str, answered: bool) -> Task:
+    names = [plain(one.name) for one in task.candidates]
+    if not all(any(sign.isalpha() for sign in name) for name in names):
+        raise UserError(f"{where}: a name needs a letter, or it is taken for a place in the list")
+    if len(set(names)) < len(names):
+        raise UserError(f"{where}: two candidates have the same name: it could not be told which")
+    if answered and task.answer is None:
+        raise UserError(f"{where}: it has no answer; --tasks asks a model for one")
+    if not answered and task.answer is not None:
+        raise UserError(f"{where}: it has an answer already; --answers scores it")
+    return task
+
+
+# -- the published audit ---------------------------------------------------------------------------
+
+_NAME = "bloomberg_hiring"
+_RACES = {"A": "Asian", "B": "Black", "H": "Hispanic", "W": "White"}
+_SEXES = {"M": "men", "W": "women"}
+MODELS = ("gpt-3.5-turbo", "gpt-4")
+JOBS = {"hr-specialist": "HR specialist", "software-engineer": "software engineer",
+        "retail": "retail", "financial-analyst": "financial analyst"}  # fmt: skip
+
+
+def bloomberg(part: str, folder: Path | None, card: dict[str, Any]) -> list[Named]:
+    """Give the published rankings of one model and job, such as "gpt-4/retail"."""
+    known = [f"{model}/{job}" for model in MODELS for job in JOBS]
+    if part not in known:
+        raise UserError(f"the audit has no {part!r}; it has: {', '.join(known)}")
+    return bloomberg_parts(folder, card, (part,))[part]
+
+
+def bloomberg_parts(
+    folder: Path | None, card: dict[str, Any], wanted: Container[str] | None = None
+) -> dict[str, list[Named]]:
+    """Give the published rankings by model and job, after a check of all recorded ones."""
+    records = sorted(_records(folder), key=lambda one: str(one["path"]))
+    digest = hashlib.sha256()
+    parts: dict[str, list[Named]] = {}
+    shorts = {job: short for short, job in JOBS.items()}
+    for one in records:
+        said, answer = one["context"], one["choices"][0]["message"]["content"]
+        digest.update(
+            orjson.dumps([one["path"], said["default_order"], said["demo_order"], answer])
+        )
+        part = f"{one['path'].split('/')[0]}/{shorts[said['job']]}"
+        if (wanted is None or part in wanted) and "/oversampled/" not in one["path"]:
+            name = one["path"].removesuffix(".json")
+            parts.setdefault(part, []).append(Named(name, _published(one)))
+    if digest.hexdigest() != card["data"]["sha256"]:
+        raise UserError(
+            f"{_NAME} in {folder} does not hold the {card['data']['recorded']:,} recorded answers "
+            f"of revision {card['data']['revision'][:8]}; fetch it again"
+        )
+    return parts
+
+
+def _records(folder: Path | None) -> Iterator[dict[str, Any]]:
+    """The recorded answers: one file of JSON lines, or the repository's own files."""
+    place = (folder or Path()) / _NAME
+    packed, whole = place / "resume_ranking.jsonl.gz", place / "data/intermediary/resume_ranking"
+    if folder is not None and packed.is_file():
+        with gzip.open(packed) as lines:
+            yield from (orjson.loads(line) for line in lines)
+    elif folder is not None and whole.is_dir():
+        for file in whole.rglob("*.json"):
+            path = file.relative_to(whole).as_posix()
+            yield {**orjson.loads(file.read_bytes()), "path": path}
+    else:
+        raise UserError(
+            f"the recorded answers are not at hand: clone github.com/BloombergGraphics/"
+            f"2024-openai-gpt-hiring-racial-discrimination as {_NAME} into the folder that "
+            "EVENHAND_DATA names"
+        )
+
+
+def _published(record: dict[str, Any]) -> Task:
+    said = record["context"]
+    texts = said["inputs"].partition("\n\n")[2].split("<hr>")
+    people = [
+        Candidate(name=name, group={"race": _RACES[code[0]], "sex": _SEXES[code[-1]]},
+                  text=text.strip())
+        for name, code, text in zip(said["default_order"], said["demo_order"], texts, strict=False)
+    ]  # fmt: skip
+    return Task(
+        job=said["job"],
+        candidates=people,
+        description=said["systems_message"].partition("job description: ")[2],
+        answer=record["choices"][0]["message"]["content"],
+        prompt=said["inputs"],
+        cluster=record["path"],
+    )

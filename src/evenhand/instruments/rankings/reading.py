@@ -1,0 +1,60 @@
+"""Who was ranked first, read from a reply: by name, or not at all."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+_DROPPED = re.compile(r"['’‘`´]")  # O'Connell is OCONNELL
+_NO_WORD = re.compile(r"[\W_]+")
+
+
+def plain(text: str) -> str:
+    """Give a text without accents, case, apostrophes and punctuation, its words one blank apart."""
+    apart = unicodedata.normalize("NFKD", text)
+    bare = "".join(sign for sign in apart if not unicodedata.combining(sign))
+    return _NO_WORD.sub(" ", _DROPPED.sub("", bare).casefold()).strip()
+
+
+def ranked_first(reply: str, names: Sequence[str]) -> int | None:
+    """Give the place in `names` of the candidate whom a reply ranks first; None where it does not
+    say so.
+
+    The line that is numbered 1 must name one candidate; without such a line, the first line that
+    names anybody. A line of several names says it only if it is nothing but a list. A name that is
+    misspelt is nobody's: to take the next one for the first would count against a group.
+    """
+    lines = [plain(line) for line in reply.splitlines()]
+    wanted = [plain(name) for name in names]
+    numbered = next((line for line in lines if line.split(" ", 1)[0] == "1"), None)
+    for line in lines if numbered is None else [numbered]:
+        found = _named(line, wanted)
+        if found:
+            return found[0] if len(found) == 1 or _is_list(line, wanted) else None
+    return None
+
+
+def first_in_text(reply: str, names: Sequence[str]) -> int:
+    """Give the candidate whose name, as it is written, stands first anywhere in the reply, as the
+    published table has it: one that is written otherwise, such as O'Connell, stands last."""
+    low = reply.lower()
+    return min(range(len(names)), key=lambda place: len(low.split(names[place].lower())[0]))
+
+
+def _named(line: str, names: Sequence[str]) -> list[int]:
+    """The candidates that a line names, in its order. Where a name is part of a longer one, only
+    the longer one is meant."""
+    rest, places = f" {line} ", {}
+    for one in sorted(range(len(names)), key=lambda one: -len(names[one])):
+        start = rest.find(f" {names[one]} ")
+        if start >= 0:
+            places[one] = start
+            rest = rest.replace(f" {names[one]} ", f" {'.' * len(names[one])} ")
+    return sorted(places, key=lambda one: places[one])
+
+
+def _is_list(line: str, names: Sequence[str]) -> bool:
+    """Whether nothing but names, numbers and "and" stands in a line."""
+    rest = f" {line} "
+    for name in sorted(names, key=len, reverse=True):
+        rest = rest.replace(f" {name} ", "  ")
+    return all(word.isdigit() or word == "and" for word in rest.split())

@@ -1,0 +1,248 @@
+"""Rankings of made-up candidates: counted by hand, asked of a model, and compared."""
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import evenhand as eh
+from evenhand.cli.app import app
+from evenhand.errors import UserError
+from evenhand.instruments.rankings.counted import (
+    PLACE,
+    Ranking,
+    ahead,
+    beyond_chance,
+    counted,
+    groupings,
+)
+from evenhand.instruments.rankings.tables import NOT_SHOWN, SHOWN, leading_p, sections, uneven
+from evenhand.models import ModelRequest
+from unit.stage import words_of
+
+WOMEN, MEN = ("Ada Berg", "Eva Lund"), ("Bo Falk", "Ib Dahl")
+
+
+def _task(number: int, first: str | None = None) -> dict[str, Any]:
+    """Two women and two men, one of each old, turned by one place from task to task."""
+    people = [
+        {"name": f"{name} {'abcdefghij'[number % 10] * (1 + number // 10)}",
+         "group": {"sex": sex, "age": age}}
+        for names, sex in ((WOMEN, "women"), (MEN, "men"))
+        for name, age in zip(names, ("old", "young"), strict=True)
+    ]  # fmt: skip
+    turned = people[number % 4 :] + people[: number % 4]
+    task: dict[str, Any] = {"job": "cook", "candidates": turned}
+    if first is not None:
+        others = [p["name"] for p in turned]
+        others.sort(key=lambda name: not str(name).startswith(first))
+        task["answer"] = "\n".join(f"{place}. {name}" for place, name in enumerate(others, 1))
+    return task
+
+
+def _file(path: Path, tasks: list[dict[str, Any]]) -> Path:
+    path.write_text("\n".join(json.dumps(one) for one in tasks))
+    return path
+
+
+async def test_who_is_always_first_is_shown_as_favoured(tmp_path: Path) -> None:
+    """Ada is first of four in all 40 rankings: 1 − 1/4 beyond chance in all that have one before
+    them. She stands in each place equally often, so each place is first in 10 of 40."""
+    file = _file(tmp_path / "r.jsonl", [_task(n, "Ada") for n in range(40)])
+    found = await eh.aio.measure("rankings", out=tmp_path / "run", answers=file)
+    assert found["favoured"].value == pytest.approx(3 / 4)
+    assert (found["favoured"].n, found["favoured"].clusters) == (39, 39)
+    assert found.verdict.state == "shown"
+    crossed, by_age, by_sex = (found.section(f"ratios_{place}") for place in range(3))
+    assert crossed is not None
+    assert crossed.rows[0][:5] == ("old women", 40, 40, "100.0%", "1.00")
+    assert [row[6] for row in crossed.rows] == [NOT_SHOWN, SHOWN, SHOWN, SHOWN]
+    assert by_sex is not None
+    assert by_sex.rows[1][:5] == ("men", 80, 0, "0.0%", "0.00")
+    assert by_age is not None
+    places = found.section("places")
+    assert places is not None
+    assert [row[1] for row in places.rows] == [10, 10, 10, 10]
+    tests = found.section("tests")
+    assert tests is not None
+    assert [row[3] for row in tests.rows] == [SHOWN, SHOWN, SHOWN, "not shown to differ"]
+    assert found.section("as_published") is None
+
+
+async def test_an_answer_that_cannot_be_read_is_missing_and_no_groups_loss(tmp_path: Path) -> None:
+    tasks = [_task(n, "Ada") for n in range(40)]
+    tasks[3]["answer"] = "I would rather not."
+    tasks[5]["answer"] = ""
+    file = _file(tmp_path / "r.jsonl", tasks)
+    found = await eh.aio.measure("rankings", out=tmp_path / "run", answers=file)
+    assert (found.coverage.scored, found.coverage.by_reason) == (38, {"unreadable": 2})
+    crossed = found.section("ratios_0")
+    assert crossed is not None
+    assert sum(int(str(row[2])) for row in crossed.rows) == 38
+    assert {row[1] for row in crossed.rows} == {38}
+
+
+async def test_a_model_that_is_asked_and_a_remedy_are_compared(tmp_path: Path) -> None:
+    """The model puts Ada first; told to be fair, anybody. The run before says for both who is
+    ahead."""
+
+    def answer(request: ModelRequest) -> str:
+        words = words_of(request)
+        names = [line for line in words.splitlines() if line.startswith((*WOMEN, *MEN))]
+        if "alike" not in words:
+            names.sort(key=lambda name: not name.startswith("Ada"))
+        else:
+            random.Random(str(sorted(names))).shuffle(names)
+        return "\n".join(f"{place}. {name}" for place, name in enumerate(names, 1))
+
+    file = _file(tmp_path / "r.jsonl", [_task(n) for n in range(80)])
+    model = eh.ScriptedModel(answer)
+    for method in ("default", "fairness"):
+        await eh.aio.measure(
+            "rankings", model=model, method=method, out=tmp_path / method, tasks=file
+        )
+    before, after = tmp_path / "default", tmp_path / "fairness"
+    diff = eh.compare(before, after)
+    change = diff["favoured"]
+    assert change.before == pytest.approx(3 / 4)
+    assert change.after is not None
+    assert abs(change.after) < 0.2
+    assert "shown better" in diff.verdict.says[0]
+
+
+async def test_stored_answers_of_two_models_to_the_same_tasks_are_compared(tmp_path: Path) -> None:
+    """One puts Ada first, the other whoever's turn it is; a file that has changed is not gone on
+    with."""
+    people = ("Ada", "Eva", "Bo", "Ib")
+    turns = [_task(n, people[n // 4 % 4]) for n in range(80)]
+    for name, tasks in (("a", [_task(n, "Ada") for n in range(80)]), ("b", turns)):
+        file = _file(tmp_path / f"{name}.jsonl", tasks)
+        await eh.aio.measure("rankings", out=tmp_path / name, answers=file)
+    diff = eh.compare(tmp_path / "a", tmp_path / "b")
+    assert diff["favoured"].before == pytest.approx(3 / 4)
+    assert diff["favoured"].n == 79
+    assert diff["favoured"].after == pytest.approx(0, abs=0.02)
+    with pytest.raises(UserError):
+        await eh.aio.measure("rankings", out=tmp_path / "b", answers=tmp_path / "a.jsonl")
+
+
+async def test_a_page_names_who_is_affected_from_the_tables(tmp_path: Path) -> None:
+    file = _file(tmp_path / "r.jsonl", [_task(n, "Ada") for n in range(20)])
+    await eh.aio.measure("rankings", out=tmp_path / "run", answers=file)
+    page = tmp_path / "page.html"
+    ran = CliRunner().invoke(app, ["report", str(tmp_path / "run"), "--out", str(page)])
+    assert ran.exit_code == 0, ran.output
+    _, who = page.read_text().split("Who is affected</h2>")
+    who, rest = who.split("Before and after</h2>")
+    assert "who is ranked first, by age × sex" in who
+    assert "who is ranked first" not in rest
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"candidates": []}, "candidates"),
+        ({"answer": None}, "no answer"),
+        ({"job": 3}, "job"),
+        ({"surprise": 1}, "surprise"),
+        ({"candidates": [{"name": "A-B", "group": {"sex": "x"}}] * 2}, "same name"),
+        ({"candidates": [{"name": "1", "group": {"s": "x"}}, {"name": "2", "group": {"s": "y"}}]},
+         "needs a letter"),
+        ({"candidates": [{"name": "A", "group": {"sex": "x"}}, {"name": "B", "group": {"t": "y"}}]},
+         "same attributes"),
+    ],
+)  # fmt: skip
+async def test_a_line_that_cannot_be_scored_is_refused_by_its_number(
+    tmp_path: Path, change: dict[str, Any], says: str
+) -> None:
+    tasks = [_task(1, "Ada"), {**_task(2, "Ada"), **change}]
+    tasks[1] = {key: value for key, value in tasks[1].items() if value is not None}
+    with pytest.raises(UserError, match=says):
+        await eh.aio.measure(
+            "rankings", out=tmp_path / "run", answers=_file(tmp_path / "r.jsonl", tasks)
+        )
+
+
+async def test_one_source_of_rankings_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="name what is ranked"):
+        await eh.aio.measure("rankings", out=tmp_path / "run")
+    with pytest.raises(UserError, match=r"the audit has no 'gpt-5/cook'; it has: gpt-3.5-turbo"):
+        await eh.aio.measure("rankings", out=tmp_path / "run", bloomberg="gpt-5/cook")
+    with pytest.raises(UserError, match="clone"):
+        await eh.aio.measure(
+            "rankings", out=tmp_path / "run", data=tmp_path, bloomberg="gpt-4/retail"
+        )
+
+
+def _ranking(cluster: int, first: int | None, order: list[str]) -> Ranking:
+    return Ranking(str(cluster), tuple({"sex": sex} for sex in order), first, first)
+
+
+def test_without_bias_groups_are_seldom_shown_as_favoured() -> None:
+    """Who is ahead is named by the rankings before: 100 runs without bias are shown in 5 % or so.
+    Named by the same rankings, nearly all have groups above their chance. (Two halves that name
+    each other's groups err the same way: 18 % of such runs are shown.)"""
+    rng, shown, same = np.random.default_rng(5), 0, 0
+    sexes = list("abcd")
+    for _ in range(100):
+        found = [_ranking(n, int(rng.integers(4)), sexes) for n in range(120)]
+        (grouping,) = groupings(found[0])
+        known = ahead(found, grouping)
+        values = np.array([beyond_chance(one, grouping, known) for one in found], float)
+        values = values[~np.isnan(values)]
+        shown += abs(values.mean()) > 1.98 * values.std(ddof=1) / math.sqrt(len(values))
+        own = counted(found, grouping).favoured()
+        same += sum((sexes[r.first or 0],) in own for r in found) / 120 > len(own) / 4 + 0.02
+    assert shown <= 10
+    assert same >= 80
+
+
+def test_a_place_that_decides_is_found_without_being_told() -> None:
+    """Place 1 wins in 60 of 80; groups turn through the places, so they are not blamed."""
+    orders = [["x", "y"], ["y", "x"]]
+    found = [_ranking(n, int(n % 4 == 3), orders[n // 4 % 2]) for n in range(80)]
+    places, sexes = counted(found, PLACE), counted(found, ("sex",))
+    assert (places.selected["1",], sexes.selected["x",]) == (60, 40)
+    p, by_sex = uneven(places), uneven(sexes)
+    assert p is not None
+    assert by_sex is not None
+    assert p < 0.001
+    assert by_sex > 0.5
+    tests = next(one for one in sections(found, published=False) if one.name == "tests")
+    assert [row[3] for row in tests.rows] == ["not shown to differ", SHOWN]
+
+
+def test_rankings_of_one_cluster_count_as_one() -> None:
+    """20 clusters of four alike rankings: Σm²/Σm = 4, so 80 first places are worth 20."""
+    found = [_ranking(n // 4, int(n // 4 % 4 == 3), ["x", "y"]) for n in range(80)]
+    counts = counted(found, ("sex",))
+    assert (counts.read, counts.alike) == (80, 4)
+    alone = counted([_ranking(n, one.first, ["x", "y"]) for n, one in enumerate(found[::4])],
+                    ("sex",))  # fmt: skip
+    assert uneven(counts) == uneven(alone)
+
+
+def test_groups_that_stand_first_unequally_are_noticed() -> None:
+    turned = [_ranking(n, 0, [["x", "y"], ["y", "x"]][n % 2]) for n in range(40)]
+    fixed = [_ranking(n, 0, ["x", "y"]) for n in range(40)]
+    even, uneven_ = (leading_p(counted(found, ("sex",))) for found in (turned, fixed))
+    assert even is not None
+    assert uneven_ is not None
+    assert even > 0.5
+    assert uneven_ < 0.001
+
+
+def test_missing_answers_are_filled_in_against_a_finding() -> None:
+    """30 to 10 is shown; with 20 unread ones, which may all be the second's, it is not."""
+    found = [_ranking(n, int(n >= 30), ["x", "y"]) for n in range(40)]
+    lost = [_ranking(n, None, ["x", "y"]) for n in range(40, 60)]
+    p, with_lost = (uneven(counted(one, ("sex",))) for one in (found, found + lost))
+    assert p is not None
+    assert with_lost is not None
+    assert p < 0.01
+    assert with_lost > 0.9
