@@ -5,7 +5,7 @@ import hashlib
 import io
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -72,18 +72,20 @@ class RunReader:
         """Give the half-open ranges of plan positions that are committed, in their order."""
         return sorted(span for part in ledger.parts(self._folder) for span in part.positions)
 
-    def positions_of(self, wanted: pl.Expr) -> pl.Series:
-        """Give the positions of the results that are wanted, in plan order. Several parts are read
-        at once, and of each the columns that the expression names."""
-        columns = list(dict.fromkeys(["position", *wanted.meta.root_names()]))
+    def picked(
+        self, columns: Sequence[str], pick: Callable[[pl.DataFrame], pl.DataFrame]
+    ) -> pl.DataFrame:
+        """Give what `pick` takes from these columns of each part, position among it, in plan order.
+        Several parts are read at once."""
 
-        def found_in(part: ledger.Part) -> pl.Series:
-            rows = pl.read_parquet(io.BytesIO(self.read_checked(part.results)), columns=columns)
-            return rows.filter(wanted)["position"]
+        def from_one(part: ledger.Part) -> pl.DataFrame:
+            return pick(pl.read_parquet(self.read_checked(part.results), columns=list(columns)))
 
+        empty = pl.from_arrow(tables.RESULTS.empty_table())
+        assert isinstance(empty, pl.DataFrame)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = list(pool.map(found_in, ledger.parts(self._folder)))
-        return pl.concat([pl.Series("position", dtype=pl.Int64), *found]).sort()
+            found = list(pool.map(from_one, ledger.parts(self._folder)))
+        return pl.concat([pick(empty.select(columns)), *found]).sort("position")
 
     def results(self) -> pl.LazyFrame:
         """Give one row per item, in plan order."""

@@ -133,7 +133,7 @@ class Browsed:
 
     def _searched(self, wanted: Wanted) -> Sequence[int]:
         rows = wanted.rows()
-        found = None if rows is None else self.run.positions_of(rows)
+        found = None if rows is None else _matching(self.run, rows)
         if self.against is None:
             return Ranges(self.run.positions()) if found is None else _ints(found)
         pairs = self._pairs
@@ -147,15 +147,15 @@ class Browsed:
     def _pairs(self) -> pl.DataFrame:
         """What became of each item of this run since the other one: position, before, move.
 
-        An answer is told from another by a checksum of 64 bits, so that no text is kept. Nobody
-        knows its key, so nobody can write two answers that look the same.
+        Ids and answers are told apart by checksums of 64 bits, so that no text is kept. Nobody
+        knows their key, so nobody can write two that look the same.
         """
         assert self.against is not None
         key = secrets.randbits(64)
         after, before = _answers(self.run, key), _answers(self.against, key)
         # Our choice: an id that a run has twice stands for its first item there.
-        both = after.join(before.unique("item_id", keep="first", maintain_order=True),
-                          on="item_id", how="left", suffix="_before")  # fmt: skip
+        first = before.unique("item", keep="first", maintain_order=True)
+        both = after.join(first, on="item", how="left", suffix="_before")
         here, there = pl.col("answer").is_not_null(), pl.col("answer_before").is_not_null()
         move = (
             pl.when(pl.col("position_before").is_null())
@@ -208,13 +208,17 @@ def _turns(run: RunReader, position: int) -> tuple[Turn, ...]:
     return tuple(turn_of(row) for row in run.turns_at([position]).collect().to_dicts())
 
 
+def _matching(run: RunReader, rows: pl.Expr) -> pl.Series:
+    """The positions of the rows that an expression holds for."""
+    columns = list(dict.fromkeys(["position", *rows.meta.root_names()]))
+    return run.picked(columns, lambda part: part.filter(rows).select("position"))["position"]
+
+
 def _answers(run: RunReader, key: int) -> pl.DataFrame:
-    """Columns position, item_id and a checksum of the answer, which is null where there is none."""
+    """Columns position, and checksums of the id and of the answer, null where there is none."""
     answer = pl.when(pl.col("text").is_not_null()).then(pl.col("text").hash(key)).alias("answer")
-    columns = ("position", "item_id", "text")
-    schema = {"position": pl.Int64, "item_id": pl.String, "answer": pl.UInt64}
-    batches = (batch.select("position", "item_id", answer) for batch in run.result_batches(columns))
-    return pl.concat([pl.DataFrame(schema=schema), *batches]).sort("position")
+    told = (pl.col("position"), pl.col("item_id").hash(key).alias("item"), answer)
+    return run.picked(("position", "item_id", "text"), lambda part: part.select(told))
 
 
 def _place(order: Sequence[int], position: int, shuffled: bool) -> int | None:
