@@ -77,9 +77,9 @@ def ratio_interval(
     have spread them: by d/χ², where d is their number less 1 for the lower end and chi-square's
     95 % point for the upper one, which the best of many alike ones moves most. Our choice: groups
     that come out more alike than in half of all audits without bias get the interval of that half.
-    Source: test inversion, Carpenter 1999; James & Stein 1961. Coverage: 93 to 100 %, more
-    the less they differ (`bench/simulated/selections.py`). Range: within 0 to 1. Undefined: nobody
-    was selected.
+    Source: test inversion, Carpenter 1999; James & Stein 1961. Coverage: 92 % (one group
+    far behind many alike ones) to 99 % (`bench/simulated/selections.py`). Range: within 0 to 1.
+    Undefined: nobody was selected.
     """
     x, c = _groups(selected, candidates)
     place = int((x / c).argmin()) if group is None else group
