@@ -8,6 +8,13 @@ from typing import Any
 
 import pytest
 
+# Ray's workers would make way for all that runs beside them (nice 15), and it would start one per
+# core for every driver that comes, whether it has work for it or not.
+os.environ |= {
+    "RAY_worker_niceness": "0",
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
 _REAL_CONNECT = socket.socket.connect
 _DATA_BESIDE = Path(__file__).parents[2] / "shared" / "data"
 

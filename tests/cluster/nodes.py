@@ -5,15 +5,11 @@ own process stays out of Ray.
 """
 
 import contextlib
-import os
 import subprocess
 import sys
 from typing import Any, Self
 
 import psutil
-
-# Ray starts a worker per core for every driver that comes, whether it has work for it or not.
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_prestart_worker_first_driver": "0"}
 
 
 class Nodes:
@@ -26,7 +22,6 @@ class Nodes:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, **_QUIET},
         )
         self.address = self._told()
         return self
