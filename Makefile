@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
 
-.PHONY: check lint types contracts test test-cluster test-crash test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance bench-injection bench-gate bench-view
+.PHONY: check lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance bench-injection bench-gate bench-view
 
 check: lint test
 
@@ -28,10 +28,12 @@ TIMED = $(CRASH_TIMED) $(TIMED_FAULTS:%=tests/faults/test_%.py) $(CLUSTER_TIMED)
 TIMED_FAULTS = adaptive_concurrency hostile_output retry_after total_deadline upstream_faults
 # What a reader or a user would do: pages, examples, packages of others, the self-test.
 WHOLE = tests/docs tests/examples tests/front_door tests/plugins tests/self_test tests/conformance
-APART = $(CLUSTER) $(CRASH) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
+# The slower half of the rest: commands, and what is computed of runs.
+COMMANDS = tests/bbq tests/cli tests/debates tests/faults tests/findings tests/frontier tests/fuzz
+APART = $(COMMANDS) $(CLUSTER) $(CRASH) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
 
 test:
-	$(MAKE) --jobs=3 --output-sync=target test-others types contracts test-cluster test-whole test-store test-training test-real test-crash docs
+	$(MAKE) --jobs=3 --output-sync=target test-commands test-others types contracts test-cluster test-whole test-store test-training test-real test-crash docs
 	$(PY) -m pytest $(TIMED)
 
 test-cluster:
@@ -39,6 +41,9 @@ test-cluster:
 
 test-crash:
 	$(PY) -m pytest $(CRASH) $(CRASH_TIMED:%=--ignore=%)
+
+test-commands:
+	$(PY) -m pytest $(COMMANDS) $(TIMED:%=--ignore=%)
 
 test-others:
 	$(PY) -m pytest tests $(APART:%=--ignore=%)
