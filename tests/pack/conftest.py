@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from evenhand.domain.prices import Price
 from evenhand.experiments import packs
 from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import Evidence
+from evenhand.findings.evidence import EVIDENCE, Evidence
+from evenhand.findings.pack_check import PackCheck
 from evenhand.store import RunReader, archive
 from evenhand.views import charts
 
@@ -42,6 +43,26 @@ class Packed:
     def unpacked(self, folder: Path) -> Path:
         archive.unpack(self.path, folder)
         return folder
+
+
+def states(found: PackCheck) -> dict[str, str]:
+    return {one.name: one.state for one in found.looked}
+
+
+def seen_in(found: PackCheck, name: str) -> str:
+    (one,) = (one for one in found.looked if one.name == name)
+    return " ".join((one.says, *one.seen))
+
+
+def sealed(folder: Path, path: Path, **changed: Any) -> Path:
+    """A pack of changed files whose list fits them: what a forger would make, without a key."""
+    old = Evidence.from_bytes((folder / EVIDENCE).read_bytes())
+    for name in ("evidence.sig", "evidence.pub.pem"):
+        (folder / name).unlink(missing_ok=True)
+    new = old.model_copy(update={"files": packs.listed(folder), "signed": False, **changed})
+    (folder / EVIDENCE).write_bytes(new.to_bytes())
+    archive.write(path, folder)
+    return path
 
 
 def runs(*names: str) -> list[RunReader]:

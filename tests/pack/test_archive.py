@@ -3,6 +3,7 @@ unpacked."""
 
 import io
 import random
+import shutil
 import stat
 import struct
 import zipfile
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.errors import CorruptArchive
+from evenhand.errors import CorruptArchive, UserError
 from evenhand.store import archive
 
 FILE = (stat.S_IFREG | 0o644) << 16
@@ -120,6 +121,18 @@ def test_the_same_files_are_the_same_bytes_whenever_they_were_written(tmp_path: 
     with zipfile.ZipFile(tmp_path / "0.zip") as made:
         modes = {one.filename: one.external_attr >> 16 & 0o777 for one in made.infolist()}
     assert modes == {"a.json": 0o644, "b/run.sh": 0o755}
+
+
+def test_what_could_not_be_unpacked_is_not_written(tmp_path: Path) -> None:
+    folder, path = tmp_path / "folder", tmp_path / "x.zip"
+    for names in (("Notes.txt", "notes.txt"), ("A", "a/b"), ("a b",)):
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(b"")
+        with pytest.raises(UserError, match="no pack was made"):
+            archive.write(path, folder)
+        shutil.rmtree(folder)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_any_flipped_bit_is_refused_in_words_or_seen(tmp_path: Path) -> None:

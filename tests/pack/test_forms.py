@@ -21,7 +21,7 @@ from jsonschema import Draft7Validator
 
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.dossier import Dossier
-from evenhand.findings.found import RedLine, Verdict
+from evenhand.findings.found import Coverage, RedLine, Verdict
 from evenhand.views.files import plain
 from evenhand.views.pack import cyclonedx, eee, hub
 from pack.conftest import Packed
@@ -116,6 +116,24 @@ def test_a_claim_is_made_for_what_a_verdict_shows_and_for_nothing_else(
         audit = replace(found.audits[0], state=state)  # type: ignore[arg-type]
         bare = replace(found, reports=(), comparisons=(), audits=(audit,))
         assert len(_bom(bare, packed)["declarations"]["claims"]) == count
+
+
+def test_what_speaks_against_an_audit_is_counter_evidence_of_its_claim(
+    found: Dossier, packed: Packed
+) -> None:
+    covered = Coverage(n=10, scored=7, by_reason={})
+    audit = replace(found.audits[0], state="pass", coverage=covered)
+    bom = _bom(replace(found, reports=(), comparisons=(), audits=(audit,)), packed)
+    (claim,) = bom["declarations"]["claims"]
+    described = {one["bom-ref"]: one["description"] for one in bom["declarations"]["evidence"]}
+    said = [described[one] for one in claim["counterEvidence"]]
+    assert said == ["3 of 10 answers could not be scored"]
+    last = packed.evidence.runs[-1].model_copy(update={"not_run": 2})
+    about = packed.evidence.model_copy(update={"runs": [*packed.evidence.runs[:-1], last]})
+    bom = cyclonedx.document(replace(found, audits=(replace(audit, coverage=None),)), about)
+    against = [one["description"] for one in bom["declarations"]["evidence"]
+               if one["bom-ref"].startswith("against:runs/few_bases")]  # fmt: skip
+    assert against == ["not finished: 2 items are not run yet"]
 
 
 def test_records_of_every_eval_ever_have_its_fields_and_the_numbers_of_the_report(

@@ -18,35 +18,25 @@ from evenhand.errors import CorruptArchive, CorruptRun, UserError
 from evenhand.experiments import pack_checks, signing
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.pack_checks import verify
-from evenhand.experiments.packs import Wishes, listed, make
+from evenhand.experiments.packs import Wishes, make
 from evenhand.findings.evidence import EVIDENCE, FIGURES, Evidence, PackedPrices
-from evenhand.findings.pack_check import PackCheck
 from evenhand.store import RunReader, archive
 from evenhand.views.pack import figures, replay
 from evenhand.views.pack.frameworks import FACTS, NOT_COVERED, STATES, known, state
-from pack.conftest import KEPT, PRICE, RUNS, TITLE, Packed, keys_in, runs
+from pack.conftest import (
+    KEPT,
+    PRICE,
+    RUNS,
+    TITLE,
+    Packed,
+    keys_in,
+    runs,
+    sealed,
+    seen_in,
+    states,
+)  # fmt: skip
 
 BIN = Path(sys.executable).parent
-
-
-def _states(found: PackCheck) -> dict[str, str]:
-    return {one.name: one.state for one in found.looked}
-
-
-def _seen(found: PackCheck, name: str) -> str:
-    (one,) = (one for one in found.looked if one.name == name)
-    return " ".join((one.says, *one.seen))
-
-
-def _sealed(folder: Path, path: Path) -> Path:
-    """A pack of changed files whose list fits them: what a forger would make, without a key."""
-    old = Evidence.from_bytes((folder / EVIDENCE).read_bytes())
-    for name in ("evidence.sig", "evidence.pub.pem"):
-        (folder / name).unlink(missing_ok=True)
-    new = old.model_copy(update={"files": listed(folder), "signed": False})
-    (folder / EVIDENCE).write_bytes(new.to_bytes())
-    archive.write(path, folder)
-    return path
 
 
 def test_a_pack_has_everything_that_is_needed_to_check_it(packed: Packed, tmp_path: Path) -> None:
@@ -80,9 +70,9 @@ def test_the_same_runs_give_the_same_bytes_and_all_of_it_holds(
     assert (tmp_path / "again.zip").read_bytes() == packed.path.read_bytes()
     assert os.listdir(tmp_path) == ["again.zip"]
     found = verify(packed.path, key=packed.public)
-    assert list(_states(found)) == ["files", "signature", "chain", "runs", "figures"]
-    assert set(_states(found).values()) == {"holds"}
-    assert f"{packed.evidence.figures:,} figures" in _seen(found, "figures")
+    assert list(states(found)) == ["files", "signature", "chain", "runs", "figures"]
+    assert set(states(found).values()) == {"holds"}
+    assert f"{packed.evidence.figures:,} figures" in seen_in(found, "figures")
     assert packed.evidence.figures > 1000
 
 
@@ -108,8 +98,8 @@ def test_one_flipped_bit_in_any_file_of_a_pack_is_found(packed: Packed, tmp_path
         found = verify(bad)
         assert found.state == "differs", name
         signs = name.startswith("evidence.")
-        assert (name in _seen(found, "files")) != signs
-        assert (_states(found)["signature"] == "differs") == signs
+        assert (name in seen_in(found, "files")) != signs
+        assert (states(found)["signature"] == "differs") == signs
 
 
 def test_a_file_that_is_missing_or_not_listed_is_named(packed: Packed, tmp_path: Path) -> None:
@@ -118,15 +108,15 @@ def test_a_file_that_is_missing_or_not_listed_is_named(packed: Packed, tmp_path:
     (folder / "extra.txt").write_text("hello")
     archive.write(tmp_path / "bad.zip", folder)
     found = verify(tmp_path / "bad.zip")
-    assert "missing: cyclonedx.json" in _seen(found, "files")
-    assert "not listed: extra.txt" in _seen(found, "files")
-    assert _states(found)["figures"] == "open"
+    assert "missing: cyclonedx.json" in seen_in(found, "files")
+    assert "not listed: extra.txt" in seen_in(found, "files")
+    assert states(found)["figures"] == "open"
 
 
 def test_bytes_beside_the_files_are_found(packed: Packed, tmp_path: Path) -> None:
     bad = tmp_path / "bad.zip"
     bad.write_bytes(b"#!/bin/sh\n" + packed.path.read_bytes())
-    assert "bytes that belong to none" in _seen(verify(bad), "files")
+    assert "bytes that belong to none" in seen_in(verify(bad), "files")
 
 
 def test_a_forged_figure_is_found_though_every_hash_fits(packed: Packed, tmp_path: Path) -> None:
@@ -144,24 +134,24 @@ def test_a_forged_figure_is_found_though_every_hash_fits(packed: Packed, tmp_pat
     page = folder / "frameworks/eu-ai-act.md"
     page.write_text(page.read_text().replace("partly", "evidence here"))
     (folder / "SUMMARY.md").write_text("all is well")
-    found = verify(_sealed(folder, tmp_path / "forged.zip"))
-    assert _states(found)["files"] == _states(found)["runs"] == "holds"
-    assert _states(found)["figures"] == "differs"
-    said = _seen(found, "figures")
+    found = verify(sealed(folder, tmp_path / "forged.zip"))
+    assert states(found)["files"] == states(found)["runs"] == "holds"
+    assert states(found)["figures"] == "differs"
+    said = seen_in(found, "figures")
     assert f"figures.json: reports[0].scores.estimates[0].value: {one['value']}" in said
     assert "declarations.claims" in said
     assert "frameworks/eu-ai-act.md is not what its runs give" in said
     assert "SUMMARY.md: it follows from no run" in said
     # And whoever asks for the signer's key sees that it is gone.
-    assert _states(verify(tmp_path / "forged.zip", key=packed.public))["signature"] == "differs"
+    assert states(verify(tmp_path / "forged.zip", key=packed.public))["signature"] == "differs"
 
 
 def test_another_run_in_the_place_of_one_is_found(packed: Packed, tmp_path: Path) -> None:
     folder = packed.unpacked(tmp_path / "folder")
     shutil.rmtree(folder / "runs/cot")
     shutil.copytree(KEPT / "bbq/fairness", folder / "runs/cot")
-    found = verify(_sealed(folder, tmp_path / "forged.zip"))
-    assert "runs/cot is another run than evidence.json says" in _seen(found, "runs")
+    found = verify(sealed(folder, tmp_path / "forged.zip"))
+    assert "runs/cot is another run than evidence.json says" in seen_in(found, "runs")
 
 
 @pytest.mark.parametrize("place", ["/etc", "../x", "runs/../../x", "runs/..", "runs/a/../b"])
@@ -190,26 +180,26 @@ def test_a_signature_holds_for_its_key_and_these_bytes_alone(
     packed: Packed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pack_checks, "_runs_and_figures", lambda *_, **__: ())
-    assert _states(verify(packed.path, key=packed.public))["signature"] == "holds"
-    alone = _seen(verify(packed.path), "signature")
+    assert states(verify(packed.path, key=packed.public))["signature"] == "holds"
+    alone = seen_in(verify(packed.path), "signature")
     assert "signed by the key in the pack itself, which proves nothing about who" in alone
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(signing, "installed", lambda: False)
-        assert _states(verify(packed.path))["signature"] == "open"
+        assert states(verify(packed.path))["signature"] == "open"
     _, other = keys_in(tmp_path, "other")
-    assert _states(verify(packed.path, key=other))["signature"] == "differs"
+    assert states(verify(packed.path, key=other))["signature"] == "differs"
     folder = packed.unpacked(tmp_path / "folder")
     # Other bytes under the same signature.
     old = Evidence.from_bytes((folder / EVIDENCE).read_bytes())
     new = old.model_copy(update={"title": "Bot 4.3"})
     (folder / EVIDENCE).write_bytes(new.to_bytes())
     archive.write(tmp_path / "bad.zip", folder)
-    assert _states(verify(tmp_path / "bad.zip"))["signature"] == "differs"
+    assert states(verify(tmp_path / "bad.zip"))["signature"] == "differs"
     # The signature taken away.
     (folder / EVIDENCE).write_bytes(old.to_bytes())
     (folder / "evidence.sig").unlink()
     archive.write(tmp_path / "bad.zip", folder)
-    assert "taken away" in _seen(verify(tmp_path / "bad.zip"), "signature")
+    assert "taken away" in seen_in(verify(tmp_path / "bad.zip"), "signature")
 
 
 def test_openssl_checks_the_signature_too(packed: Packed, tmp_path: Path) -> None:
@@ -241,9 +231,9 @@ def test_packs_are_a_chain_by_the_hash_of_the_one_before(packed: Packed, tmp_pat
     digest = hashlib.sha256(packed.evidence.to_bytes()).hexdigest()
     assert made.previous is not None
     assert made.previous.sha256 == digest
-    assert _states(verify(second, previous=packed.path))["chain"] == "holds"
-    assert _states(verify(second, previous=second))["chain"] == "differs"
-    assert digest in _seen(verify(second), "chain")
+    assert states(verify(second, previous=packed.path))["chain"] == "holds"
+    assert states(verify(second, previous=second))["chain"] == "differs"
+    assert digest in seen_in(verify(second), "chain")
     with pytest.raises(UserError, match="no file"):
         make(runs("judge/few_bases"), second, Wishes(previous=tmp_path / "none.zip"))
 
@@ -280,7 +270,7 @@ def test_a_light_pack_has_hashes_in_the_place_of_runs_and_is_never_called_whole(
     for digest, name in (line.split("  ") for line in lines):
         assert hashlib.sha256((KEPT / "judge/few_bases" / name).read_bytes()).hexdigest() == digest
     found = verify(path)
-    assert (_states(found)["runs"], _states(found)["figures"], found.state) == ("open",) * 3
+    assert (states(found)["runs"], states(found)["figures"], found.state) == ("open",) * 3
     shown = CliRunner().invoke(app, ["pack", "verify", str(path)])
     assert shown.exit_code == 2
     assert "not everything could be looked at" in " ".join(shown.output.split())
@@ -292,7 +282,7 @@ def test_another_version_repeats_nothing_and_says_so(
     monkeypatch.setattr(pack_checks, "version", lambda _: "99.0")
     found = verify(packed.path)
     assert found.state == "open"
-    assert "needs evenhand" in _seen(found, "figures")
+    assert "needs evenhand" in seen_in(found, "figures")
 
 
 def test_every_row_of_a_framework_has_one_of_three_states_and_none_is_called_compliant(
@@ -317,12 +307,12 @@ def test_every_row_of_a_framework_has_one_of_three_states_and_none_is_called_com
 
 
 def test_differences_allow_for_the_last_digits_and_for_nothing_else() -> None:
-    old = {"a": [1.0, 2], "b": None, "c": "x", "d": True}
-    assert list(figures.differences(old, {**old, "a": [1.0 + 1e-12, 2]})) == []
+    old = {"a": [1.0, 2], "b": None, "c": "x", "d": True, "p": 1e-10, "z": 0.0}
+    assert list(figures.differences(old, {**old, "a": [1.0 + 1e-12, 2], "z": 1e-15})) == []
     for changed in ({"a": [1.001, 2]}, {"a": [1.0, 3]}, {"a": [1.0]}, {"b": 0}, {"c": "y"},
-                    {"d": 1}, {"e": 0.0}):  # fmt: skip
+                    {"d": 1}, {"e": 0.0}, {"e": None}, {"p": 2e-10}):  # fmt: skip
         assert list(figures.differences(old, old | changed)), changed
-    assert figures.count(old) == 2
+    assert figures.count(old) == 4
 
 
 # -- replay ----------------------------------------------------------------------------------------

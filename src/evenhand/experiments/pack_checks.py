@@ -7,6 +7,7 @@ folder that is gone afterwards.
 
 import contextlib
 import hashlib
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,10 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import polars as pl
 
-from evenhand.errors import EvenhandError
+from evenhand.errors import UserError
 from evenhand.experiments import signing
-from evenhand.experiments.packs import drawn_by, evidence_in, listed, read
+from evenhand.experiments.packs import (
+    Wishes,
+    about_of,
+    drawn_by,
+    evidence_in,
+    held_of,
+    listed,
+    packed_run,
+    read,
+)
 from evenhand.findings.evidence import (
     CERTIFICATES,
     EVIDENCE,
@@ -30,7 +41,6 @@ from evenhand.findings.evidence import (
     PackedFile,
 )
 from evenhand.findings.pack_check import Looked, PackCheck
-from evenhand.findings.report import not_run
 from evenhand.store import RunReader, archive
 from evenhand.views.pack import figures, files_of
 
@@ -38,6 +48,9 @@ _OWN_KEY = (
     "signed by the key in the pack itself, which proves nothing about who: give the public key of "
     "whom you trust with --key"
 )
+# What a stranger's tables can break is not known beforehand; a panic of polars is no Exception.
+_BROKEN = (Exception, pl.exceptions.PanicException)
+_PICTURE = re.compile(rb'src="data:image/svg[^"]*"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +102,9 @@ def _files(opened: _Opened) -> Looked:
     seen = [f"missing: {name}" for name in said if name not in found]
     seen += [f"not listed: {name}" for name in found if name not in said]
     seen += [f"changed: {name}" for name, file in found.items() if said.get(name, file) != file]
+    if not opened.says.certificates:
+        given = [name for name in found if name.startswith(f"{CERTIFICATES}/")]
+        seen += [f"no certificates were given: {name}" for name in given]
     if not seen and not archive.is_as_written(opened.pack, opened.folder):
         seen.append("the zip file has bytes that belong to none of its files, or other headers")
     holds = f"{len(said):,} files, each as listed in {EVIDENCE}"
@@ -109,6 +125,13 @@ def _signature(opened: _Opened, trusted: bytes | None) -> Looked:
     if not signing.installed():
         return Looked(name="signature", state="open", says=f"not checked: {signing.INSTALL}")
     signature, own = (path.read_bytes() for path in files)
+    try:
+        plain = signing.public_key(files[1]) == own
+    except UserError:
+        plain = False
+    if not plain or trusted not in (None, own):
+        says = f"{PUBLIC_KEY} is " + ("another key than the one given" if plain else "no plain key")
+        return Looked(name="signature", state="differs", says=says)
     if not signing.holds(opened.data, signing.Signed(signature, trusted or own)):
         whose = "in the pack" if trusted is None else "given"
         says = f"it is not that of the key {whose} over this {EVIDENCE}"
@@ -128,9 +151,14 @@ def _chain(opened: _Opened, previous: Path | None) -> Looked:
         says = f"it names {named}; --previous PACK checks it"
         return Looked(name="chain", state="holds", says=says)
     with tempfile.TemporaryDirectory(prefix="evenhand-pack-") as place:
-        sha256 = hashlib.sha256(evidence_in(previous, Path(place))).hexdigest()
+        data = evidence_in(previous, Path(place))
+        intact = listed(Path(place)) == Evidence.from_bytes(data).files
+    sha256 = hashlib.sha256(data).hexdigest()
     if sha256 != before.sha256:
         return Looked(name="chain", state="differs", says=f"it names {named}; given is {sha256}")
+    if not intact:
+        says = f"it names {named}; the pack given has that {EVIDENCE}, and not the files it lists"
+        return Looked(name="chain", state="differs", says=says)
     return Looked(name="chain", state="holds", says=f"it follows {named}")
 
 
@@ -142,11 +170,18 @@ def _runs_and_figures(opened: _Opened, *, intact: bool) -> Iterator[Looked]:
     says = opened.says
     if says.light:
         why = "the run folders are not in the pack, only their hashes: replay.sh says what to do"
-        yield Looked(name="runs", state="open", says=why)
+        hashes = {f"{one.run}.sha256" for one in says.runs}
+        there = {name for name in opened.found if name.startswith("runs/")}
+        seen = [f"of no run: {name}" for name in sorted(there - hashes)]
+        seen += [f"missing: {name}" for name in sorted(hashes - there)]
+        if seen:
+            yield _looked("runs", seen, "", "a light pack has the hashes of its runs alone")
+        else:
+            yield Looked(name="runs", state="open", says=why)
         yield Looked(name="figures", state="open", says="not repeated: there are no runs")
         return
     with contextlib.chdir(opened.folder):
-        runs = _runs(says)
+        runs = _runs(opened)
         yield runs
         yield (
             _figures(opened)
@@ -157,17 +192,26 @@ def _runs_and_figures(opened: _Opened, *, intact: bool) -> Iterator[Looked]:
         )
 
 
-def _runs(says: Evidence) -> Looked:
-    """Hold every run folder against its own checksums, and against what the pack says of it."""
-    seen = []
+def _runs(opened: _Opened) -> Looked:
+    """Hold every run folder against its own checksums and against what the pack says of it; and
+    nothing but the runs lies among them."""
+    says = opened.says
+    seen: list[str] = []
+    held: set[str] = set()
     for said in says.runs:
         try:
             run = RunReader(said.run)
             run.verify()
-            if run.digests() != said.sha256 or not_run(run) != said.not_run:
+            held |= {f"{said.run}/{name}" for name in held_of(run)}
+            if packed_run(run, said.left_out) != said:
                 seen.append(f"{said.run} is another run than {EVIDENCE} says")
-        except (EvenhandError, OSError, ValueError) as error:
+        except _BROKEN as error:
             seen.append(f"{said.run}: {error}")
+    if says.unfinished != [one.run for one in says.runs if one.not_run]:
+        seen.append(f"{EVIDENCE} names other runs as not finished than those that are not")
+    if not seen:
+        there = [name for name in opened.found if name.startswith("runs/")]
+        seen += [f"{name}: it belongs to no run" for name in there if name not in held]
     unfinished = f"; not finished: {', '.join(says.unfinished)}" if says.unfinished else ""
     return _looked("runs", seen, f"{len(says.runs)}, every answer intact{unfinished}", "damaged")
 
@@ -178,19 +222,20 @@ def _figures(opened: _Opened) -> Looked:
     if says.evenhand != here:
         why = f"not repeated: that needs evenhand {says.evenhand}, and here is {here}"
         return Looked(name="figures", state="open", says=why)
-    prices = None if says.prices is None else says.prices.prices()
     try:
-        runs = [one.run for one in says.runs]
-        found = read(runs, says.title, prices, given=says.certificates)
-        again = files_of(found, says)
-    except Exception as error:  # what a stranger's tables can break is not known beforehand
+        about, again = _repeated(says)
+    except _BROKEN as error:
         why = f"they cannot be repeated: {type(error).__name__}: {error}"
         return Looked(name="figures", state="differs", says=why)
     redrawn = drawn_by() == says.charts
     compared = {name: data for name, data in again.items() if redrawn or name != PAGE}
-    seen = [line for name, data in compared.items() for line in _differs(name, data)]
+    stated = figures.differences(says.model_dump(), about.model_dump())
+    seen = [f"{EVIDENCE}: {line}" for line in stated]
+    seen += [line for name, data in compared.items() for line in _differs(name, data)]
     made = [name for name in opened.found if not name.startswith(("runs/", f"{CERTIFICATES}/"))]
     seen += [f"{name}: it follows from no run" for name in made if name not in again]
+    if not redrawn and _reworded(_held(PAGE), again[PAGE]):
+        seen.append(f"{PAGE} is not what its runs give, also without its pictures")
     if not seen and not redrawn:
         drawn = says.charts or "nothing"
         why = f"{PAGE} was drawn by {drawn}, and here is {drawn_by() or 'nothing'}: not compared"
@@ -199,18 +244,47 @@ def _figures(opened: _Opened) -> Looked:
     return _looked("figures", seen, f"{repeated}, repeated from the runs", "not those of the runs")
 
 
+def _repeated(says: Evidence) -> tuple[Evidence, dict[str, bytes]]:
+    """Make what the pack says of itself and its files again, from the runs and from what only its
+    maker knew: the title, the prices, and whether it was signed."""
+    prices = None if says.prices is None else says.prices.prices()
+    found = read([one.run for one in says.runs], says.title, prices, given=says.certificates)
+    wishes = Wishes(
+        title=says.title,
+        frameworks=tuple(says.frameworks),
+        prices=prices,
+        certificates=Path(CERTIFICATES) if says.certificates else None,
+    )
+    about = about_of(found, {one.run: one.left_out for one in says.runs}, wishes, says.previous)
+    known = {"files": says.files, "signed": says.signed, "charts": says.charts}
+    about = about.model_copy(update=known)
+    return about, files_of(found, about)
+
+
+def _reworded(held: bytes, again: bytes) -> bool:
+    """Say whether a page that was drawn by other versions differs in more than its pictures. One
+    that has more or fewer of them cannot be told from one that has them in another size."""
+    (words, drawn), (others, redrawn) = (_PICTURE.subn(b"", page) for page in (held, again))
+    return drawn == redrawn and words != others
+
+
 def _differs(name: str, data: bytes) -> Iterator[str]:
     """Say what of a file differs from what the runs give: in JSON each place, else that it does."""
-    path = Path(name)
-    held = path.read_bytes() if path.is_file() else b""
+    held = _held(name)
     if held == data:
         return
-    if path.suffix != ".json":
+    if not name.endswith(".json"):
         yield f"{name} is not what its runs give"
         return
     packed: Any = _json(held)
     for line in figures.differences(packed, _json(data)):
         yield f"{name}: {line}"
+    if not figures.is_as_printed(held, packed):
+        yield f"{name}: it is not written as evenhand writes it"
+
+
+def _held(name: str) -> bytes:
+    return Path(name).read_bytes() if Path(name).is_file() else b""
 
 
 def _json(data: bytes) -> Any:

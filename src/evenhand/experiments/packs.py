@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from evenhand.domain.prices import Prices
-from evenhand.errors import CorruptRun, UserError
+from evenhand.errors import UserError
 from evenhand.experiments import signing
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.findings.dossier import Dossier
@@ -32,15 +32,19 @@ from evenhand.findings.evidence import (
     Previous,
 )
 from evenhand.findings.report import models_of, not_run
+from evenhand.instruments import instrument_of
+from evenhand.instruments.judge.audit import BENCHMARK
+from evenhand.instruments.likelihood_sets import SETS
 from evenhand.runners.progress import STATUS_FILE
-from evenhand.store import RunReader, archive, plain_files
-from evenhand.store.folder import as_file_name
+from evenhand.store import RunReader, archive, ledger, plain_files
+from evenhand.store.folder import as_file_name, open_folder
 from evenhand.views import charts
 from evenhand.views.files import plain
 from evenhand.views.pack import figures, files_of, frameworks
 
 FRAMEWORKS = tuple(frameworks.known())
-_PASSING = ("lock", STATUS_FILE)  # of a process, and not of what it found
+_PASSING = ("lock", STATUS_FILE, "journal")  # of a process, and not of what it found
+_BESIDE = {"rtp": ("scores.parquet", "scoring.json")}  # what an instrument reads beside the run
 _SAYS = (
     "Figures are of the test sets and samples that the runs name; no other groups, languages or "
     "harms were looked at.",
@@ -80,7 +84,7 @@ def make(runs: Sequence[RunReader], out: Path, wishes: Wishes) -> Evidence:
         with contextlib.chdir(stage):
             given = wishes.certificates is not None
             found = read(list(left_out), wishes.title, wishes.prices, given=given)
-            about = _about(found, left_out, wishes, previous)
+            about = about_of(found, left_out, wishes, previous)
             made = files_of(found, about)
         for name, data in made.items():
             _put(stage / name, data)
@@ -121,6 +125,21 @@ def packed(path: Path) -> PackedFile:
     return PackedFile(sha256=digest, bytes=path.stat().st_size)
 
 
+def held_of(run: RunReader) -> set[str]:
+    """Name the files of a run folder that findings rest on, which are those that a pack holds: a
+    report beside them, for one, could say anything."""
+    folder, made_by = open_folder(run.path), run.record.source.get("benchmark")
+    held = {"run.json", *folder.names("ledger")}
+    held |= {file.name for part in ledger.parts(folder) for file in (part.results, part.turns)}
+    held |= {name for name in _BESIDE.get(made_by or "", ()) if folder.exists(name)}
+    if made_by and made_by != BENCHMARK:
+        for name in (SETS.get(made_by) or instrument_of(run)).further_runs:
+            if folder.exists(f"{name}/run.json"):
+                inner = held_of(RunReader(f"{run.path}/{name}"))
+                held |= {f"{name}/{one}" for one in inner}
+    return held
+
+
 def drawn_by() -> str:
     """Name the versions that draw pictures on this machine; empty where none are drawn."""
     if not charts.installed():
@@ -159,22 +178,21 @@ def _names(paths: Sequence[str]) -> list[str]:
 
 
 def _copy_folder(folder: Path, to: Path) -> list[str]:
-    """Copy the plain files of a run folder, the ledger before the parts that it names, and give
-    those that are left out: links, and names that a pack cannot have."""
-    left_out = []
-    for name in archive.names_in(folder):
-        first = name.partition("/")[0]
-        if first in _PASSING or first == "journal" or "/." in f"/{name}":
-            continue
-        try:
-            if not archive.allowed(f"{to.parent.name}/{to.name}/{name}"):
-                raise CorruptRun(name)
-            data = plain_files.read_plain(plain_files.within(folder, name))
-        except CorruptRun:
-            left_out.append(name.encode("utf-8", "replace").decode())
-        else:
-            _put(to / name, data)
-    return left_out
+    """Copy what findings rest on of a run folder, and give the names of what is left out. Of a run
+    that goes on meanwhile, parts that the copied ledger does not name are taken away again."""
+    held = held_of(RunReader(folder))
+    there = [name for name in archive.names_in(folder) if "/." not in f"/{name}"]
+    there = [name for name in there if not {*name.split("/")} & {*_PASSING}]
+    if "scores.parquet" in held and "scoring.json" not in held and "report.json" in there:
+        raise UserError(
+            f"{folder} names its scorer in report.json alone, which no pack holds: repeat "
+            "`evenhand measure rtp` with the same options, which writes scoring.json"
+        )
+    for name in sorted(held):
+        _put(to / name, plain_files.read_plain(plain_files.within(folder, name)))
+    for name in held - held_of(RunReader(to)):
+        (to / name).unlink()
+    return [name.encode("utf-8", "replace").decode() for name in there if name not in held]
 
 
 def _copy_certificates(folder: Path | None, stage: Path) -> None:
@@ -182,8 +200,11 @@ def _copy_certificates(folder: Path | None, stage: Path) -> None:
     if folder is None:
         return
     (stage / CERTIFICATES).mkdir(parents=True)
+    taken: set[str] = set()
     for place, path in enumerate(sorted(folder.glob("*.json"))):
-        name = path.name if archive.allowed(path.name) else f"{place}-{as_file_name(path.name)}"
+        fits = archive.allowed(path.name) and path.name.lower() not in taken
+        name = path.name if fits else f"{place}-{as_file_name(path.name)}"
+        taken.add(name.lower())
         _put(stage / CERTIFICATES / name, plain_files.read_plain(path))
 
 
@@ -196,11 +217,11 @@ def _only_hashes(stage: Path, runs: Iterable[str]) -> None:
         shutil.rmtree(stage / name)
 
 
-def _about(
+def about_of(
     found: Dossier, left_out: dict[str, list[str]], wishes: Wishes, previous: Previous | None
 ) -> Evidence:
     """Say all of a pack but which files it has."""
-    runs = [_run(RunReader(name), missing) for name, missing in left_out.items()]
+    runs = [packed_run(RunReader(name), missing) for name, missing in left_out.items()]
     unfinished = [one.run for one in runs if one.not_run]
     says = [f"NOT FINISHED: {name}" for name in unfinished]
     return Evidence(
@@ -222,7 +243,8 @@ def _about(
     )
 
 
-def _run(run: RunReader, left_out: list[str]) -> PackedRun:
+def packed_run(run: RunReader, left_out: list[str]) -> PackedRun:
+    """Say of a run what evidence has of it."""
     record = run.record
     return PackedRun(
         run=str(run.path),

@@ -38,10 +38,7 @@ def sign(data: bytes, key: Path) -> Signed:
         raise UserError(f"{key} holds no private key; one is made by: {_MAKE}") from None
     if not isinstance(private, keys.Ed25519PrivateKey):
         raise UserError(f"{key} is no Ed25519 key; one is made by: {_MAKE}")
-    public = private.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    return Signed(private.sign(data), public)
+    return Signed(private.sign(data), _as_pem(private.public_key(), serialization))
 
 
 def holds(data: bytes, signed: Signed) -> bool:
@@ -58,7 +55,8 @@ def holds(data: bytes, signed: Signed) -> bool:
 
 
 def public_key(path: Path) -> bytes:
-    """Read a public key, and refuse a file that holds none or a private one."""
+    """Read a public key, as `sign` writes it, and refuse a file that holds none or a private
+    one."""
     keys, serialization = _cryptography()
     pem = _read(path)
     try:
@@ -70,6 +68,13 @@ def public_key(path: Path) -> bytes:
             f"{path} holds no public Ed25519 key; that of key.pem is written by: "
             "openssl pkey -in key.pem -pubout -out public.pem"
         )
+    return _as_pem(public, serialization)
+
+
+def _as_pem(public: Any, serialization: Any) -> bytes:
+    pem: bytes = public.public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     return pem
 
 

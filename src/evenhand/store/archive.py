@@ -13,7 +13,7 @@ import shutil
 import stat
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -75,8 +75,12 @@ def write(path: Path, folder: Path) -> None:
 
 
 def _write(file: BinaryIO, folder: Path) -> None:
+    names = names_in(folder)
+    why = next(_unfit(names), None)
+    if why is not None:
+        raise UserError(f"{why}; no pack was made")
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=False) as archive:
-        for name in names_in(folder):
+        for name in names:
             entry = zipfile.ZipInfo(name, _TIME)
             entry.create_system = 3  # Unix, wherever it is made
             mode = 0o755 if name.endswith(".sh") else 0o644
@@ -129,26 +133,35 @@ def _look_at_the_end(file: BinaryIO, size: int) -> None:
 
 
 def _look_at(entries: list[zipfile.ZipInfo], size: int) -> None:
-    seen: set[str] = set()
+    # A name as it was before zipfile cut it at a NUL.
+    why = next(_unfit([entry.orig_filename for entry in entries]), None)
     for entry in entries:
-        why = next(_wrong(entry, size), None)
-        if why is None and entry.filename.lower() in seen:
-            why = "is there twice"
-        if why is not None:
-            raise CorruptArchive(f"the file {entry.filename!r} {why}; nothing was unpacked")
-        seen.add(entry.filename.lower())
-    for name in seen:  # a file where another has its folder
-        if any(str(above) in seen for above in Path(name).parents):
-            raise CorruptArchive(f"the file {name!r} is within another; nothing was unpacked")
+        wrong = next(_wrong(entry, size), None)
+        why = why or (wrong and f"the file {entry.filename!r} {wrong}")
+    if why is not None:
+        raise CorruptArchive(f"{why}; nothing was unpacked")
     total = sum(entry.file_size for entry in entries)
     if total > size:
         raise CorruptArchive(f"its files say that they are {total:,} bytes, it has {size:,}")
 
 
+def _unfit(names: Sequence[str]) -> Iterator[str]:
+    """Say which names cannot be in one archive, for writing and reading alike: on some disks two
+    that differ by case are one."""
+    seen: set[str] = set()
+    for name in names:
+        if not allowed(name):
+            yield f"the file {name!r} has a name that could lead elsewhere"
+        if name.lower() in seen:
+            yield f"the file {name!r} is there twice, by the same name or one that differs by case"
+        seen.add(name.lower())
+    for name in seen:  # a file where another has its folder
+        if any(str(above) in seen for above in Path(name).parents):
+            yield f"the file {name!r} is within another"
+
+
 def _wrong(entry: zipfile.ZipInfo, size: int) -> Iterator[str]:
     """Say what is wrong with an entry, if anything is."""
-    if not allowed(entry.orig_filename):  # before zipfile cut it at a NUL
-        yield "has a name that could lead elsewhere"
     if stat.S_IFMT(entry.external_attr >> 16) != stat.S_IFREG:
         yield "is a link, a folder or a device"
     if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:

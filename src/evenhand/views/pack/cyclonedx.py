@@ -10,8 +10,8 @@ from typing import Any
 from evenhand.findings.check import Audit
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import FIGURES, PAGE, Evidence
-from evenhand.findings.found import Estimate
+from evenhand.findings.evidence import FIGURES, PAGE, Evidence, PackedRun
+from evenhand.findings.found import Coverage, Estimate
 from evenhand.findings.report import Report
 from evenhand.findings.verdicts import by_group, main_measure
 from evenhand.views import numbers
@@ -169,11 +169,15 @@ def _limits(report: Report) -> Iterator[str]:
 
 def _against(report: Report) -> Iterator[str]:
     """What speaks against relying on the numbers of a run."""
-    if report.not_run:
-        yield f"not finished: {report.not_run:,} items are not run yet"
-    lost = report.coverage.n - report.coverage.scored
-    if lost:
-        yield f"{lost:,} of {report.coverage.n:,} answers could not be scored"
+    yield from _doubts(report.not_run, report.coverage)
+
+
+def _doubts(not_run: int, covered: Coverage | None) -> Iterator[str]:
+    if not_run:
+        yield f"not finished: {not_run:,} items are not run yet"
+    lost = 0 if covered is None else covered.n - covered.scored
+    if covered is not None and lost:
+        yield f"{lost:,} of {covered.n:,} answers could not be scored"
 
 
 # -- declarations ----------------------------------------------------------------------------------
@@ -192,7 +196,13 @@ def _declarations(found: Dossier, about: Evidence) -> dict[str, Any]:
         targets.append(
             {"type": "machine-learning-model", "bom-ref": f"judge:{place}", "name": audit.title}
         )
-        claims += list(_audit_claims(audit, place))
+        run = _run_of(place, found, about)
+        doubts = list(_doubts(run.not_run, audit.coverage))
+        against = [f"against:{run.run}:{number}" for number, _ in enumerate(doubts)]
+        evidence += [
+            {"bom-ref": ref, "description": said} for ref, said in zip(against, doubts, strict=True)
+        ]
+        claims += list(_audit_claims(audit, place, against))
     for number, claim in enumerate(claims):
         claim["bom-ref"] = f"claim:{number}"
     made: dict[str, Any] = {
@@ -267,11 +277,20 @@ def _comparison_claims(comparison: Comparison, found: Dossier) -> Iterator[dict[
             yield shared | {"predicate": f"{pair}: a red line is crossed", "reasoning": line.says}
 
 
-def _audit_claims(audit: Audit, place: int) -> Iterator[dict[str, Any]]:
+def _run_of(place: int, found: Dossier, about: Evidence) -> PackedRun:
+    """Find the run of an audit: a dossier has the folders of measured runs first, those of its
+    audits in their order after them, and those of summaries last."""
+    first = len(found.folders) - len(found.summaries) - len(found.audits)
+    run = found.folders[first + place].run
+    return next(one for one in about.runs if one.run == run)
+
+
+def _audit_claims(audit: Audit, place: int, against: list[str]) -> Iterator[dict[str, Any]]:
     if audit.state in ("pass", "fail"):
-        yield {
+        claim: dict[str, Any] = {
             "target": f"judge:{place}",
             "predicate": f"the audit of this {audit.kind} says {audit.state}",
             "reasoning": _said(audit.says),
             "evidence": ["evidence:report"],
         }
+        yield claim | ({"counterEvidence": against} if against else {})

@@ -5,11 +5,16 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
+
 from evenhand.findings.dossier import Dossier
 from evenhand.views.files import plain, printed
 
-# Our choice: another processor may add in another order, which moves the last digits of a sum.
-_CLOSE = 1e-9
+# Our choice: another processor may add in another order, which moves the last digits of a sum. What
+# should be 0 may then be some 1e-14; the second number is for that alone, since a p-value may be
+# small too.
+_CLOSE, _NOTHING = 1e-9, 1e-12
+_ABSENT = object()  # no key, which is not null
 _LONGEST = 80  # our choice, in signs of a text that differs
 
 
@@ -32,7 +37,7 @@ def differences(packed: Any, again: Any, where: str = "") -> Iterator[str]:
     if isinstance(packed, dict) and isinstance(again, dict):
         for key in sorted({*packed, *again}):
             place = f"{where}.{key}" if where else str(key)
-            yield from differences(packed.get(key), again.get(key), place)
+            yield from differences(packed.get(key, _ABSENT), again.get(key, _ABSENT), place)
     elif isinstance(packed, list) and isinstance(again, list) and len(packed) == len(again):
         for number, (one, other) in enumerate(zip(packed, again, strict=True)):
             yield from differences(one, other, f"{where}[{number}]")
@@ -40,14 +45,24 @@ def differences(packed: Any, again: Any, where: str = "") -> Iterator[str]:
         yield f"{where}: {_short(packed)} in the pack, {_short(again)} from its runs"
 
 
+def is_as_printed(held: bytes, value: Any) -> bool:
+    """Say whether bytes are what a pack has of plain data. Two keys of one name, of which readers
+    take one or the other, are then no way to show what the runs do not."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS  # of certificates
+    try:
+        return held in (printed(value).encode(), orjson.dumps(value, option=options) + b"\n")
+    except orjson.JSONEncodeError:  # deeper than anything that is written here
+        return False
+
+
 def _same(one: Any, other: Any) -> bool:
     numbers = [value for value in (one, other) if isinstance(value, float)]
     if numbers and not isinstance(one, bool) and not isinstance(other, bool):
         both = isinstance(one, int | float) and isinstance(other, int | float)
-        return both and math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
+        return both and math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_NOTHING)
     return type(one) is type(other) and bool(one == other)
 
 
 def _short(value: Any) -> str:
-    text = "nothing" if value is None else repr(value)
+    text = "nothing" if value is _ABSENT else "null" if value is None else repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
