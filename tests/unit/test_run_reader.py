@@ -78,3 +78,22 @@ def test_a_panic_of_polars_is_a_corrupt_run(run: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(pl, "read_parquet", panics)
     with pytest.raises(CorruptRun, match="is not a table of a run"):
         list(RunReader(run).result_batches(["position"]))
+
+
+def test_a_ledger_that_names_a_part_twice_is_a_corrupt_run(run: Path) -> None:
+    forge(run, lambda body: body.update(slot=body["slot"] + 1))
+    with pytest.raises(CorruptRun, match=r"names results/part-.*\.parquet twice"):
+        RunReader(run).totals()
+
+
+def test_a_ledger_that_names_an_item_twice_is_a_corrupt_run(run: Path) -> None:
+    def copied(body: dict[str, Any]) -> None:
+        body["slot"] += 1
+        for kind in ("results", "turns"):
+            part = next((run / kind).iterdir())
+            (run / kind / "part-copy.parquet").write_bytes(part.read_bytes())
+            body["part"][kind]["name"] = f"{kind}/part-copy.parquet"
+
+    forge(run, copied)
+    with pytest.raises(CorruptRun, match="names the item at 0 twice"):
+        list(RunReader(run).result_batches(["position"]))
