@@ -85,7 +85,8 @@ class Door:
 
 
 def _token(scope: Scope) -> str:
-    return parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+    query: str = scope["query_string"].decode("latin-1")
+    return parse_qs(query).get("token", [""])[0]
 
 
 def _alike(given: str, known: str) -> bool:
