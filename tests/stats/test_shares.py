@@ -75,6 +75,26 @@ def test_more_rows_of_a_heavy_kind_than_count_are_no_more_certain() -> None:
     assert clustered_share(table).high == pytest.approx(beta.ppf(0.975, p * n + 1, n - p * n))
 
 
+def test_heavy_clusters_without_spread_allow_no_less_than_those_that_count() -> None:
+    """Of 25 single rows one weighs 1,000: 1024²/(1000² + 24) = 1.04855 count, so that all right
+    still allows 0.025^(1/1.04855) = 0.02966, and not the 0.863 of 25."""
+    table = sums([[1.0]] * 25)
+    table[0, 1:] *= 1_000
+    counted = 1_024**2 / 1_000_024
+    assert evenness(table) * 25 == pytest.approx(counted)
+    assert clustered_share(table).low == pytest.approx(0.025 ** (1 / counted))
+    balance = clustered_balance(table)
+    assert (balance.low, balance.high) == pytest.approx((2 * 0.025 ** (1 / counted) - 1, 1.0))
+
+
+def test_one_cluster_that_was_drawn_always_counts() -> None:
+    """A row of weight 1,000 beside 1,000 of weight 1: 2·2000²/(1001·1001000) = 0.008 of 2."""
+    table = sums([[0.0], [0.0] * 1_000])
+    table[0, 2] = table[0, 4] = 1_000
+    assert evenness(table) * 2 < 0.01
+    assert clustered_share(table).high == pytest.approx(1 - 0.025)
+
+
 def test_clusters_of_any_size_count_whole_where_rows_weigh_the_same() -> None:
     table = sums([[1.0], [0.0] * 7, [1.0] * 90, [-1.0] * 2])
     assert evenness(table) == 1.0

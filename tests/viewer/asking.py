@@ -60,7 +60,7 @@ class Asking:
 
     def __call__(self, path: str = "/", method: str = "GET", **filters: Any) -> Said:
         named = {name.replace("__", "."): value for name, value in filters.items()}
-        where = f"{path}?{urlencode(named)}" if named else path
+        where = f"{path}?{urlencode(named, doseq=True)}" if named else path
         return self.bare(where, method, **self.cookie)
 
     def all_items(self, **filters: Any) -> list[int]:

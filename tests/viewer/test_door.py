@@ -53,6 +53,25 @@ def test_the_address_lets_in_once_by_a_cookie_that_no_script_and_no_other_site_g
     assert asked.bare("/", cookie=cookie).status == 200
 
 
+def test_the_address_lets_in_again_who_has_the_cookie_already(asked: Asking) -> None:
+    link = asked.served.link.partition(str(asked.served.port))[2]
+    for path in (link, "/?token=of-yesterday"):
+        assert asked.bare(path, **asked.cookie).head["refresh"] == "0; url=/"
+
+
+@pytest.mark.parametrize(
+    "other", ['a={"x":1}', "foo", "a=b c", "k[x]=1", "n=caf\u00e9", "=", 'a="; b', ""]
+)
+def test_the_cookie_of_another_page_of_this_machine_locks_nobody_out(
+    asked: Asking, other: str
+) -> None:
+    ours = asked.cookie["cookie"]
+    assert asked.bare("/", cookie=f"{other}; {ours}").status == 200
+    assert asked.bare("/", cookie=f"{ours};{other}").status == 200
+    assert asked.bare("/", Cookie=other, cookie=ours).status == 200  # two lines
+    assert asked.bare("/", cookie=other).status == 401
+
+
 def test_the_address_that_a_browser_is_started_with_opens_one_time(asked: Asking) -> None:
     once = asked.served.link_once.partition(str(asked.served.port))[2]
     assert once != asked.served.link

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from evenhand.agents import Cast
@@ -15,6 +16,7 @@ from evenhand.domain import Item
 from evenhand.methods.build import build_method
 from evenhand.models import ScriptedModel
 from evenhand.runners import ItemList, Plan
+from evenhand.store import RunReader
 from evenhand.views import html
 from hostile.small_runs import Canary, ran
 from viewer.asking import viewing
@@ -114,6 +116,48 @@ def test_a_part_that_was_changed_is_refused_in_words(poisoned: Path, tmp_path: P
         for said in (asking(), asking("/item/3"), asking(text="x")):
             assert said.status == 500
             assert "does not match its checksum" in said.words
+
+
+def test_a_panic_of_polars_is_said_on_the_page_and_ends_the_gathering(
+    poisoned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which bytes make it panic changes with its version, so it is made to."""
+
+    def panics(*_: object) -> None:
+        raise pl.exceptions.PanicException("children of unequal length")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunReader, "result_batches", panics)
+        patched.setattr(RunReader, "results_at", panics)
+        with viewing(poisoned) as asking:
+            assert asking.served.facets.ended(0)
+            assert asking.served.facets.problem == "children of unequal length"
+            for said in (asking(), asking("/item/3")):
+                assert said.status == 500
+                assert "This cannot be read (PanicException): children of" in said.words
+
+
+def test_what_is_too_long_to_read_is_cut_and_what_is_too_long_to_filter_by_is_not_offered(
+    tmp_path: Path,
+) -> None:
+    tags = {"group": "g" * 201, "kind": "k" * 200, "n" * 197: "v"}
+    tags |= {f"t{number}": "v" for number in range(400)}
+    long = Item(id="i" * 50_000, prompt="Say it.", tags=tags)
+    model = ScriptedModel(lambda _: "It.", name="scripted")
+    method = build_method("default", ())
+    ran(
+        tmp_path / "run",
+        Plan(method=method, cast=Cast(model), source=ItemList([long]), in_flight=1),
+    )
+    with viewing(tmp_path / "run") as asking:
+        listed, item = asking(), asking("/item/0")
+        assert asking(tag__kind="k" * 200).found == 1
+    assert f'<option value="{"k" * 200}">' in listed.page
+    assert "g" * 201 not in listed.page
+    assert "n" * 197 not in listed.page
+    assert "i" * 301 not in listed.page + item.page
+    assert "… (49,700 more)" in item.words
+    assert "more scores and tags  203" in " ".join(item.words.split("\n"))
 
 
 def test_nothing_outside_the_folder_is_read(poisoned: Path, tmp_path: Path) -> None:

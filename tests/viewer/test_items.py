@@ -95,6 +95,9 @@ def test_the_filters_of_the_tests_each_leave_some_items_and_not_all(rows: Rows) 
         ({"changed": "maybe"}, "changed is yes or no"),
         ({"move": "up"}, "move is one of lost, gained"),
         ({"text": "x" * 201}, "at most 200 characters"),
+        ({"nonsense": ""}, "there is no filter nonsense"),
+        ({"move": "lost"}, "start `evenhand view` with --against RUN"),
+        ({"text": ["a", "b"]}, "a filter is given twice"),
     ],
 )
 def test_a_filter_that_would_do_nothing_is_refused_in_words(

@@ -54,7 +54,7 @@ def binomial_p(events: int, n: int, null: float = 0.5) -> float:
     return float(scipy.stats.binomtest(events, n, probability(null, "null")).pvalue)
 
 
-def zero_event_upper(n: int, confidence: float = 0.95) -> float:
+def zero_event_upper(n: float, confidence: float = 0.95) -> float:
     """What share "0 of n" still allows, one-sided: the p with (1 − p)ⁿ = 1 − confidence.
 
     1 − (1 − confidence)^(1/n). Source: Clopper & Pearson 1934. Range: 0 to 1. Undefined: n = 0.
@@ -89,7 +89,7 @@ def _interval(
     )
 
 
-def _check(events: int, n: int) -> None:
+def _check(events: int, n: float) -> None:
     if not 0 <= events <= n:
         raise UserError(f"{events} of {n} is not a share")
     if n == 0:

@@ -33,7 +33,7 @@ def clustered_share(totals: ArrayLike, most: float = 1.0, confidence: float = 0.
     quantiles of Clopper and Pearson for p·n* of n*. `totals` as in `ratio_from_totals`; where rows
     have weights, n and G are the `evenness` of that many. Source: Korn & Graubard 1998.
     Range: within 0 to `most`. Undefined: no rows. Without spread the ends are those of
-    `without_spread`; one cluster is one of those cases.
+    `without_spread` for as many clusters as count; one cluster is one of those cases.
     """
     found = _mean(totals, confidence)
     low, high = _share_ends(_scaled(found, most), evenness(totals))
@@ -103,7 +103,8 @@ def clustered_balance(totals: ArrayLike, most: float = 1.0, confidence: float = 
     """
     found = _mean(totals, confidence)
     if found.no_spread:
-        low, high = without_spread(found.estimate, found.clusters, (-most, most), confidence)
+        counted = _counted(found, evenness(totals))
+        low, high = without_spread(found.estimate, counted, (-most, most), confidence)
         return replace(found, low=low, high=high)
     n, y, x, size, size_x = np.asarray(totals, dtype=np.float64).reshape(-1, 5).T
     sides = [
@@ -156,7 +157,7 @@ def sum_of_shares(
 
 
 def without_spread(
-    value: float, clusters: int, within: Sequence[float], confidence: float = 0.95
+    value: float, clusters: float, within: Sequence[float], confidence: float = 0.95
 ) -> Ends:
     """What G clusters of one value still allow: a share z of others that were not drawn, each of
     which has the least or the largest possible value.
@@ -181,10 +182,15 @@ def _mean(totals: ArrayLike, confidence: float) -> Interval:
         raise Undefined(NO_ROWS)
     if len(sums) > 1:
         found = ratio_from_totals(sums, confidence)
-        return found.with_df(max(1.0, evenness(sums) * found.clusters - 1))
+        return found.with_df(max(1.0, _counted(found, evenness(sums)) - 1))
     n, y, x, _, _ = sums[0].tolist()
     return Interval(estimate=y / x, low=y / x, high=y / x, confidence=confidence, se=0.0, df=0,
                     p_two_sided=None, n=int(n), clusters=1)  # fmt: skip
+
+
+def _counted(found: Interval, even: float) -> float:
+    """The number of clusters that count: one that was drawn always does."""
+    return max(1.0, even * found.clusters)
 
 
 def _scaled(found: Interval, most: float) -> Interval:
@@ -195,7 +201,7 @@ def _share_ends(found: Interval, even: float = 1.0) -> Ends:
     """The ends of Korn and Graubard, of a share between 0 and 1 and rows of this evenness."""
     p, beyond = found.estimate, (1 - found.confidence) / 2
     if found.no_spread:
-        return without_spread(p, found.clusters, (0.0, 1.0), found.confidence)
+        return without_spread(p, _counted(found, even), (0.0, 1.0), found.confidence)
     rows = even * found.n
     by_rows, by_clusters = (t_quantile(df, 1 - beyond) for df in (max(rows - 1, 1), found.df))
     n = min(p * (1 - p) / found.se**2 * (by_rows / by_clusters) ** 2, rows)

@@ -8,6 +8,7 @@ is the check. The number of a writer's opening entry is its fencing token.
 import hashlib
 import threading
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Annotated, Any
 
 import orjson
@@ -135,7 +136,21 @@ def entries(folder: Folder) -> Iterator[Entry]:
 
 
 def parts(folder: Folder) -> Iterator[Part]:
-    return (entry.part for entry in entries(folder) if entry.part is not None)
+    """Yield what is committed. Who names a file or an item twice would have it counted twice; for
+    items that is known when all has been read."""
+    names: set[str] = set()
+    spans: list[tuple[int, int]] = []
+    for part in (entry.part for entry in entries(folder) if entry.part is not None):
+        for file in (part.results, part.turns):
+            if file.name in names:
+                raise CorruptRun(f"{folder.root}: the ledger names {file.name} twice")
+            names.add(file.name)
+        spans.extend(part.positions)
+        yield part
+    spans.sort()
+    for (_, stop), (start, _) in pairwise(spans):
+        if start < stop:
+            raise CorruptRun(f"{folder.root}: the ledger names the item at {start} twice")
 
 
 class LedgerWriter:

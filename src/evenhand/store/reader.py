@@ -7,10 +7,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 from polars.io.plugins import register_io_source
 
 from evenhand.domain import Turn
@@ -79,10 +81,9 @@ class RunReader:
         Several parts are read at once."""
 
         def from_one(part: ledger.Part) -> pl.DataFrame:
-            return pick(pl.read_parquet(self.read_checked(part.results), columns=list(columns)))
+            return pick(self._table(part.results, columns))
 
-        empty = pl.from_arrow(tables.RESULTS.empty_table())
-        assert isinstance(empty, pl.DataFrame)
+        empty = pl.DataFrame(schema=_schema("results"))
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             found = list(pool.map(from_one, ledger.parts(self._folder)))
         return pl.concat([pick(empty.select(columns)), *found]).sort("position")
@@ -108,8 +109,7 @@ class RunReader:
         is checked and read in one go, so that memory does not grow with the run."""
         held: list[pl.DataFrame] = []
         for part in ledger.parts(self._folder):
-            data = self.read_checked(part.results)
-            held.append(pl.read_parquet(io.BytesIO(data), columns=list(columns)))
+            held.append(self._table(part.results, columns))
             if sum(map(len, held)) >= _BATCH:
                 yield pl.concat(held)
                 held = []
@@ -119,8 +119,7 @@ class RunReader:
     def seconds_by_item(self) -> Iterator[pl.DataFrame]:
         """Yield columns position and seconds: the model's time of each item, one batch per part."""
         for part in ledger.parts(self._folder):
-            data = io.BytesIO(self.read_checked(part.turns))
-            turns = pl.read_parquet(data, columns=["position", "seconds"])
+            turns = self._table(part.turns, ["position", "seconds"])
             yield turns.group_by("position").agg(pl.col("seconds").sum())
 
     def verify(self) -> int:
@@ -144,7 +143,7 @@ class RunReader:
     def turn_batches(self) -> Iterator[Iterator[Turn]]:
         """Yield the turns, one batch per committed part."""
         for part in ledger.parts(self._folder):
-            yield tables.turns_of(self.read_checked(part.turns))
+            yield self._turns(part.turns)
 
     def read_checked(self, file: ledger.File) -> bytes:
         try:
@@ -158,15 +157,35 @@ class RunReader:
             )
         return data
 
+    def _turns(self, file: ledger.File) -> Iterator[Turn]:
+        data = self.read_checked(file)
+        with self._readable(file):
+            yield from tables.turns_of(data)
+
+    def _table(self, file: ledger.File, columns: Sequence[str]) -> pl.DataFrame:
+        """Read columns of a part. One that was not there yet when it was written is null in it."""
+        schema = _schema(file.name.partition("/")[0])
+        data = io.BytesIO(self.read_checked(file))
+        with self._readable(file):
+            part = pl.scan_parquet(data, schema=schema, missing_columns="insert")
+            return part.select(columns).collect()
+
+    @contextmanager
+    def _readable(self, file: ledger.File) -> Iterator[None]:
+        """A checksum says who wrote the bytes of a stranger's run, not that they are a table. What
+        polars did not foresee in them is a panic, which is no `Exception`."""
+        try:
+            yield
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException):
+            raise CorruptRun(f"{self._folder.root}/{file.name} is not a table of a run") from None
+
     def _scan(self, kind: str, at: Sequence[int] | None = None) -> pl.LazyFrame:
         """Scan one part at a time, read when the frame is collected. The bytes that were checked
         are the bytes that are read; a path would be expanded where a folder has [ ] * ? in its
         name. Bytes that do not match raise then."""
         parts = (part for part in ledger.parts(self._folder) if at is None or _holds(part, at))
         files = [part.results if kind == "results" else part.turns for part in parts]
-        empty = pl.from_arrow((tables.RESULTS if kind == "results" else tables.TURNS).empty_table())
-        assert isinstance(empty, pl.DataFrame)
-        schema = empty.schema
+        schema = _schema(kind)
 
         def rows_of(
             columns: list[str] | None,
@@ -175,12 +194,9 @@ class RunReader:
             _batch_size: int | None,
         ) -> Iterator[pl.DataFrame]:
             for file in files:
-                data = io.BytesIO(self.read_checked(file))
-                # A column that was not there yet when the part was written is null in it.
-                part = pl.scan_parquet(data, schema=schema, missing_columns="insert")
-                wanted = part.select(columns or list(schema))
-                rows = (wanted if n_rows is None else wanted.head(n_rows)).collect()
+                rows = self._table(file, columns or list(schema))
                 if n_rows is not None:
+                    rows = rows.head(n_rows)
                     n_rows -= len(rows)
                 yield rows if predicate is None else rows.filter(predicate)
                 if n_rows == 0:
@@ -188,6 +204,12 @@ class RunReader:
 
         rows = register_io_source(rows_of, schema=schema)
         return rows if at is None else rows.filter(pl.col("position").is_in(at))
+
+
+def _schema(kind: str) -> pl.Schema:
+    empty = pl.from_arrow((tables.RESULTS if kind == "results" else tables.TURNS).empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    return empty.schema
 
 
 def _holds(part: ledger.Part, ordered: Sequence[int]) -> bool:

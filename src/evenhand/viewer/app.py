@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import anyio.to_thread
+import polars as pl
 from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -58,7 +59,8 @@ def _safely(make: Callable[[Request], HTMLResponse], request: Request) -> HTMLRe
         return _said(400, str(error))
     except EvenhandError as error:
         return _said(500, str(error))
-    except Exception as error:  # whatever a hostile table makes of its reader
+    # Whatever a hostile table makes of its reader; a panic of polars is no `Exception`.
+    except (Exception, pl.exceptions.PanicException) as error:
         return _said(500, f"This cannot be read ({type(error).__name__}): {error}")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.domain import Turn
+from evenhand.errors import UserError
 from evenhand.store import RunReader
 from evenhand.store.reader import Totals
 from evenhand.store.tables import turn_of
@@ -132,6 +133,8 @@ class Browsed:
         return found
 
     def _searched(self, wanted: Wanted) -> Sequence[int]:
+        if wanted.move and self.against is None:
+            raise UserError("move is about two runs: start `evenhand view` with --against RUN")
         rows = wanted.rows()
         found = None if rows is None else _matching(self.run, rows)
         if self.against is None:

@@ -10,6 +10,7 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.instruments import instrument_of
 from evenhand.store import RunReader
+from evenhand.viewer.wanted import LONGEST, TAG
 
 _VALUES = 60  # our choice: a list that can be looked through; BBQ has fifty groups
 _WAIT = 0.2  # our choice, in seconds: a page does not wait longer, it says what is known so far
@@ -80,21 +81,30 @@ class Facets:
                 self._take(rows)
                 with self._change:
                     self._change.wait_for(lambda: not self._reading)
-        except Exception as error:  # whatever a hostile table makes of its reader
-            self.problem = str(error)
-        self._ended.set()
+        except (Exception, pl.exceptions.PanicException) as error:  # as in `app`
+            self.problem = str(error) or type(error).__name__
+        finally:
+            self._ended.set()
 
     def _take(self, rows: pl.DataFrame) -> None:
-        self._stopped |= set(rows["stopped"].drop_nulls().unique())
+        self._stopped |= _short(rows["stopped"])
         scores = rows["scores_after"].explode().drop_nulls()
-        self._scores |= set(scores.struct.field("name").drop_nulls().unique())
+        self._scores |= _short(scores.struct.field("name"))
         tags = rows["tags"].explode().drop_nulls().struct.unnest().drop_nulls()
         many = [name for name, values in self._tags.items() if values is None]
-        pairs = tags.filter(~pl.col("name").is_in(many)).unique()
+        short = (pl.col("name").str.len_chars() <= LONGEST - len(TAG)) & (
+            pl.col("value").str.len_chars() <= LONGEST
+        )
+        pairs = tags.filter(short & ~pl.col("name").is_in(many)).unique()
         for (name,), values in pairs.group_by("name"):
             known = self._tags.get(str(name)) or set()
             known = known | set(values["value"].head(_VALUES + 1))
             self._tags[str(name)] = known if len(known) <= _VALUES else None
+
+
+def _short(words: pl.Series) -> set[str]:
+    """The words that can be filtered by: what is longer is refused, so it is not offered."""
+    return set(words.filter(words.str.len_chars() <= LONGEST).unique())
 
 
 def _grouped_by(run: RunReader) -> set[str]:

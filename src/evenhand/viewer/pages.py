@@ -20,6 +20,7 @@ from evenhand.views.dossier_evidence import answered
 from evenhand.views.timeline_page import clipped, conversation
 
 _IN_LIST = 300  # our choice, in characters of a text in the list
+_ROWS = 200  # our choice: scores and tags of an item, of each the first
 _WHOLE = 100_000  # our choice, in characters of a text on the page of its item
 _SO_FAR = (
     "The run is large: what it can be filtered by is still being gathered. Load this page again to "
@@ -91,7 +92,8 @@ def item_page(browsed: Browsed, wanted: Wanted, found: One) -> str:
     }
     nav = _filled("links.html", label="Items", said="", links=links)
     inner = nav + _blocks(_item_blocks(browsed, found))
-    return html.framed(inner, f"{row['item_id']}: {_title(browsed)}", _style())
+    name = clipped(row["item_id"], _IN_LIST)
+    return html.framed(inner, f"{name}: {_title(browsed)}", _style())
 
 
 def said_page(title: str, text: str) -> str:
@@ -103,7 +105,8 @@ def _item_blocks(browsed: Browsed, found: One) -> Page:
     row = found.row.row
     one = chosen(row, found.turns)
     where = ["evenhand", "runs", "show", str(browsed.run.path), "--item", row["item_id"]]
-    blocks: list[Block] = [Heading(row["item_id"], 1), _facts(found.row), GAP]
+    name = clipped(row["item_id"], _IN_LIST)
+    blocks: list[Block] = [Heading(name, 1), _facts(found.row), GAP]
     blocks.append(Box(tuple(answered(one, _WHOLE)), _tone(found.row)))
     blocks += _since(browsed, found.row)
     said = conversation(one.turns, one.drafts, one.ended, prompts=True, longest=_WHOLE)
@@ -114,7 +117,8 @@ def _item_blocks(browsed: Browsed, found: One) -> Page:
         assert browsed.against is not None
         blocks.append(Details(f"the conversation in {browsed.against.path}", tuple(said)))
     command = shlex.join([*where, "--position", str(row["position"])])
-    return [*blocks, GAP, Line(command, "dim")]
+    # Half a command would be of no use.
+    return [*blocks, GAP, Line(command, "dim")] if name == row["item_id"] else blocks
 
 
 def _stored() -> Line:
@@ -151,15 +155,22 @@ def _facts(row: Row) -> Grid:
         ("changed by the method", {True: "yes", False: "no"}.get(known["changed"], "-")),
         ("calls", str(known["calls"])),
     ]
-    for name in dict.fromkeys([*before, *scores]):
+    names = list(dict.fromkeys([*before, *scores]))
+    for name in names[:_ROWS]:
         values = [f"{one[name]:.3f}" if name in one else "-" for one in (before, scores)]
-        rows.append((f"score {name}", values[1] if before == scores else " → ".join(values)))
-    rows += [(one["name"], clipped(one["value"], _IN_LIST)) for one in known["tags"] or ()]
+        said = values[1] if before == scores else " → ".join(values)
+        rows.append((f"score {clipped(name, _IN_LIST)}", said))
+    tags = known["tags"] or ()
+    rows += [
+        (clipped(one["name"], _IN_LIST), clipped(one["value"], _IN_LIST)) for one in tags[:_ROWS]
+    ]
+    more = sum(max(0, len(all_) - _ROWS) for all_ in (names, tags))
+    rows += [("more scores and tags", f"{more:,}")] if more else []
     return Grid(("", ""), tuple(rows))
 
 
 def _ended(row: Mapping[str, Any]) -> str:
-    return str(row["stopped"] or f"no answer: {row['reason']}")
+    return clipped(row["stopped"] or f"no answer: {row['reason']}", _IN_LIST)
 
 
 def _tone(row: Row) -> Tone:
@@ -179,7 +190,7 @@ def _item(row: Row) -> Item:
     return Item(
         position=known["position"],
         name=clipped(known["item_id"], _IN_LIST),
-        facts=" · ".join(facts),
+        facts=clipped(" · ".join(facts), _IN_LIST),
         asked=_short(known["prompt"] or ""),
         answer=_blocks([shown]),
         tone=_tone(row),
@@ -205,7 +216,7 @@ def _summary(browsed: Browsed, listed: Listed) -> Page:
     )
     if totals.failed:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in totals.failed.items())
-        blocks.append(Line(f"Without an answer: {reasons}", "bad"))
+        blocks.append(Line(clipped(f"Without an answer: {reasons}", _IN_LIST), "bad"))
     if listed.moved:
         moved = (f"{MOVED[move]}: {n:,}" for move, n in listed.moved.items() if n)
         blocks.append(Line(" · ".join(moved), "strong"))
@@ -214,7 +225,8 @@ def _summary(browsed: Browsed, listed: Listed) -> Page:
 
 def _choices(browsed: Browsed, facets: Facets, wanted: Wanted, listed: Listed) -> list[Choice]:
     ends = [("answered", "answered"), ("failed", "no answer")]
-    ends += [(reason, f"no answer: {reason}") for reason in listed.totals.failed]
+    reasons = [reason for reason in listed.totals.failed if len(reason) <= LONGEST]
+    ends += [(reason, f"no answer: {reason}") for reason in reasons[:_ROWS]]
     ends += [(reason, f"stopped: {reason}") for reason in facets.stopped]
     found = [Choice("ended", "ended", ends, wanted.ended)]
     yes_no = [("yes", "yes"), ("no", "no")]

@@ -15,7 +15,8 @@ MOVES = get_args(Move)
 LONGEST = 200  # our choice, in characters of a filter: a word or a sentence to look for
 _SEARCHED = ("item_id", "prompt", "text")
 _WORDS = ("text", "draft", "ended", "changed", "score", "move")
-_TAG = "tag."
+_NAMES = (*_WORDS, "least", "most", "page")
+TAG = "tag."
 _PLACES = 18  # digits of a number of a page or position: more is no item
 
 
@@ -38,22 +39,27 @@ class Wanted:
     def of(cls, query: Iterable[tuple[str, str]]) -> "Wanted":
         """Read the address of a page. What it does not know is refused, not passed over: a filter
         that does nothing would show the wrong items."""
-        given = {name: value for name, value in query if value}
+        pairs = list(query)
+        names = [name for name, _ in pairs]
+        unknown = [n for n in names if n not in _NAMES and not n.startswith(TAG)]
+        if unknown:
+            raise UserError(f"there is no filter {', '.join(unknown)[:LONGEST]}")
+        if len(set(names)) < len(names):
+            raise UserError("a filter is given twice")
+        given = {name: value for name, value in pairs if value}
         if any(len(word) > LONGEST for pair in given.items() for word in pair):
             raise UserError(f"a filter has at most {LONGEST} characters")
-        tags = {name: given.pop(name) for name in list(given) if name.startswith(_TAG)}
+        tags = {name: given.pop(name) for name in list(given) if name.startswith(TAG)}
         page = whole(given.pop("page", "1"))
         least, most = (_number(name, given.pop(name, "")) for name in ("least", "most"))
         words = {name: given.pop(name, "") for name in _WORDS}
-        if given:
-            raise UserError(f"there is no filter {', '.join(given)}")
         if page is None or page < 1 or words["changed"] not in ("", "yes", "no"):
             raise UserError("page is a number from 1, and changed is yes or no")
         if words["move"] not in ("", *MOVES):
             raise UserError(f"move is one of {', '.join(MOVES)}")
         if not words["score"] and (least, most) != (None, None):
             raise UserError("choose the score that the numbers are about")
-        named = tuple(sorted((name.removeprefix(_TAG), tags[name]) for name in tags))
+        named = tuple(sorted((name.removeprefix(TAG), tags[name]) for name in tags))
         return cls(
             text=words["text"],
             draft=words["draft"],
@@ -74,7 +80,7 @@ class Wanted:
     def address(self) -> str:
         """Write the filters as the end of an address; nothing where there are none."""
         pairs = [(name, getattr(self, name)) for name in (*_WORDS, "least", "most")]
-        pairs += [(f"{_TAG}{name}", value) for name, value in self.tags]
+        pairs += [(f"{TAG}{name}", value) for name, value in self.tags]
         pairs += [("page", self.page)] if self.page > 1 else []
         written = urlencode([(name, value) for name, value in pairs if value not in ("", None)])
         return f"?{written}" if written else ""

@@ -1,6 +1,8 @@
 """A view turns a finding into what a person or a machine reads. There is one file per medium and
 none per instrument."""
 
+import os
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -30,6 +32,7 @@ from evenhand.findings.run import Run
 from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
 from evenhand.findings.traced_answer import TracedAnswer
+from evenhand.store.plain_files import hidden_beside
 from evenhand.views import (
     audit_page,
     comparison_page,
@@ -129,4 +132,17 @@ def save(finding: Any, *paths: str) -> None:
         ending = Path(path).suffix
         if ending not in made:
             raise UserError(f"{path}: an ending decides the form; there are: {', '.join(made)}")
-        Path(path).write_bytes(made[ending]())
+        _write(Path(path), made[ending]())
+
+
+def _write(place: Path, data: bytes) -> None:
+    """Write a file whole or not at all, and never through a link into what it points to. It may be
+    read by whom the one before it could be."""
+    hidden = hidden_beside(place)
+    try:
+        hidden.write_bytes(data)
+        if place.is_file() and not place.is_symlink():
+            shutil.copymode(place, hidden)
+        os.replace(hidden, place)
+    finally:
+        hidden.unlink(missing_ok=True)
