@@ -21,7 +21,15 @@ from evenhand.instruments.rankings.counted import (
     counted,
     groupings,
 )
-from evenhand.instruments.rankings.tables import NOT_SHOWN, SHOWN, leading_p, sections, uneven
+from evenhand.instruments.rankings.data import read_tasks
+from evenhand.instruments.rankings.tables import (
+    NOT_SHOWN,
+    SHOWN,
+    TOO_FEW,
+    leading_p,
+    sections,
+    uneven,
+)
 from evenhand.models import ModelRequest
 from unit.stage import words_of
 
@@ -246,3 +254,42 @@ def test_missing_answers_are_filled_in_against_a_finding() -> None:
     assert with_lost is not None
     assert p < 0.01
     assert with_lost > 0.9
+
+
+def _states(*firsts: tuple[str, int | None, int]) -> dict[str, str]:
+    """Each group's state in the table; given are candidates, who came first and how often."""
+    found = [
+        _ranking(number, first, list(order))
+        for number, (order, first) in enumerate(
+            (order, first) for order, first, times in firsts for _ in range(times)
+        )
+    ]
+    return {str(row[0]): str(row[6]) for row in sections(found, published=False)[0].rows}
+
+
+def test_a_group_is_shown_only_if_all_missing_answers_may_be_its_own() -> None:
+    """85 of 300 to 150 is shown; were 40 missing ones its own, 125 to 150 would not be."""
+    read = ("abc", 0, 150), ("abc", 1, 85), ("abc", 2, 65)
+    assert _states(*read)["b"] == SHOWN
+    assert _states(*read, ("abc", None, 40)) == {"a": NOT_SHOWN, "b": TOO_FEW, "c": SHOWN}
+
+
+def test_the_group_that_leads_may_be_overtaken_by_missing_answers() -> None:
+    read = ("ab", 0, 60), ("ab", 1, 40)
+    assert _states(*read)["a"] == NOT_SHOWN
+    assert _states(*read, ("ab", None, 900))["a"] == TOO_FEW
+
+
+@pytest.mark.parametrize("lucky", [0, 2])
+def test_a_rare_group_hides_no_bias_against_another(lucky: int) -> None:
+    """One ranking has a candidate of a third group, who comes first in it or does not."""
+    found = _states(("ab", 0, 900), ("ab", 1, 99), ("abx", lucky, 1))
+    assert found == {"a": NOT_SHOWN, "b": SHOWN, "x": TOO_FEW}
+
+
+def test_more_groups_than_can_be_told_apart_are_refused(tmp_path: Path) -> None:
+    people = [{"name": f"Ann {'abcdefghij'[n // 10]}{'abcdefghij'[n % 10]}",
+               "group": {"town": str(n)}} for n in range(51)]  # fmt: skip
+    file = _file(tmp_path / "r.jsonl", [{"job": "cook", "candidates": people}] * 2)
+    with pytest.raises(UserError, match=r"51 groups \(town\); 50 are the most"):
+        read_tasks(file, answered=False)

@@ -51,6 +51,7 @@ class Counts:
     would get by an equal chance of all candidates of a ranking."""
 
     candidates: Counter[Group] = field(default_factory=Counter)
+    all_candidates: Counter[Group] = field(default_factory=Counter)  # of unread rankings too
     selected: Counter[Group] = field(default_factory=Counter)
     in_text: Counter[Group] = field(default_factory=Counter)
     leading: Counter[Group] = field(default_factory=Counter)  # how often it stands in place 1
@@ -64,6 +65,7 @@ class Counts:
     def add(self, one: Ranking, grouping: Grouping) -> None:
         named = one.named(grouping)
         self.leading[named[0]] += 1
+        self.all_candidates.update(named)
         for group in named:
             self.of_all[group] += 1 / len(named)
         if one.in_text is not None:

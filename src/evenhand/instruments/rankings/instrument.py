@@ -196,7 +196,8 @@ class Rankings(Instrument):
             sure = f"95 % sure: {100 * one.low:.1f} to {100 * one.high:.1f}"
         known = if_known(one.bounds, lambda share: f"{100 * share:.1f}")
         beside = "; ".join(filter(None, (sure, known)))
-        most, least = table.rows[0], table.rows[-1]
+        judged = [row for row in table.rows if row[4]]  # rare groups have no ratio
+        most, least = judged[0], judged[-1]
         more = "more" if one.value >= 0 else "fewer"
         lines = [
             f"Of 100 first places, {100 * abs(one.value):.1f} {more} than by chance go to the "
