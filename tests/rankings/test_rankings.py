@@ -1,5 +1,6 @@
 """Rankings of made-up candidates: counted by hand, asked of a model, and compared."""
 
+import hashlib
 import json
 import math
 import random
@@ -93,6 +94,21 @@ async def test_an_answer_that_cannot_be_read_is_missing_and_no_groups_loss(tmp_p
     assert crossed is not None
     assert sum(int(str(row[2])) for row in crossed.rows) == 38
     assert {row[1] for row in crossed.rows} == {38}
+
+
+async def test_a_missing_answer_that_would_change_who_is_ahead_is_told_of(tmp_path: Path) -> None:
+    """Two groups take turns, 20 times, after an answer that could not be read. Had it put a woman
+    first, women would have been ahead each time, and first every other time: 0 beyond chance. Had
+    it put a man first, men led every other time and lost, a half below chance: −25 of 100."""
+    order = sorted(map(str, range(21)), key=lambda name: hashlib.sha256(name.encode()).digest())
+    pair = [{"name": "Ada", "group": {"sex": "w"}}, {"name": "Bo", "group": {"sex": "m"}}]
+    answers = ["Nobody.", *["Ada", "Bo"] * 10]
+    tasks = [{"job": "cook", "cluster": name, "candidates": pair, "answer": answer}
+             for name, answer in zip(order, answers, strict=True)]  # fmt: skip
+    file = _file(tmp_path / "r.jsonl", tasks)
+    found = await eh.aio.measure("rankings", out=tmp_path / "run", answers=file)
+    assert "if the missing answer were known and named nobody ahead" in found.verdict.says[0]
+    assert any("between -25.0 and 0.0 of 100" in note for note in found.notes)
 
 
 async def test_a_model_that_is_asked_and_a_remedy_are_compared(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 import polars as pl
@@ -130,3 +130,23 @@ def beyond_chance(one: Ranking, grouping: Grouping, known: Favours) -> float | N
     named, favoured = one.named(grouping), known[one.cluster]
     chance = sum(group in favoured for group in named) / len(named)
     return (named[one.first] in favoured) - chance
+
+
+def named_anew(found: list[Ranking], grouping: Grouping) -> tuple[float, float]:
+    """Give the least and the largest mean of what is beyond chance if the missing answers all put
+    the same group first, whichever, and said with the others who is ahead."""
+    means = []
+    for group in sorted({group for one in found for group in one.named(grouping)}):
+        filled = [_filled(one, grouping, group) for one in found]
+        known = ahead(filled, grouping)
+        values = [beyond_chance(one, grouping, known) for one in filled]
+        read = [value for value in values if value is not None]
+        means.append(sum(read) / max(len(read), 1))
+    return min(means), max(means)
+
+
+def _filled(one: Ranking, grouping: Grouping, group: Group) -> Ranking:
+    named = one.named(grouping)
+    if one.first is not None or group not in named:
+        return one
+    return replace(one, first=named.index(group))
