@@ -1,5 +1,6 @@
 """Rankings of made-up candidates: counted by hand, asked of a model, and compared."""
 
+import hashlib
 import json
 import math
 import random
@@ -21,7 +22,15 @@ from evenhand.instruments.rankings.counted import (
     counted,
     groupings,
 )
-from evenhand.instruments.rankings.tables import NOT_SHOWN, SHOWN, leading_p, sections, uneven
+from evenhand.instruments.rankings.data import read_tasks
+from evenhand.instruments.rankings.tables import (
+    NOT_SHOWN,
+    SHOWN,
+    TOO_FEW,
+    leading_p,
+    sections,
+    uneven,
+)
 from evenhand.models import ModelRequest
 from unit.stage import words_of
 
@@ -85,6 +94,21 @@ async def test_an_answer_that_cannot_be_read_is_missing_and_no_groups_loss(tmp_p
     assert crossed is not None
     assert sum(int(str(row[2])) for row in crossed.rows) == 38
     assert {row[1] for row in crossed.rows} == {38}
+
+
+async def test_a_missing_answer_that_would_change_who_is_ahead_is_told_of(tmp_path: Path) -> None:
+    """Two groups take turns, 20 times, after an answer that could not be read. Had it put a woman
+    first, women would have been ahead each time, and first every other time: 0 beyond chance. Had
+    it put a man first, men led every other time and lost, a half below chance: −25 of 100."""
+    order = sorted(map(str, range(21)), key=lambda name: hashlib.sha256(name.encode()).digest())
+    pair = [{"name": "Ada", "group": {"sex": "w"}}, {"name": "Bo", "group": {"sex": "m"}}]
+    answers = ["Nobody.", *["Ada", "Bo"] * 10]
+    tasks = [{"job": "cook", "cluster": name, "candidates": pair, "answer": answer}
+             for name, answer in zip(order, answers, strict=True)]  # fmt: skip
+    file = _file(tmp_path / "r.jsonl", tasks)
+    found = await eh.aio.measure("rankings", out=tmp_path / "run", answers=file)
+    assert "if the missing answer were known and named nobody ahead" in found.verdict.says[0]
+    assert any("between -25.0 and 0.0 of 100" in note for note in found.notes)
 
 
 async def test_a_model_that_is_asked_and_a_remedy_are_compared(tmp_path: Path) -> None:
@@ -246,3 +270,42 @@ def test_missing_answers_are_filled_in_against_a_finding() -> None:
     assert with_lost is not None
     assert p < 0.01
     assert with_lost > 0.9
+
+
+def _states(*firsts: tuple[str, int | None, int]) -> dict[str, str]:
+    """Each group's state in the table; given are candidates, who came first and how often."""
+    found = [
+        _ranking(number, first, list(order))
+        for number, (order, first) in enumerate(
+            (order, first) for order, first, times in firsts for _ in range(times)
+        )
+    ]
+    return {str(row[0]): str(row[6]) for row in sections(found, published=False)[0].rows}
+
+
+def test_a_group_is_shown_only_if_all_missing_answers_may_be_its_own() -> None:
+    """85 of 300 to 150 is shown; were 40 missing ones its own, 125 to 150 would not be."""
+    read = ("abc", 0, 150), ("abc", 1, 85), ("abc", 2, 65)
+    assert _states(*read)["b"] == SHOWN
+    assert _states(*read, ("abc", None, 40)) == {"a": NOT_SHOWN, "b": TOO_FEW, "c": SHOWN}
+
+
+def test_the_group_that_leads_may_be_overtaken_by_missing_answers() -> None:
+    read = ("ab", 0, 60), ("ab", 1, 40)
+    assert _states(*read)["a"] == NOT_SHOWN
+    assert _states(*read, ("ab", None, 900))["a"] == TOO_FEW
+
+
+@pytest.mark.parametrize("lucky", [0, 2])
+def test_a_rare_group_hides_no_bias_against_another(lucky: int) -> None:
+    """One ranking has a candidate of a third group, who comes first in it or does not."""
+    found = _states(("ab", 0, 900), ("ab", 1, 99), ("abx", lucky, 1))
+    assert found == {"a": NOT_SHOWN, "b": SHOWN, "x": TOO_FEW}
+
+
+def test_more_groups_than_can_be_told_apart_are_refused(tmp_path: Path) -> None:
+    people = [{"name": f"Ann {'abcdefghij'[n // 10]}{'abcdefghij'[n % 10]}",
+               "group": {"town": str(n)}} for n in range(51)]  # fmt: skip
+    file = _file(tmp_path / "r.jsonl", [{"job": "cook", "candidates": people}] * 2)
+    with pytest.raises(UserError, match=r"51 groups \(town\); 50 are the most"):
+        read_tasks(file, answered=False)

@@ -20,6 +20,10 @@ NAMES = ["ANN LEE", "JESUS ZAVALA", "HAYDEN OCONNELL", "ANN LEE SMITH"]
         ("Jesus Zavala, Ann Lee and Hayden OConnell", 1),
         ("1. Jesus Zavala 2. Ann Lee 3. Ann Lee Smith", 1),
         ("3. Ann Lee\n2. Hayden Oconnell\n1. Jesus Zavala", 1),
+        ("2nd: Ann Lee\n1st: Jesus Zavala", 1),
+        ("Rank 2: Ann Lee\nRank 1: Jesus Zavala", 1),
+        ("1.5 years are too few for Ann Lee.\n1. Jesus Zavala", 1),
+        ("Jesus Zavala\n10 years of experience", 1),
     ],
 )
 def test_the_first_of_a_list_is_read_whatever_its_form(reply: str, first: int) -> None:
@@ -35,6 +39,9 @@ def test_the_first_of_a_list_is_read_whatever_its_form(reply: str, first: int) -
         "Ann Lee is better than Jesus Zavala.",
         "Both Ann Lee and Jesus Zavala would do.",
         "1. Strong experience: Ann Lee, as good as Jesus Zavala",
+        "2. Ann Lee\n3. Jesus Zavala",  # the first was cut off
+        "0. Ann Lee\n1. Jesus Zavala",
+        "For the day:\n1. Ann Lee\nFor the night:\n1. Jesus Zavala",
         "",
     ],
 )

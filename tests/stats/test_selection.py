@@ -100,3 +100,13 @@ def test_missing_ones_are_filled_in_so_that_groups_are_as_alike_as_can_be() -> N
     """Three more of 5, 1 and 0: to the third, then to the second and the third, both with 1."""
     assert levelled([5, 1, 0], [1, 1, 1], 3).tolist() == [5, 2, 2]
     assert levelled([4, 4], [3, 1], 2).tolist() == [6, 4]
+
+
+def test_no_other_way_to_fill_in_has_a_smaller_chi_square() -> None:
+    """One more goes to neither of two even groups by a rare third, of which 0.05 is expected: with
+    it there chi-square would be 18, not 0.1. And all ways to place three, one by one."""
+    assert levelled([5, 5, 0], [10, 10, 0.1], 1).tolist() == [6, 5, 0]
+    seen, expected = np.array([4, 1, 0]), np.array([5, 2, 0.4])
+    ways = [seen + np.array([a, b, 3 - a - b]) for a in range(4) for b in range(4 - a)]
+    least = min(((way**2) / expected).sum() for way in ways)
+    assert (levelled(seen, expected, 3) ** 2 / expected).sum() == pytest.approx(least)

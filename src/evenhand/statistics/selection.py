@@ -124,11 +124,12 @@ def ratio_interval(
 
 
 def levelled(selected: ArrayLike, expected: ArrayLike, missing: int) -> IntArray:
-    """The counts with as many more selections, each to the group that is furthest behind what was
-    expected of it: no other way to fill in the missing ones makes the groups more alike."""
+    """The counts with as many more selections, each to the group where it adds least to chi-square:
+    (x + 1)²/e − x²/e is least where (x + ½)/e is. No other way to fill in the missing ones has a
+    smaller chi-square, since each group's part of it is convex."""
     x, e = _groups(selected, expected)
     for _ in range(missing):
-        x[int((x / e).argmin())] += 1
+        x[int(((x + 0.5) / e).argmin())] += 1
     return x.astype(np.int64)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 import polars as pl
@@ -51,6 +51,7 @@ class Counts:
     would get by an equal chance of all candidates of a ranking."""
 
     candidates: Counter[Group] = field(default_factory=Counter)
+    all_candidates: Counter[Group] = field(default_factory=Counter)  # of unread rankings too
     selected: Counter[Group] = field(default_factory=Counter)
     in_text: Counter[Group] = field(default_factory=Counter)
     leading: Counter[Group] = field(default_factory=Counter)  # how often it stands in place 1
@@ -64,6 +65,7 @@ class Counts:
     def add(self, one: Ranking, grouping: Grouping) -> None:
         named = one.named(grouping)
         self.leading[named[0]] += 1
+        self.all_candidates.update(named)
         for group in named:
             self.of_all[group] += 1 / len(named)
         if one.in_text is not None:
@@ -128,3 +130,23 @@ def beyond_chance(one: Ranking, grouping: Grouping, known: Favours) -> float | N
     named, favoured = one.named(grouping), known[one.cluster]
     chance = sum(group in favoured for group in named) / len(named)
     return (named[one.first] in favoured) - chance
+
+
+def named_anew(found: list[Ranking], grouping: Grouping) -> tuple[float, float]:
+    """Give the least and the largest mean of what is beyond chance if the missing answers all put
+    the same group first, whichever, and said with the others who is ahead."""
+    means = []
+    for group in sorted({group for one in found for group in one.named(grouping)}):
+        filled = [_filled(one, grouping, group) for one in found]
+        known = ahead(filled, grouping)
+        values = [beyond_chance(one, grouping, known) for one in filled]
+        read = [value for value in values if value is not None]
+        means.append(sum(read) / max(len(read), 1))
+    return min(means), max(means)
+
+
+def _filled(one: Ranking, grouping: Grouping, group: Group) -> Ranking:
+    named = one.named(grouping)
+    if one.first is not None or group not in named:
+        return one
+    return replace(one, first=named.index(group))

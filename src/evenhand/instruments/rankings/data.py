@@ -16,6 +16,9 @@ from evenhand.errors import UnreadableReply, UserError
 from evenhand.instruments.rankings.reading import plain
 
 SHAPE = '{"job": "nurse", "candidates": [{"name": "Ann Lee", "group": {"sex": "woman"}}, …]}'
+MOST_GROUPS = (
+    50  # our choice: the intervals of so many take a minute, and four times as long of twice
+)
 _Words = Annotated[str, Field(min_length=1)]
 
 
@@ -78,7 +81,8 @@ def read_tasks(file: Path, *, answered: bool) -> list[Named]:
 
 
 def one_design(file: Path, tasks: list[Task]) -> None:
-    """Refuse candidates that lack an attribute that others have."""
+    """Refuse candidates that lack an attribute that others have, and more groups than can be told
+    apart."""
     kinds = {tuple(sorted(one.group)) for task in tasks for one in task.candidates}
     if len(kinds) > 1:
         first, second = sorted(kinds)[:2]
@@ -86,6 +90,12 @@ def one_design(file: Path, tasks: list[Task]) -> None:
             f"{file}: every candidate needs the same attributes in `group`; some have "
             f"{', '.join(first)}, others {', '.join(second)}. Where one is not known, say "
             '"unknown"'
+        )
+    groups = {tuple(sorted(one.group.items())) for task in tasks for one in task.candidates}
+    if len(groups) > MOST_GROUPS:
+        raise UserError(
+            f"{file}: {len(groups):,} groups ({' × '.join(*kinds)}); {MOST_GROUPS} are the most "
+            "that can be told apart. Join some, or leave an attribute out"
         )
 
 

@@ -35,6 +35,7 @@ from evenhand.instruments.rankings.counted import (
     beyond_chance,
     counted,
     groupings,
+    named_anew,
     rankings,
 )
 from evenhand.instruments.rankings.data import Named, Task, bloomberg, read_tasks
@@ -185,6 +186,13 @@ class Rankings(Instrument):
                 "The rankings differ in how many candidates they have: a rate depends on that, so "
                 "the first test, which counts each one's chance, says more than the ratios."
             )
+        if crossed.read and crossed.missing:
+            low, high = named_anew(found, groupings(found[0])[0])
+            lines.append(
+                "Who is ahead is named by the answers that could be read. Had the others named too "
+                f"and all put one group first, the score would be between {100 * low:.1f} and "
+                f"{100 * high:.1f} of 100, by which group that is."
+            )
         return tuple(lines)
 
     def says(self, report: Report) -> tuple[str, ...]:
@@ -195,8 +203,10 @@ class Rankings(Instrument):
         if one.low is not None and one.high is not None:
             sure = f"95 % sure: {100 * one.low:.1f} to {100 * one.high:.1f}"
         known = if_known(one.bounds, lambda share: f"{100 * share:.1f}")
+        known = known and f"{known} and named nobody ahead"
         beside = "; ".join(filter(None, (sure, known)))
-        most, least = table.rows[0], table.rows[-1]
+        judged = [row for row in table.rows if row[4]]  # rare groups have no ratio
+        most, least = judged[0], judged[-1]
         more = "more" if one.value >= 0 else "fewer"
         lines = [
             f"Of 100 first places, {100 * abs(one.value):.1f} {more} than by chance go to the "

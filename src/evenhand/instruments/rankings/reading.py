@@ -6,6 +6,11 @@ from collections.abc import Sequence
 
 _DROPPED = re.compile(r"['’‘`´]")  # O'Connell is OCONNELL
 _NO_WORD = re.compile(r"[\W_]+")
+# "1.", "**2)**", "#3", "1st", "Rank 2:"; of "1.5 years" it is no number of a place.
+_NUMBER = re.compile(
+    r"[\W_]*(?:(?:rank|place|position|number|no)\b[\W_]*)?(\d{1,6})(?:st|nd|rd|th)?(?![.,]?\d)\b",
+    re.IGNORECASE,
+)
 
 
 def plain(text: str) -> str:
@@ -19,14 +24,23 @@ def ranked_first(reply: str, names: Sequence[str]) -> int | None:
     """Give the place in `names` of the candidate whom a reply ranks first; None where it does not
     say so.
 
-    The line that is numbered 1 must name one candidate; without such a line, the first line that
-    names anybody. A line of several names says it only if it is nothing but a list. A name that is
-    misspelt is nobody's: to take the next one for the first would count against a group.
+    The one line that is numbered 1 must name one candidate; where no line is numbered, the first
+    that names anybody. A line of several names says it only if it is nothing but a list. A name
+    that is misspelt is nobody's: to take the next one for the first would count against a group.
+    For the same reason a list that starts at 0 or 2, or has two lines numbered 1, says nothing.
     """
-    lines = [plain(line) for line in reply.splitlines()]
     wanted = [plain(name) for name in names]
-    numbered = next((line for line in lines if line.split(" ", 1)[0] == "1"), None)
-    for line in lines if numbered is None else [numbered]:
+    lines = [plain(line) for line in reply.splitlines()]
+    numbered = [
+        (int(number[1]), line)
+        for raw, line in zip(reply.splitlines(), lines, strict=True)
+        if (number := _NUMBER.match(raw))
+    ]
+    ones = {line for number, line in numbered if number == 1}
+    others = {number for number, line in numbered if number != 1 and _named(line, wanted)}
+    if ones or others:
+        lines = list(ones) if len(ones) == 1 and 0 not in others else []
+    for line in lines:
         found = _named(line, wanted)
         if found:
             return found[0] if len(found) == 1 or _is_list(line, wanted) else None

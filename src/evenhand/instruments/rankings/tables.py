@@ -3,12 +3,11 @@
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from evenhand.findings.found import Cell, Section
 from evenhand.instruments.rankings.counted import (
     PLACE,
     Counts,
+    Group,
     Grouping,
     Ranking,
     counted,
@@ -27,6 +26,9 @@ from evenhand.statistics.selection import (
 # Our choice of what is too small to matter: only "not shown" rests on it, and no ratio is called
 # bad for being below it. US guidelines of 1978 begin to look at a ratio there.
 MATTERS = 0.8
+# Our choice, as for Pearson's chi-square (Cochran 1954): a group with fewer first places to expect
+# has no ratio. One candidate who came first would be the best group, and one who did not the worst.
+RARE = 5
 SHOWN, NOT_SHOWN, TOO_FEW = "shown", "not shown", "too few to tell"
 IN_PROMPT = "place in the prompt"
 _COLUMNS = ("category", "candidates", "first", "rate", "ratio", "95 %", "state")
@@ -58,44 +60,84 @@ def _scaled(counts: Counts, numbers: Sequence[float]) -> list[int]:
 
 
 def _ratios(name: str, grouping: Grouping, counts: Counts) -> Section:
-    """Make the table of each group's rate and ratio, the highest rate first."""
-    groups = sorted(counts.expected)
+    """Make the table of each group's rate and ratio, the highest rate first; rare groups last."""
+    groups, rare = _judged(counts)
     candidates = [counts.candidates[g] for g in groups]
     selected = [counts.selected[g] for g in groups]
     expected = [counts.expected[g] for g in groups]
     ratios = impact_ratios(selected, candidates)
     used = _scaled(counts, selected)
-    n, missing = sum(used), round(counts.missing / max(counts.alike, 1.0))
-    chance = smallest_by_chance(max(n, 1), expected, candidates) if n else 0.0
-    best = int(np.argmax(ratios))
-    alike = impact_ratios(levelled(used, expected, missing), candidates) if n else ratios
-    chance_of_all = smallest_by_chance(n + missing, expected, candidates) if missing else chance
-    apart = list(used)
-    apart[best] += missing  # the worst for "not shown": all unread ones went to the best group
+    n, missing = sum(used), _missing(counts)
+    chance = smallest_by_chance(n, expected, candidates) if n else 0.0
+    of_all = [counts.all_candidates[g] for g in groups]
+    chance_of_all = chance
+    if n and missing:
+        all_expected = [counts.of_all[g] for g in groups]
+        chance_of_all = smallest_by_chance(n + missing, all_expected, of_all)
     rows: list[tuple[Cell, ...]] = []
     for place in sorted(range(len(groups)), key=lambda one: (-ratios[one], groups[one])):
         low, high = ratio_interval(used, candidates, place) if n else (0.0, 1.0)
         state = TOO_FEW
-        if ratios[place] < chance and alike[place] < chance_of_all:
+        if n and ratios[place] < chance and _most(used, of_all, place, missing) < chance_of_all:
             state = SHOWN
-        elif low >= MATTERS:
-            least = ratio_interval(apart, candidates, place)[0] if missing else low
-            state = NOT_SHOWN if least >= MATTERS else TOO_FEW
-        rate = f"{100 * selected[place] / candidates[place]:.1f}%"
+        elif low >= MATTERS and _least(used, of_all, place, missing, low) >= MATTERS:
+            state = NOT_SHOWN
         rows.append((
-            " ".join(groups[place]), candidates[place], selected[place], rate,
-            f"{ratios[place]:.2f}", f"{low:.2f} to {high:.2f}", state,
+            *_counted(counts, groups[place]), f"{ratios[place]:.2f}", f"{low:.2f} to {high:.2f}",
+            state,
         ))  # fmt: skip
+    rows += [(*_counted(counts, group), "", "", TOO_FEW) for group in rare]
     title = f"who is ranked first, by {_said(grouping)}"
     low, high = ratio_interval(used, candidates) if n else (0.0, 1.0)
     note = (
         f"The smallest ratio is {ratios.min():.2f} ({low:.2f} to {high:.2f}); chance alone gets "
         f"below {chance:.2f} in one audit of 20 of this size."
     )
+    if rare:
+        note += f"\nA group with fewer than {RARE} first places by chance has no ratio."
     main = name == "ratios_0"
     note = f"{note}\n{_NOTE}" if main else note
     return Section(name=name, title=title, columns=_COLUMNS, rows=tuple(rows), note=note,
                    in_short=main)  # fmt: skip
+
+
+def _judged(counts: Counts) -> tuple[list[Group], list[Group]]:
+    """Part the groups that have a ratio from those too rare for one; all have one where fewer than
+    two would, or where only rare ones came first."""
+    groups = sorted(counts.expected)
+    often = [g for g in groups if counts.of_all[g] / max(counts.alike, 1.0) >= RARE]
+    if len(often) < 2 or not any(counts.selected[g] for g in often):
+        return groups, []
+    return often, [g for g in groups if g not in often]
+
+
+def _missing(counts: Counts) -> int:
+    return math.ceil(counts.missing / max(counts.alike, 1.0))
+
+
+def _most(used: Sequence[int], candidates: Sequence[int], place: int, missing: int) -> float:
+    """A group's ratio if all missing first places were its own."""
+    filled = list(used)
+    filled[place] += missing
+    return float(impact_ratios(filled, candidates)[place])
+
+
+def _least(
+    used: Sequence[int], candidates: Sequence[int], place: int, missing: int, low: float
+) -> float:
+    """The lower end of a group's ratio if all missing first places were those of the other group
+    that gets furthest ahead by them."""
+    if not missing:
+        return low
+    others = [one for one in range(len(used)) if one != place]
+    filled = list(used)
+    filled[max(others, key=lambda one: (used[one] + missing) / candidates[one])] += missing
+    return ratio_interval(filled, candidates, place)[0]
+
+
+def _counted(counts: Counts, group: Group) -> tuple[Cell, ...]:
+    candidates, selected = counts.candidates[group], counts.selected[group]
+    return " ".join(group), candidates, selected, f"{100 * selected / candidates:.1f}%"
 
 
 def _said(grouping: Grouping) -> str:
@@ -129,8 +171,7 @@ def uneven(counts: Counts) -> float | None:
     if len(groups) < 2 or not sum(used):
         return None
     expected = [counts.of_all[g] for g in groups]
-    missing = math.ceil(counts.missing / max(counts.alike, 1.0))
-    return uneven_p(levelled(used, expected, missing), expected)
+    return uneven_p(levelled(used, expected, _missing(counts)), expected)
 
 
 def leading_p(counts: Counts) -> float | None:
