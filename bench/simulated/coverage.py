@@ -40,7 +40,7 @@ def figures(*, short: bool, at: Sequence[int] = TEMPLATES, of: str = "") -> dict
     bbq: Instrument = type("Part", (type(BBQ),), {"measures": kept})()
     found: dict[str, float] = {}
     for templates in (11,) if short else at:
-        draws = 30 if short else 1_000
+        draws = 60 if short else 1_000
         misses = {name: _misses(bbq, population, name, templates, draws) for name in RUNS}
         every = [(*miss, f"{name}: {m}") for name, by in misses.items() for m, miss in by.items()]
         covered = [1 - below - above for below, above, _ in every]

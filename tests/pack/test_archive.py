@@ -104,7 +104,8 @@ def test_the_hostile_files_differ_from_a_good_one_only_in_what_is_hostile(tmp_pa
     path = tmp_path / "good.zip"
     path.write_bytes(_zip((_entry("a"), b"abc"), (_entry("b/c"), b"")))
     (tmp_path / "into").mkdir()
-    assert archive.unpack(path, tmp_path / "into").names == ("a", "b/c")
+    archive.unpack(path, tmp_path / "into")
+    assert archive.names_in(tmp_path / "into") == ["a", "b/c"]
     assert (tmp_path / "into/a").read_bytes() == b"abc"
 
 

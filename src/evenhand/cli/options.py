@@ -27,6 +27,16 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", help="A config file. Default: evenhand.toml, if there is one."),
 ]
+PriceFile = Annotated[
+    Path | None,
+    typer.Option("--prices", help="A TOML file of prices. Default: the prices in the config."),
+]
+CertificateFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificates", help="A folder of judges' certificates. Default: the one in the config."
+    ),
+]
 MethodName = Annotated[str, typer.Option("--method", help="One of those `evenhand methods` lists.")]
 Settings = Annotated[
     list[str] | None,

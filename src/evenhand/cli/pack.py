@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from evenhand import config as configuration
 from evenhand.cli.codes import ERROR, UNFINISHED
-from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.options import CertificateFolder, ConfigFile, Json, PriceFile
 from evenhand.cli.screen import err, out, print_json
 from evenhand.errors import UserError
 from evenhand.experiments.dossiers import runs_in
@@ -64,14 +64,8 @@ def make(
     previous: Annotated[
         Path | None, typer.Option(help="The pack before this one, which it then names.")
     ] = None,
-    certificates: Annotated[
-        Path | None,
-        typer.Option(help="A folder of judges' certificates. Default: the one in the config."),
-    ] = None,
-    prices: Annotated[
-        Path | None,
-        typer.Option(help="A TOML file of prices. Default: the prices in the config."),
-    ] = None,
+    certificates: CertificateFolder = None,
+    prices: PriceFile = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from evenhand import config as configuration
 from evenhand.cli.codes import UNFINISHED
-from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.options import CertificateFolder, ConfigFile, Json, PriceFile
 from evenhand.cli.screen import err, print_json
 from evenhand.errors import UserError
 from evenhand.experiments.dossiers import dossier_of, runs_in
@@ -35,14 +35,8 @@ def report(
         Path | None, typer.Option(help="The same as Markdown, without pictures: a name.md.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
-    certificates: Annotated[
-        Path | None,
-        typer.Option(help="A folder of judges' certificates. Default: the one in the config."),
-    ] = None,
-    prices: Annotated[
-        Path | None,
-        typer.Option(help="A TOML file of prices. Default: the prices in the config."),
-    ] = None,
+    certificates: CertificateFolder = None,
+    prices: PriceFile = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:

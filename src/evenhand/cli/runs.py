@@ -13,7 +13,7 @@ from evenhand import config as configuration
 from evenhand.cli import runs_list
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.compare import runs_named
-from evenhand.cli.options import ConfigFile, Full, Json
+from evenhand.cli.options import ConfigFile, Full, Json, PriceFile
 from evenhand.cli.screen import err, out, print_json, status_line, status_view
 from evenhand.domain import Draft
 from evenhand.domain.prices import Prices
@@ -37,10 +37,6 @@ runs = typer.Typer(
 )
 
 RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")]
-PriceFile = Annotated[
-    Path | None,
-    typer.Option("--prices", help="A TOML file of prices. Default: the prices in the config."),
-]
 _STALE_SECONDS = 60.0  # our choice: it is rewritten every 2 s, so 30 rewrites were missed
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
 import orjson
@@ -21,6 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evenhand.agents import strict_json
 from evenhand.domain import Item
 from evenhand.errors import UnreadableReply, UserError
+
+_M = TypeVar("_M", bound=BaseModel)
 
 
 class Source(Protocol):
@@ -239,12 +241,12 @@ class _Row(BaseModel):
     tags: dict[str, str] = {}
 
 
-def read_item(line: bytes, position: int, where: str) -> Item:
-    """Read one line of a JSONL file strictly."""
-    if line.startswith(codecs.BOM_UTF8):
-        raise UserError(f"{where}: starts with a byte order mark; save it as UTF-8 without one")
+def read_row(kind: type[_M], line: bytes | str, where: str, form: str = "") -> _M:
+    """Read one line of a JSONL file strictly, as a row of this kind. `form` says what a line is
+    like, where that helps whoever wrote another one."""
     try:
-        row = _Row.model_validate(strict_json.parse(line.decode("utf-8")))
+        text = line.decode("utf-8") if isinstance(line, bytes) else line
+        return kind.model_validate(strict_json.parse(text))
     except UnicodeDecodeError:
         raise UserError(f"{where}: not UTF-8 text") from None
     except UnreadableReply as problem:
@@ -252,7 +254,14 @@ def read_item(line: bytes, position: int, where: str) -> Item:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"])) or "the line"
-        raise UserError(f"{where}: {field}: {first['msg']}") from None
+        raise UserError(f"{where}: {field}: {first['msg']}{form and f'; {form}'}") from None
+
+
+def read_item(line: bytes, position: int, where: str) -> Item:
+    """Read one line of a JSONL file strictly."""
+    if line.startswith(codecs.BOM_UTF8):
+        raise UserError(f"{where}: starts with a byte order mark; save it as UTF-8 without one")
+    row = read_row(_Row, line, where)
     if len(row.choices) == 1:
         raise UserError(f"{where}: choices: one option is no choice; give two or more, or none")
     if row.choices and row.answer and row.answer not in row.choices:

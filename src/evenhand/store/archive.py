@@ -14,7 +14,7 @@ import stat
 import struct
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,15 +32,6 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")
 _UNREADABLE = (
     zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, ValueError, EOFError,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Unpacked:
-    """What came out of an archive: the names of its files, and of those whose bytes do not match
-    the checksum that the zip file itself keeps."""
-
-    names: tuple[str, ...]
-    damaged: tuple[str, ...]
 
 
 def allowed(name: str) -> bool:
@@ -89,10 +80,10 @@ def _write(file: BinaryIO, folder: Path) -> None:
                 shutil.copyfileobj(source, held)
 
 
-def unpack(path: Path, into: Path) -> Unpacked:
+def unpack(path: Path, into: Path) -> None:
     """Put the files of an archive into a fresh folder. Whatever could be written elsewhere, hide
-    something or be larger than it looks is refused before the first byte is written."""
-    damaged = []
+    something or be larger than it looks is refused before the first byte is written. A file whose
+    bytes are damaged comes out as far as it can be read: whoever has its checksum sees that."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -101,11 +92,9 @@ def unpack(path: Path, into: Path) -> Unpacked:
                 entries = archive.infolist()
                 _look_at(entries, size)
                 for entry in entries:
-                    if not _take(archive, entry, into / entry.filename):
-                        damaged.append(entry.filename)
+                    _take(archive, entry, into / entry.filename)
     except _UNREADABLE as error:
         raise CorruptArchive(f"{path} is no zip file that can be read: {error}") from None
-    return Unpacked(tuple(entry.filename for entry in entries), tuple(damaged))
 
 
 def is_as_written(path: Path, folder: Path) -> bool:
@@ -172,12 +161,8 @@ def _wrong(entry: zipfile.ZipInfo, size: int) -> Iterator[str]:
         yield "is encrypted or of a kind that is not read here"
 
 
-def _take(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path) -> bool:
-    """Copy one file out, no byte more than was announced, and say whether its checksum holds."""
+def _take(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path) -> None:
+    """Copy one file out, no byte more than was announced."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with archive.open(entry) as held, path.open("xb") as file:
-            shutil.copyfileobj(held, file)  # zipfile stops at the size that was looked at
-    except _UNREADABLE:
-        return False
-    return True
+    with suppress(*_UNREADABLE), archive.open(entry) as held, path.open("xb") as file:
+        shutil.copyfileobj(held, file)  # zipfile stops at the size that was looked at

@@ -6,12 +6,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.agents import strict_json
-from evenhand.errors import UnreadableReply, UserError
+from evenhand.errors import UserError
 from evenhand.instruments.files import card_of
 from evenhand.instruments.judge.labels import Family, Labels, read_labels
+from evenhand.runners.source import read_row
 
 
 def card() -> dict[str, Any]:
@@ -76,13 +76,6 @@ class _Row(BaseModel):
 
 
 def _read(line: str, where: str) -> Scenario:
-    try:
-        row = _Row.model_validate(strict_json.parse(line))
-    except UnreadableReply as problem:
-        raise UserError(f"{where}: {problem}") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, first["loc"])) or "the line"
-        raise UserError(f"{where}: {field}: {first['msg']}; {_FORM}") from None
+    row = read_row(_Row, line, where, _FORM)
     first_text, second_text = row.responses
     return Scenario(row.id, row.base, row.kind, row.task, (first_text, second_text))

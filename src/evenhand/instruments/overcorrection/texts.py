@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Annotated
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.agents import strict_json
-from evenhand.errors import UnreadableReply, UserError
+from evenhand.errors import UserError
 from evenhand.instruments.overcorrection.data import COLUMNS
 from evenhand.metrics.overcorrection import names
+from evenhand.runners.source import read_row
 
 _Word = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -39,14 +39,7 @@ def own_texts(path: Path) -> pl.DataFrame:
 
 
 def _read(line: str, where: str, number: int) -> tuple[str, ...]:
-    try:
-        row = _Row.model_validate(strict_json.parse(line))
-    except UnreadableReply as problem:
-        raise UserError(f"{where}: {problem}") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, first["loc"])) or "the line"
-        raise UserError(f"{where}: {field}: {first['msg']}") from None
+    row = read_row(_Row, line, where)
     for identity in row.identity.split(";"):
         if not names(row.text, identity):
             raise UserError(f"{where}: the text does not name {identity.strip()!r}")

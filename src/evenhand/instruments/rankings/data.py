@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.agents import strict_json
-from evenhand.errors import UnreadableReply, UserError
+from evenhand.errors import UserError
 from evenhand.instruments.rankings.reading import plain
+from evenhand.runners.source import read_row
 
 SHAPE = '{"job": "nurse", "candidates": [{"name": "Ann Lee", "group": {"sex": "woman"}}, …]}'
 MOST_GROUPS = (
@@ -69,7 +69,7 @@ def read_tasks(file: Path, *, answered: bool) -> list[Named]:
         for number, line in enumerate(file.read_bytes().splitlines(), start=1)
         if line.strip()
         for where in [f"{file} line {number}"]
-        for task in [_task(line, where)]
+        for task in [read_row(Task, line, where, f"a line is like {SHAPE}")]
     ]
     if len(found) < 2:
         raise UserError(f"{file}: two rankings or more are needed")
@@ -97,19 +97,6 @@ def one_design(file: Path, tasks: list[Task]) -> None:
             f"{file}: {len(groups):,} groups ({' × '.join(*kinds)}); {MOST_GROUPS} are the most "
             "that can be told apart. Join some, or leave an attribute out"
         )
-
-
-def _task(line: bytes, where: str) -> Task:
-    try:
-        return Task.model_validate(strict_json.parse(line.decode("utf-8")))
-    except UnicodeDecodeError:
-        raise UserError(f"{where}: not UTF-8 text") from None
-    except UnreadableReply as problem:
-        raise UserError(f"{where}: {problem}") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, first["loc"])) or "the line"
-        raise UserError(f"{where}: {field}: {first['msg']}; a line is like {SHAPE}") from None
 
 
 def _checked(task: Task, where: str, answered: bool) -> Task:
