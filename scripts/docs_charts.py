@@ -30,11 +30,13 @@ def _bbq(name: str) -> RunReader:
 
 
 def main(folder: Path) -> None:
-    """Write one chart of each of four findings."""
+    """Write some charts of four findings."""
+    compared = compare(Bbq(), _bbq("default"), _bbq("fairness"))
     arms = [Arm(name=name, run=_bbq(run), equal_calls=vote) for name, run, vote in ARMS]
     wanted = {
         "by_category": report(Bbq(), _bbq("always_stereotyped")),
-        "slope_category": compare(Bbq(), _bbq("default"), _bbq("fairness")),
+        "slope_category": compared,
+        "pairs": compared,
         "frontier": frontier(Bbq(), arms, calls=3),
         "labels": audit(RunReader(KEPT / "judge/leaning"))[0],
     }

@@ -1,6 +1,6 @@
 """The fields of Every Eval Ever 0.3.0 as its schema states them, in a form of our own: what must be
 there, of which type, and which words a field may hold. Written by reading the schema, which is not
-carried here; where a copy of it is at hand, the test reads that as well."""
+carried here; where a copy of it is at hand, a test reads that as well."""
 
 from typing import Annotated, Literal
 

@@ -14,15 +14,18 @@ import pytest
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.found import Estimate
+from evenhand.findings.places import Place
 from evenhand.findings.report import Report, report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge.audit import audit
 from evenhand.store import RunReader
 from evenhand.views.charts import Chart, chart, charts_of, heat
+from evenhand.views.charts.dots import dots
+from evenhand.views.charts.dumbbell import Pair, dumbbell
 from evenhand.views.charts.forest import Panel, Row, forest
 from evenhand.views.charts.of_report import estimate_row
-from evenhand.views.charts.slope import apart
+from evenhand.views.charts.slope import Line, apart, slope
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -84,7 +87,7 @@ def test_each_finding_has_the_charts_that_it_has_data_for() -> None:
     names = {kind: [one.name for one in charts] for kind, charts in _drawn().items()}
     assert names == {
         "report": ["estimates", "by_category"],
-        "comparison": ["changes", "slope_category", "answers", "cost"],
+        "comparison": ["changes", "slope_category", "pairs", "answers", "cost"],
         "audit": ["identities", "labels"],
     }
     assert charts_of("no finding") == ()
@@ -115,6 +118,22 @@ def test_the_words_of_a_chart_hold_its_numbers() -> None:
     assert "too small to matter (±0.1)" in drawn["by_category"].alt  # of a group twice is asked
     assert "ambig/biased: 41 → 21" in drawn["answers"].alt
     assert "male: ? +0.00 (no spread in 3; 1 missing), n 3" in drawn["identities"].alt
+
+
+def test_a_dot_of_a_pair_lies_before_across_and_after_upwards_and_judges_nothing() -> None:
+    places = [Place(before=0, after=1, clusters=30), Place(before=1, after=0.5, clusters=10)]
+    found = dots("pairs", "Pairs", places, "templates", "share")
+    root = ElementTree.fromstring(found.svg)
+    marks = _points(root)
+    assert {one.get("fill") for one in marks} == {chart.PLAIN}
+    spots = [
+        re.match(r"translate\(([-\d.]+),([-\d.]+)\)", one.get("transform", "")) for one in marks
+    ]
+    # Both axes go from -0.05 to 1.05 in 260 pixels, upwards from below.
+    at = [float(part) for one in spots if one for part in one.groups()]
+    assert at == pytest.approx([260 * part / 1.1 for part in (0.05, 0.05, 1.05, 0.55)])
+    assert "Of 40 templates 30 rose, 10 fell, 0 stayed." in found.alt
+    assert "0.00 to 1.00: 30; 1.00 to 0.50: 10" in found.alt
 
 
 def test_the_same_specification_gives_the_same_bytes_whatever_a_notebook_has_set() -> None:
@@ -181,6 +200,22 @@ def test_names_at_the_end_of_a_slope_are_moved_apart_about_where_they_were() -> 
     assert apart([20.0, 20.0, 20.0], 12) == [8, 20, 32]
     # 10 and 12 make a group of two around 11, which then reaches the one at 22.
     assert apart([22.0, 10.0, 12.0], 12) == pytest.approx([44 / 3 + 12, 44 / 3 - 12, 44 / 3])
+
+
+def test_words_at_the_right_have_room_in_wide_letters_whatever_they_were_measured_with() -> None:
+    # Letters that are narrow where the picture is measured, and 6.5 px each as a reader has them:
+    # that is DejaVu Sans at 12 px over our texts, the widest that is common.
+    narrow = "i" * 40
+    line = Line(label=narrow, before=0, after=1, written=("0", "1"), change="+1.00")
+    pair = Pair(label="kind", before=1, after=2, says=narrow)
+    wanted = {
+        slope("one", "One", [line], ()): 260 + 26 + 6.5 * len(f"? {narrow} 1; change +1.00"),
+        dumbbell("one", "One", [("items", [pair])]): 300 + 14 + 6.5 * len(narrow),
+    }
+    long_title = forest("one", narrow * 5, [Panel(rows=[Row(label="a", value=0)], axis="")], ())
+    wanted[long_title] = 16 + 8 * 200  # bold, and larger
+    for drawn, pixels in wanted.items():
+        assert float(ElementTree.fromstring(drawn.svg).get("width", 0)) >= pixels
 
 
 def _luminance(colour: str) -> float:

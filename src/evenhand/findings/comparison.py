@@ -22,6 +22,7 @@ from evenhand.findings.found import (
 )
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
 from evenhand.findings.pairs import PairTotals
+from evenhand.findings.places import Place
 from evenhand.findings.report import Side, not_run, require
 from evenhand.findings.rules import adjusted, direction, exploratory, missing_line, red_line
 from evenhand.findings.scored import Scored
@@ -56,6 +57,7 @@ class Comparison(Shown):
     regressions: Mapping[str, tuple[str, ...]]  # value of a group -> measures that got worse
     flips: Mapping[str, Flips]
     transitions: tuple[tuple[str, str, int], ...]
+    places: Mapping[str, tuple[Place, ...]]  # the first primary measure -> where its clusters lie
     coverage: tuple[Coverage, Coverage]  # of each run, over the items that both have ended
     coverage_by: Mapping[str, tuple[Coverage, Coverage]]  # by a column, such as the condition
     not_run: tuple[int, int]  # items that a run has not come to yet
@@ -116,6 +118,7 @@ class Comparison(Shown):
             "secondary": self.secondary,
             "answers": self.flips,
             "transitions": self.transitions,
+            "places": self.places,
             "groups": self.groups,
             "regressions": self.regressions,
             "sections": {one.name: one for one in self.sections},
@@ -162,6 +165,7 @@ def compare(
         regressions=_regressions(instrument, groups),
         flips={m.name: pairs.flips(m) for m in instrument.measures if m.counts_flips},
         transitions=_in_order(pairs),
+        places={m.name: pairs.places(m) for m in instrument.primary()[:1]},
         coverage=pairs.coverage(),
         coverage_by=pairs.coverage_by(),
         not_run=(sum(map(not_run, old)), sum(map(not_run, new))),

@@ -39,6 +39,7 @@ from evenhand.findings.measures import (
     SumOfRatios,
     Totals,
 )
+from evenhand.findings.places import Place, gathered
 from evenhand.findings.rows import cluster_values, keys_of, missing_of, row_values, rows_of
 from evenhand.findings.rules import in_unit
 from evenhand.findings.scored import Scored
@@ -49,6 +50,7 @@ from evenhand.findings.totals import (
     count_states,
     coverage_of,
     reason_of,
+    sums_per_cluster,
     totals_table,
 )
 from evenhand.statistics.clusters import (
@@ -193,6 +195,22 @@ class PairTotals:
             return Change(
                 name=name, before=None, after=None, difference=None, undefined=str(reason)
             )
+
+    def places(self, measure: Measure) -> tuple[Place, ...]:
+        """Say where the clusters lie before and after, over the pairs that have a value on both
+        sides; nothing for a number that is not made of one for each cluster."""
+        name = measure.name
+        if self._sums is None or not isinstance(measure.statistic, Mean | Share | MeanOfClusters):
+            return ()
+        if isinstance(measure.statistic, MeanOfClusters):
+            sides = (
+                cluster_values(measure, s) for s in self._both(measure, self._rows({}, measure))
+            )
+            both = next(sides).join(next(sides), on="cluster", suffix=AFTER)
+            return gathered(measure, both.select(before="value", after=f"value{AFTER}"))
+        sums = sums_per_cluster(self._part(self._sums, {}, measure), name, "nbe", "cluster")
+        n, before, after = (pl.col(f"{name}:{part}") for part in "nbe")
+        return gathered(measure, sums.filter(n > 0).select(before=before / n, after=after / n))
 
     def flips(self, measure: Measure) -> Flips:
         """Count how many rows of a yes-or-no measure became yes, and how many became no."""

@@ -119,7 +119,10 @@ def _figure(figure: Figure) -> str:
     whatever names its labels have."""
     address = f"data:image/svg+xml,{quote(visible(figure.svg), safe=_UNQUOTED)}"
     said = f"{figure.title}. {figure.alt}"  # the picture itself has its title
-    return f'<figure><img src="{html.escape(address)}" alt="{escape(said)}"></figure>'
+    image = f'<img src="{html.escape(address)}" alt="{escape(said)}">'
+    # On a narrow screen it scrolls within itself, as a table does.
+    name = escape(figure.title)
+    return f'<figure class="wide" tabindex="0" aria-label="{name}">{image}</figure>'
 
 
 def _table(grid: Grid) -> str:

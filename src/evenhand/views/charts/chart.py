@@ -17,11 +17,14 @@ from evenhand.views.visible import visible
 INK = "currentColor"
 BAD, GOOD, PLAIN, OPEN = "#d55e00", "#009e73", "#0072b2", "#7a7a7a"
 MARKS = (BAD, GOOD, PLAIN, OPEN)
-# Alone, as a file or an image, a chart brings its page along. `:root` is no chart within a page.
-LIGHT, DARK = ("#ffffff", "#1f2328"), ("#1b1b1b", "#f0f0f0")  # the page, and words on it
+# Alone, as a file or an image, a chart brings its page along, in the colours of document.css.
+# `:root` is no chart within a page.
+LIGHT, DARK = ("#ffffff", "#1c1f24"), ("#15181c", "#e4e7eb")  # the page, and words on it
 FAINT = 0.75  # opacity of words that come second
 FONT, SIZE = "sans-serif", 12
 _LETTER = 6.6  # px of a letter at that size, on the safe side
+_BOLD = 8.2  # px of a letter of the title, likewise
+_MARGIN = 16  # px, left and right of it
 _LONGEST = 48  # our choice, in signs: of a name from outside
 _VEGA_LITE = "6.4"
 _CONFIG = {
@@ -58,7 +61,7 @@ def drawn(name: str, title: str, alt_text: str, spec: Any) -> Chart:
             vl_version=_VEGA_LITE,
             allowed_base_urls=[],
         )
-    return Chart(name, heading, said, _alone(made, said))
+    return Chart(name, heading, said, _alone(made, said, _MARGIN + _BOLD * len(heading)))
 
 
 def _cleared(spec: Any) -> Any:
@@ -75,10 +78,11 @@ def _cleared(spec: Any) -> Any:
             return spec
 
 
-def _alone(svg: str, said: str) -> str:
+def _alone(svg: str, said: str, least: float) -> str:
     """Give the picture as one element that may stand beside others in a page: Vega writes no id
-    where nothing is clipped."""
-    width, height = _ROOT.search(svg).groups()  # type: ignore[union-attr]
+    where nothing is clipped. It is as wide as its title may be."""
+    measured, height = _ROOT.search(svg).groups()  # type: ignore[union-attr]
+    width = max(measured, f"{least:.0f}", key=float)
     root = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="evenhand-chart" role="img" '
         f'aria-label="{html.escape(said)}" width="{width}" height="{height}" '
@@ -102,6 +106,13 @@ def name_of(text: str) -> str:
 def width_of(texts: list[str]) -> float:
     """Give the pixels that the longest of these texts needs."""
     return max(map(len, texts), default=0) * _LETTER
+
+
+def wide_to(x: float, y: float) -> Any:
+    """Keep a picture as wide as this place, in pixels, with nothing to be seen there: a reader's
+    letters may be wider than those that the picture was measured with."""
+    nothing = alt.Chart(rows([{}])).mark_point(opacity=0, size=1)
+    return nothing.encode(x=alt.value(x), y=alt.value(y))
 
 
 def listed(texts: list[str], most: int = 12) -> str:

@@ -16,6 +16,7 @@ from evenhand.views.charts.chart import (
     listed,
     name_of,
     rows,
+    wide_to,
     width_of,
 )
 from evenhand.views.charts.forest import said_at
@@ -72,4 +73,5 @@ def _panel(axis: str, pairs: Sequence[Pair], left: float) -> Any:
         base.mark_square(size=60, opacity=1, color=PLAIN).encode(x=after),
         base.mark_text(**words).encode(x=alt.value(-left), text="label:N"),
         base.mark_text(**words).encode(x=alt.value(_WIDTH + _GAP), text="says:N"),
+        wide_to(_WIDTH + _GAP + width_of([one.says for one in pairs]), 0),
     ).properties(width=_WIDTH, height=_STEP * len(pairs))

@@ -9,6 +9,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.rules import direction, in_unit
 from evenhand.views import numbers
 from evenhand.views.charts import Chart
+from evenhand.views.charts.dots import dots
 from evenhand.views.charts.dumbbell import Pair, dumbbell
 from evenhand.views.charts.forest import Panel, Row, State, forest
 from evenhand.views.charts.of_report import ARROWS, DASHED, MOST_ROWS, WAYS, axis_of, bounds_of
@@ -21,7 +22,9 @@ _KINDS = (("calls", 1), ("tokens", 0), ("seconds", 2))
 
 def charts(found: Comparison) -> tuple[Chart, ...]:
     """Draw a comparison."""
-    return (*_changes(found), *_slopes(found), *_answers(found), *_cost(found))
+    return (
+        *_changes(found), *_slopes(found), *_pairs(found), *_answers(found), *_cost(found)
+    )  # fmt: skip
 
 
 def _changes(found: Comparison) -> Iterator[Chart]:
@@ -115,6 +118,17 @@ def _line(found: Comparison, value: str, change: Change, measure: Measure) -> Li
         change=_said(change, measure),
         state="bad" if worse else "open",
     )
+
+
+def _pairs(found: Comparison) -> Iterator[Chart]:
+    """Each cluster of the first primary measure, before and after."""
+    named = found.instrument.clusters
+    for name, places in found.places.items():
+        if sum(one.clusters for one in places) < 2:
+            continue
+        measure = found.instrument.measure(name)
+        title = f"{measure.label}{ARROWS[measure.better]}, of single {named}, before and after"
+        yield dots("pairs", title, places, named, axis_of(measure))
 
 
 def _answers(found: Comparison) -> Iterator[Chart]:

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from evenhand.views.charts import Chart
-from evenhand.views.charts.chart import INK, SIZE, drawn, listed, name_of, rows
+from evenhand.views.charts.chart import INK, SIZE, drawn, listed, name_of, rows, wide_to, width_of
 from evenhand.views.charts.forest import SIGNS, State, colour_of, said_at, shape_of
 
 _WIDTH, _LEAST, _STEP = 260, 180, 18  # px: between the two sides, and of the height
@@ -71,6 +71,7 @@ def slope(name: str, title: str, lines: Sequence[Line], legend: Sequence[str]) -
         _rules(across, 2.5, 1, color=colour_of()),
         _dots(dots),
         *(_names([one for one in dict.fromkeys(names) if one[3] == side], side) for side in _SIDES),
+        wide_to(_WIDTH + _LEADER + 4 + width_of([_name(one) for one in ordered]), top),
         said_at("before", 0, top - 16, align="center"),
         said_at("after", _WIDTH, top - 16, align="center"),
         *(said_at(text, -60, bottom + 24 + 16 * n) for n, text in enumerate(legend)),
