@@ -168,6 +168,7 @@ class Drawn(RunReader):
         self._rows, self.path = rows, "drawn"
         self.record = SimpleNamespace(  # type: ignore[assignment]
             source=source,
+            planned=len(rows),
             method={"name": "default", "settings": {}},
             cast={"default": {"model": "drawn"}},
             told_apart=lambda _: (),
