@@ -304,6 +304,12 @@ def state_of_key(variable: str) -> str:
     return "" if key else " (not set)"
 
 
+def secret(variable: str | None) -> str | None:
+    """What a variable holds that somebody named on the spot; None if none was named or it is
+    empty."""
+    return os.environ.get(variable) or None if variable else None
+
+
 def endpoint(config: ModelConfig, model: str) -> Endpoint:
     return Endpoint(
         config.base_url,

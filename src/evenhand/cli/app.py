@@ -40,6 +40,10 @@ COMMANDS = {
         "Pack runs as evidence: everything that is needed to check them, in one file.",
     ),
     "view": ("view:view", "Look through the items of a run in a browser."),
+    "gateway": (
+        "gateway:gateway",
+        "Stand in front of an endpoint and repair its answers on their way out.",
+    ),
     "frontier": ("frontier:frontier", "Run several methods and say what each is worth."),
     "reproduce": (
         "reproduce:reproduce",

@@ -1,14 +1,14 @@
 """`evenhand pack`: one file with all that somebody needs to check what runs showed."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
-from typer.core import TyperGroup
 
 from evenhand import config as configuration
 from evenhand.cli.codes import ERROR, UNFINISHED
+from evenhand.cli.groups import group_for
 from evenhand.cli.options import CertificateFolder, ConfigFile, Json, PriceFile
 from evenhand.cli.screen import err, out, print_json
 from evenhand.errors import UserError
@@ -19,17 +19,8 @@ from evenhand.experiments.packs import make as made
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
-
-class _RunsOrCommand(TyperGroup):
-    """`evenhand pack RUN…` is `evenhand pack make RUN…`: a pack is what the command is for."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        known = {*self.commands, *self.get_help_option_names(ctx)}
-        return super().parse_args(ctx, ["make", *args] if args and args[0] not in known else args)
-
-
 pack = typer.Typer(
-    cls=_RunsOrCommand,
+    cls=group_for("make"),  # a pack is what the command is for
     help="Pack runs as evidence: everything that is needed to check them, in one file.",
     no_args_is_help=True,
 )

@@ -58,7 +58,7 @@ def _answers(place: Path) -> dict[str, Any]:
         "model": record.cast["default"].get("model"),
         "done": totals.items,
         "failed": sum(totals.failed.values()),
-        "planned": record.source["items"],
+        "planned": record.planned,
         "created": record.created,
     }
 
@@ -81,10 +81,11 @@ def render(lines: list[dict[str, Any]]) -> Table:
 
 
 def _items(line: dict[str, Any]) -> str:
-    if line["planned"] is None:
+    if line["done"] is None:
         return "-"
     failed = f", {line['failed']:,} failed" if line["failed"] else ""
-    return f"{line['done']:,} of {line['planned']:,}{failed}"
+    planned = "" if line["planned"] is None else f" of {line['planned']:,}"
+    return f"{line['done']:,}{planned}{failed}"
 
 
 def _cost(line: dict[str, Any]) -> str:

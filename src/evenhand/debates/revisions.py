@@ -53,6 +53,7 @@ def _pairs(run: RunReader, unused: Counter[str]) -> Iterator[Pair]:
             f"{run.path} is a run of {method}; pairs come from runs of methods that repair, such "
             "as stardtox and mabrf: their judges score what they refuse and what they accept"
         )
+    run.require_texts()
     rows = run.results()
     repaired = pl.col("drafts").list.len() > 1
     for status, reason in rows.filter(~repaired).select("status", "reason").collect().iter_rows():

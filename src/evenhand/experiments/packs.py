@@ -246,12 +246,14 @@ def about_of(
 def packed_run(run: RunReader, left_out: list[str]) -> PackedRun:
     """Say of a run what evidence has of it."""
     record = run.record
+    if run.open:
+        raise UserError(f"{run.path} is open, and more may come: pack it when it has ended")
     return PackedRun(
         run=str(run.path),
         model=models_of(record.cast),
         method=record.method["name"],
         created=record.created,
-        planned=record.source["items"],
+        planned=run.planned,
         not_run=not_run(run),
         sha256=run.digests(),
         left_out=left_out,

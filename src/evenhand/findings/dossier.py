@@ -67,7 +67,7 @@ class Dossier(Shown):
     def unfinished(self) -> bool:
         """Whether a run of it has not come to its end."""
         left = [*(one.not_run for one in self.reports), *(one.not_run for one in self.summaries)]
-        return any(left)
+        return any(left) or any(one.open for one in self.summaries)
 
     def to_dict(self) -> dict[str, Any]:
         """Give the dossier as plain data, for JSON."""

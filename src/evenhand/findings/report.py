@@ -197,8 +197,7 @@ def reach(instrument: Scored, measure: Measure) -> float:
 
 def not_run(run: RunReader) -> int:
     """How many items of its plan a run has not come to yet."""
-    planned: int = run.record.source["items"]
-    return planned - run.totals().items
+    return run.planned - run.totals().items
 
 
 def require(instrument: Scored, run: RunReader) -> None:

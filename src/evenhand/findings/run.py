@@ -26,7 +26,7 @@ class Run(Shown):
         self.reader = reader
 
     def __repr__(self) -> str:
-        done, planned = self.totals.items, self.record.source["items"]
+        done, planned = self.totals.items, self.reader.planned
         return f"<Run {self.path}: {self.record.method['name']}, {done:,} of {planned:,} items>"
 
     @property

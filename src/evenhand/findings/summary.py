@@ -20,6 +20,7 @@ class Summary(Shown):
     seed: int | None
     created: str
     planned: int
+    open: bool = False  # it has no number of items beforehand, and its writer has not ended it
     answered: int
     failed_by_reason: dict[str, int]
     changed: int  # answers that the method changed
@@ -52,6 +53,7 @@ class Summary(Shown):
             "seed": self.seed,
             "created": self.created,
             "planned": self.planned,
+            "open": self.open,
             "answered": self.answered,
             "failed": self.failed,
             "failed_by_reason": self.failed_by_reason,
@@ -76,7 +78,8 @@ def summary(run: RunReader, prices: Prices | None = None) -> Summary:
         cast=record.cast,
         seed=record.seed,
         created=record.created,
-        planned=record.source["items"],
+        planned=run.planned,
+        open=run.open,
         answered=totals.answered,
         failed_by_reason=totals.failed,
         changed=totals.changed,

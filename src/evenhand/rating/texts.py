@@ -59,6 +59,7 @@ def _statements(run: RunReader) -> pl.DataFrame:
 
 
 def _answers(run: RunReader) -> pl.DataFrame:
+    run.require_texts()
     rows = run.results().filter(pl.col("status") == "answered").collect()
     if rows["choice"].is_not_null().any():
         raise UserError(
@@ -128,7 +129,7 @@ def _fits() -> pl.Expr:
 
 def _left_out(runs: Sequence[RunReader], frames: Sequence[pl.DataFrame]) -> dict[str, int]:
     failed = sum(sum(run.totals().failed.values()) for run in runs)
-    left = sum(max(0, run.record.source["items"] - run.totals().items) for run in runs)
+    left = sum(max(0, run.planned - run.totals().items) for run in runs)
     long = sum(len(frame.filter(~_fits())) for frame in frames)
     found = {"not answered": failed, "not run yet": left, f"over {LONGEST:,} signs": long}
     return {reason: n for reason, n in found.items() if n}

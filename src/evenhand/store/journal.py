@@ -7,7 +7,7 @@ what it held is asked again.
 
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -38,6 +38,15 @@ class Journal:
 
     def result(self, line: bytes) -> None:
         self._file.write(_framed(_RESULT, line))
+
+    def items(self, items: Iterable[tuple[bytes, Sequence[bytes]]]) -> None:
+        """Note whole items, each a result and its turns, in one write: after a crash all of it is
+        there or nothing."""
+        framed: list[bytes] = []
+        for result, turns in items:
+            framed += (_framed(_TURN, line) for line in turns)
+            framed.append(_framed(_RESULT, result))
+        self._file.write(b"".join(framed))
 
     def rotate(self, carried: Iterable[bytes]) -> str:
         """Go on in a new file that begins with these turns, and give the name of the old one."""

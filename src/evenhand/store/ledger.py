@@ -7,6 +7,7 @@ is the check. The number of a writer's opening entry is its fencing token.
 
 import hashlib
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Annotated, Any
@@ -54,6 +55,7 @@ class Entry(BaseModel):
     opened_by: str | None = None
     run_sha256: str | None = None  # of run.json, in an opening entry
     part: Part | None = None
+    ended: bool | None = None  # the writer of an open-ended run let go of it with nothing left
 
 
 class Positions:
@@ -153,6 +155,13 @@ def parts(folder: Folder) -> Iterator[Part]:
             raise CorruptRun(f"{folder.root}: the ledger names the item at {start} twice")
 
 
+def has_ended(folder: Folder) -> bool:
+    """Whether the last word of the ledger is that its writer ended the run. Whoever opens the run
+    again writes an entry after it, so it is open again."""
+    last = deque(entries(folder), maxlen=1)
+    return bool(last and last[0].ended)
+
+
 class LedgerWriter:
     """A ledger writer has the right to append, taken by writing the opening entry."""
 
@@ -168,6 +177,9 @@ class LedgerWriter:
 
     def commit(self, part: Part) -> None:
         self._append(Entry(slot=self._slot, token=self.token, part=part))
+
+    def end(self) -> None:
+        self._append(Entry(slot=self._slot, token=self.token, ended=True))
 
     def refuse_if_fenced(self) -> None:
         """Refuse to go on after a newer writer. It does not look while another thread appends: that

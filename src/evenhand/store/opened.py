@@ -19,9 +19,10 @@ class OpenedRun:
         self.folder = folder
         self._lock = lock
         self.record = _agreed_record(folder, record)
-        self._items: int = record.source["items"]
+        self._items = record.planned
         self.done = ledger.Positions()
         self.committed = 0
+        self.past = 0  # the first position after all that are committed
         slots = 0
         for entry in ledger.entries(folder):
             slots += 1
@@ -55,25 +56,31 @@ class OpenedRun:
         self._count_in(part)
         return True
 
+    def end(self) -> None:
+        """Say that nothing is left to be committed, until somebody opens the run again."""
+        self._ledger.end()
+
     def refuse_if_fenced(self) -> None:
         self._ledger.refuse_if_fenced()
 
     def is_left(self, position: int) -> bool:
         """Say whether a position is of the plan and not committed yet."""
-        return position < self._items and position not in self.done
+        return (self._items is None or position < self._items) and position not in self.done
 
     def release(self) -> None:
         self._lock.release()
 
     def _count_in(self, part: ledger.Part) -> None:
         for start, stop in part.positions:
-            if not 0 <= start <= stop <= self._items:
+            most = stop if self._items is None else self._items
+            if not 0 <= start <= stop <= most:
                 raise CorruptRun(
                     f"{self.folder.root}: its ledger has the positions from {start:,} to {stop:,}, "
-                    f"and the run has {self._items:,} items"
+                    f"and the run has {most:,} items"
                 )
             self.done.add_range(start, stop)
             self.committed += stop - start
+            self.past = max(self.past, stop)
 
 
 def _agreed_record(folder: Folder, planned: RunRecord) -> RunRecord:

@@ -70,6 +70,26 @@ class RunReader:
                 sums[name] += getattr(part, name)
         return Totals(failed=dict(sorted(failed.items())), **{name: sums[name] for name in names})
 
+    @property
+    def planned(self) -> int:
+        """How many items the run is about: those of its plan, or of one without a number all that
+        are committed."""
+        planned = self.record.planned
+        return self.totals().items if planned is None else planned
+
+    @property
+    def open(self) -> bool:
+        """Whether this is a run without a number of items, as of live traffic, that its writer has
+        not ended: it writes, or it died, and in both cases more may come."""
+        return self.record.planned is None and not ledger.has_ended(self._folder)
+
+    def require_texts(self) -> None:
+        """Refuse a run that was kept without its texts: a hash is not what somebody said."""
+        if not self.record.keeps_texts:
+            raise UserError(
+                f"{self.path} holds no texts: the policy of its gateway was not to keep content"
+            )
+
     def positions(self) -> list[tuple[int, int]]:
         """Give the half-open ranges of plan positions that are committed, in their order."""
         return sorted(span for part in ledger.parts(self._folder) for span in part.positions)

@@ -64,14 +64,29 @@ class RunRecord(BaseModel):
         return orjson.dumps(self.model_dump(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
 
     @property
+    def planned(self) -> int | None:
+        """How many items the plan has; None where that is not known beforehand, as of live traffic.
+
+        Such a run has no number that it could fall short of, so it is not for ever unfinished; it
+        has come to an end when its ledger says so, and until then it is open (`RunReader.open`).
+        """
+        items: int | None = self.source["items"]
+        return items
+
+    @property
+    def keeps_texts(self) -> bool:
+        """Whether prompts and answers are in the folder; live traffic may be kept without them."""
+        return bool(self.source.get("content", "on") == "on")
+
+    @property
     def is_whole(self) -> bool:
         """Whether the record holds what every reader of a run asks for. No ledger vouches for it
         before the first entry."""
-        items, named = self.source.get("items"), (self.method.get("name"), self.source.get("kind"))
+        items = self.source.get("items", -1)  # None is said, not left out
+        named = (self.method.get("name"), self.source.get("kind"))
         inner = (self.method.get("settings"), self.cast.get("default"))
         return (
-            type(items) is int
-            and items >= 0
+            (items is None or (type(items) is int and items >= 0))
             and all(isinstance(name, str) for name in named)
             and all(isinstance(one, dict) for one in inner)
         )

@@ -4,6 +4,7 @@ parts."""
 import asyncio
 import contextlib
 import time
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -88,6 +89,39 @@ class RunWriter:
         self._pending.add(line, self._open_turns.pop(event.position, []))
         self._unplayed.pop(event.position, None)
 
+    # -- recording items that ended elsewhere, in a thread ------------------------------------
+
+    @property
+    def past(self) -> int:
+        """The first position after all that are taken."""
+        return max(self._run.past, 1 + max(self._unplayed, default=-1))
+
+    def add(self, items: Iterable[tuple[Result, Sequence[Turn]]]) -> None:
+        """Take finished items with all that was said for them: all of them or none."""
+        lines = [
+            (tables.encode(result), [tables.encode(turn) for turn in turns])
+            for result, turns in items
+        ]
+        self._journal.items(lines)
+        for result, turns in lines:
+            self._pending.add(result, turns)
+
+    @property
+    def full(self) -> bool:
+        return self._pending.full
+
+    def commit(self) -> None:
+        """Commit what is finished, and wait for it."""
+        if self._pending.results:
+            self._write_part(*self._swap())
+
+    def end(self) -> None:
+        """Commit what is finished and say in the ledger that this was all."""
+        self.commit()
+        self._run.end()
+
+    # -- committing, from the event loop -------------------------------------------------------
+
     async def commit_if_full(self) -> None:
         """Start a commit when a part is full. Waits only if the one before is still under way."""
         if self._pending.full:
@@ -101,15 +135,16 @@ class RunWriter:
             if self._pending.results:
                 await asyncio.to_thread(self._write_part, *self._swap())
         finally:
-            self._let_go()
+            self.let_go()
 
     async def abandon(self) -> None:
         """Let go of the folder without writing more than what is being committed just now."""
         with contextlib.suppress(StoreError):
             await self._wait_for_commit()
-        self._let_go()
+        self.let_go()
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
+        """Release the folder. What is not committed stays in the journal for the next writer."""
         self._journal.close()
         self._run.release()
 

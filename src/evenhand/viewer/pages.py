@@ -208,12 +208,14 @@ def _title(browsed: Browsed) -> str:
 
 def _summary(browsed: Browsed, listed: Listed) -> Page:
     totals, record = listed.totals, browsed.run.record
-    planned = record.source["items"]
+    planned = browsed.run.planned
     model = record.cast["default"]["model"]
     blocks: list[Block] = [Line(f"{model} · {record.method['name']}", "dim")]
     blocks.append(
         Line(f"{totals.items:,} of {planned:,} items are done, {totals.answered:,} answered")
     )
+    if browsed.run.open:
+        blocks.append(Line("The run is open: more items may come", "bad"))
     if totals.failed:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in totals.failed.items())
         blocks.append(Line(clipped(f"Without an answer: {reasons}", _IN_LIST), "bad"))

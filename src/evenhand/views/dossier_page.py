@@ -55,7 +55,8 @@ def _opening(found: Dossier) -> list[Block]:
     tones += [audit_page.tone(audit) for audit in found.audits]
     for one in found.summaries:
         what = f"no instrument · {one.cast['default']['model']} · {one.method['name']}"
-        rows.append((one.run, what, f"{one.answered:,} of {one.planned:,}", "", ""))
+        so_far = " so far" if one.open else ""
+        rows.append((one.run, what, f"{one.answered:,} of {one.planned:,}{so_far}", "", ""))
     for audit in found.audits:
         ended = f": {audit.state}" if audit.state else ""
         what = f"audit of a {audit.kind} · {audit.title}{ended}"

@@ -11,11 +11,12 @@ def page(run: Run, *, full: bool = False) -> list[Block]:
     """The blocks of a run; `full` shows every answer instead of the first few."""
     totals, record = run.totals, run.record
     model = record.cast["default"]["model"]
-    planned = record.source["items"]
     blocks: list[Block] = [
         Line(f"{run.path} · {model} · {record.method['name']}", "strong"),
-        Line(f"{totals.answered:,} of {planned:,} items answered"),
+        Line(f"{totals.answered:,} of {run.reader.planned:,} items answered"),
     ]
+    if run.reader.open:
+        blocks.append(Line("The run is open: more items may come", "bad"))
     if totals.failed:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in totals.failed.items())
         blocks.append(Line(f"Failed, and without an answer: {reasons}", "bad"))

@@ -44,7 +44,7 @@ def _rows(found: Summary) -> list[tuple[str, str]]:
         ("run", found.run),
         ("method", f"{method['name']}" + (f" ({settings})" if settings else "")),
         ("model", str(found.cast["default"]["model"])),
-        ("items", f"{found.planned:,} planned, {found.not_run:,} not run yet"),
+        ("items", _items(found)),
         ("answered", f"{found.answered:,}"),
         ("failed", f"{found.failed:,}"),
         ("coverage", "no items" if share is None else f"{share:.1%}"),
@@ -53,6 +53,12 @@ def _rows(found: Summary) -> list[tuple[str, str]]:
         ("tokens", tokens),
         *([("tags taken off", f"{found.tags_taken_off:,}")] if found.tags_taken_off else []),
     ]
+
+
+def _items(found: Summary) -> str:
+    if found.open:
+        return f"{found.planned:,} so far; the run is open, and more may come"
+    return f"{found.planned:,} planned, {found.not_run:,} not run yet"
 
 
 def _per_item(calls: int, done: int) -> str:

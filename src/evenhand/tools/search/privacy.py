@@ -7,6 +7,7 @@ ordinary word that begins a sentence. Made for English; docs/search.md says what
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import resources
 
@@ -58,6 +59,10 @@ def clean(query: str, context: str) -> str:
 
 @lru_cache(maxsize=256)  # an item asks several queries
 def _known_of(context: str) -> tuple[frozenset[str], frozenset[str]]:
+    return _known(context)
+
+
+def _known(context: str) -> tuple[frozenset[str], frozenset[str]]:
     """The words that the item's text writes small, and those that must not leave."""
     chunks = _plain_chunks(context)
     lower = frozenset(word for chunk in chunks for word in _words(chunk) if word.islower())
@@ -68,13 +73,46 @@ def _may_leave(word: str, private: frozenset[str]) -> bool:
     folded = _fold(word)
     if len(folded) < 2 or not _cased(word) or folded in _NUMBERS:
         return False
+    return not _is_personal(folded, private)
+
+
+def _is_personal(folded: str, private: frozenset[str]) -> bool:
     if folded in private or folded.removesuffix("s") in private:
-        return False
-    if _is_identity(folded):
         return True
-    if folded in _listed("given_names") or folded.removesuffix("s") in _listed("given_names"):
+    if _is_identity(folded):
         return False
-    return not any(len(name) >= _TELLING and name in folded for name in private)
+    if folded in _listed("given_names") or folded.removesuffix("s") in _listed("given_names"):
+        return True
+    return any(len(name) >= _TELLING and name in folded for name in private)
+
+
+def personal_words(texts: Iterable[str]) -> frozenset[str]:
+    """The words of these texts that may be somebody's name or a part of an address, for `masked`.
+    Each text begins with a sentence."""
+    return _known(_shown(" . ".join(texts)))[1]
+
+
+def masked(text: str, private: frozenset[str]) -> str:
+    """The text with a mark in the place of every word that may not leave, line by line. Numbers go
+    whole; those in words stay, because "one" is seldom a part of a telephone number."""
+    marks: dict[str, str] = {}  # by word: a text says the same words again and again
+
+    def word_of(found: re.Match[str]) -> str:
+        word = found[0]
+        if word not in marks:
+            hide = not _cased(word) or _is_personal(_fold(word), private)
+            marks[word] = "[name]" if hide else word
+        return marks[word]
+
+    def chunk_of(chunk: str) -> str:
+        if _ADDRESS.search(chunk):
+            return "[address]"
+        if any(sign.isnumeric() for sign in chunk):
+            return "[number]"
+        return _LETTERS.sub(word_of, chunk)
+
+    lines = (_shown(line) for line in text.splitlines())
+    return "\n".join(" ".join(map(chunk_of, line.split())) for line in lines)
 
 
 def _private_words(text: str, lower: frozenset[str]) -> frozenset[str]:

@@ -1,0 +1,139 @@
+"""`evenhand gateway`: answers of an endpoint, repaired on their way out."""
+
+import importlib
+from collections.abc import Callable
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evenhand.cli.groups import group_for
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName
+from evenhand.cli.screen import err, out, print_json
+from evenhand.errors import UserError
+
+gateway = typer.Typer(
+    cls=group_for("serve"),
+    help="Stand in front of an endpoint and repair its answers on their way out.",
+    no_args_is_help=True,
+)
+
+
+@gateway.command()
+def serve(
+    upstream: Annotated[
+        str, typer.Option(help="The endpoint behind it; its address usually ends in /v1.")
+    ],
+    policy: Annotated[
+        Path | None, typer.Option(help="What is checked, how, and for whom: docs/gateway.md.")
+    ] = None,
+    upstream_key_env: Annotated[
+        str | None, typer.Option(help="The environment variable with the key of the upstream.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where to listen.")] = 8088,
+    replicas: Annotated[int, typer.Option(min=1, help="Processes. More need --quotas.")] = 1,
+    quotas: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A Redis-protocol store that replicas share."),
+    ] = None,
+    evidence: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Where run folders of the traffic go.")
+    ] = None,
+    audit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where a row for each exchange goes: postgresql://… or a folder for Parquet.",
+        ),
+    ] = None,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    config: ConfigFile = None,
+) -> None:
+    """Serve an endpoint with every answer checked, and repaired where it has to be.
+
+    The word "serve" may be left out. Without a policy file every answer is held until its verdict,
+    and one that cannot be checked is not sent. The agents ask the model of the config file, or the
+    upstream itself. It runs until Ctrl-C.
+
+    Example: evenhand gateway --upstream http://127.0.0.1:8080/v1 --policy policy.toml
+    """
+    worker = _worker()
+    order = worker.Order(
+        upstream=upstream,
+        upstream_key_env=upstream_key_env,
+        policy=str(policy) if policy else None,
+        config=str(config) if config else None,
+        base_url=base_url,
+        model=model,
+        replicas=replicas,
+        quotas=quotas,
+        evidence=evidence,
+        audit=audit,
+    )
+    worker.rehearse(order)
+    if not order.read().tenants and not _only_here(host):
+        raise UserError(
+            f"anybody who reaches {host} could use the upstream: name tenants in the policy, with "
+            "a key each (`evenhand gateway key`), or listen at 127.0.0.1"
+        )
+    if replicas > 1 and quotas is None:
+        raise UserError(
+            f"{replicas} replicas would each count for themselves: name a store that they share, "
+            "such as --quotas redis://127.0.0.1:6379/0"
+        )
+    err.print(f"the gateway of {upstream} is at http://{host}:{port}/v1, Ctrl-C ends it")
+    seconds = int(order.read().grace) + 30  # for the parts to be closed
+    _serve(partial(worker.application, order), host, port, replicas, seconds)
+
+
+@gateway.command()
+def key(json: Json = False) -> None:
+    """Make a key for a tenant, and the hash of it that the policy file holds.
+
+    Example: evenhand gateway key
+    """
+    made, hashed = importlib.import_module("evenhand.gateway.keys").new_key()
+    if json:
+        print_json({"key": made, "hash": hashed})
+        return
+    out.print(f"give this to the tenant; it is shown once:\n{made}", highlight=False)
+    out.print(f'\nand this goes into the policy file:\nkeys = ["{hashed}"]', highlight=False)
+
+
+def _only_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _worker() -> Any:
+    try:
+        return importlib.import_module("evenhand.cli.gateway_worker")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("evenhand"):
+            raise
+        raise UserError("the gateway is not installed: pip install 'evenhand[gateway]'") from None
+
+
+def _serve(
+    application: Callable[[], Any], host: str, port: int, replicas: int, seconds: int
+) -> None:
+    from granian import Granian  # noqa: PLC0415 part of the extra
+    from granian.constants import Interfaces  # noqa: PLC0415
+
+    Granian(
+        "evenhand gateway",
+        interface=Interfaces.ASGI,
+        address=host,
+        port=port,
+        workers=replicas,
+        websockets=False,
+        log_access=False,
+        respawn_failed_workers=True,
+        workers_kill_timeout=seconds,
+    ).serve(target_loader=application, wrap_loader=False)

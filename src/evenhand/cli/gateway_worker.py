@@ -1,0 +1,175 @@
+"""One process of a gateway, as `evenhand gateway` starts it: it opens the parts and serves."""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenhand import config as configuration
+from evenhand.cli.options import open_cast
+from evenhand.config import Config, scorer_by_name
+from evenhand.errors import UserError
+from evenhand.gateway.admission import Admission
+from evenhand.gateway.app import Application, Parts
+from evenhand.gateway.audit import Audit, AuditStore
+from evenhand.gateway.books import Books
+from evenhand.gateway.checking import Checker
+from evenhand.gateway.evidence import Evidence
+from evenhand.gateway.keys import Keyring
+from evenhand.gateway.parquet_audit import ParquetAudit
+from evenhand.gateway.policy import ANYBODY, Check, Policy, read_policy
+from evenhand.gateway.postgres_audit import PostgresAudit
+from evenhand.gateway.quotas import LocalQuotas, Quotas
+from evenhand.gateway.shared_quotas import SharedQuotas
+from evenhand.gateway.traffic import Kept
+from evenhand.gateway.upstream import Upstream
+from evenhand.methods import Method
+from evenhand.methods.build import build_method
+
+HASHED_WITH = "EVENHAND_GATEWAY_HASH"  # the variable with the key that texts are hashed with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a gateway is to be, as its processes are told: names of files and variables, no key."""
+
+    upstream: str
+    upstream_key_env: str | None
+    policy: str | None
+    config: str | None
+    base_url: str | None
+    model: str | None
+    replicas: int
+    quotas: str | None
+    evidence: str | None
+    audit: str | None
+
+    def settings(self) -> Config:
+        """The config file, whose default model is the upstream where none is named."""
+        given = configuration.load(
+            Path(self.config) if self.config else None, self.base_url, self.model
+        )
+        if self.base_url or "base_url" in given.default_model().model_fields_set:
+            return given
+        here = configuration.load(
+            Path(self.config) if self.config else None, self.upstream, self.model
+        )
+        if self.upstream_key_env is None:
+            return here
+        default = here.default_model().model_copy(update={"api_key_env": self.upstream_key_env})
+        return here.model_copy(update={"models": {**here.models, "default": default}})
+
+    def read(self) -> Policy:
+        """The policy, read and checked."""
+        return read_policy(Path(self.policy) if self.policy else None)
+
+
+def method_of(check: Check) -> Method:
+    """The method of a check. It must be one that takes an answer that is there."""
+    method = build_method(check.method, check.set)
+    if not hasattr(method, "repairs"):
+        raise UserError(
+            f"the method {check.method!r} repairs no answer that is there already; stardtox does"
+        )
+    return method
+
+
+@asynccontextmanager
+async def opened(order: Order) -> AsyncIterator[Parts]:
+    """Open all parts of a gateway; they are closed in the other order."""
+    policy, settings = order.read(), order.settings()
+    key = configuration.secret(order.upstream_key_env)
+    async with AsyncExitStack() as stack:
+        upstream = Upstream(
+            order.upstream,
+            key=key,
+            seconds=policy.upstream_seconds,
+            slow_after=policy.upstream_slow,
+        )
+        stack.push_async_callback(upstream.close)
+        checkers = {}
+        for check in policy.checks():
+            if check not in checkers:
+                checkers[check] = await _checker(check, settings, stack)
+        quotas: Quotas = SharedQuotas(order.quotas) if order.quotas else LocalQuotas()
+        stack.push_async_callback(quotas.close)
+        admission = Admission(quotas, policy.allowances(), most=policy.at_once)
+        books = await _books(order, policy, checkers, stack)
+        yield Parts(
+            policy=policy,
+            upstream=upstream,
+            admission=admission,
+            checkers=checkers,
+            record=books.record,
+            metrics=lambda: books.text(upstream.breaker, admission),
+            ready=books.ready,
+            refused=books.refused,
+        )
+
+
+async def _books(
+    order: Order, policy: Policy, checkers: Mapping[Check, Checker], stack: AsyncExitStack
+) -> Books:
+    """Open what keeps the record of every exchange."""
+    tenants = tuple(policy.tenants) or (ANYBODY,)
+    books = Books(policy, tenants)
+    secret = (configuration.secret(HASHED_WITH) or "").encode()
+    replica = str(os.getpid()) if order.replicas > 1 else ""
+    if order.evidence:
+        kept = {}
+        for name in tenants:
+            check = policy.check_for(name, "")
+            kept[name] = Kept(
+                plan=checkers[check].record(), content=check.content, policy=policy.sha256()
+            )
+        evidence = Evidence(
+            order.evidence,
+            kept,
+            key=secret,
+            replica=replica,
+            require_evidence=policy.require_evidence,
+        )
+        await evidence.start()
+        stack.push_async_callback(evidence.close)
+        books.keep(evidence)
+    if order.audit:
+        audit = Audit(_audit_store(order.audit))
+        await audit.start()
+        stack.push_async_callback(audit.close)
+        books.audit(audit, secret)
+    return books
+
+
+def _audit_store(address: str) -> AuditStore:
+    postgres = address.startswith(("postgres://", "postgresql://"))
+    return PostgresAudit(address) if postgres else ParquetAudit(address)
+
+
+async def _checker(check: Check, settings: Config, stack: AsyncExitStack) -> Checker:
+    method = method_of(check)
+    cast = await open_cast(settings, method.agents())
+    stack.push_async_callback(cast.close)
+    screen = scorer_by_name(settings, check.screen)
+    stack.push_async_callback(screen.close)
+    return Checker(check, screen, method, cast)
+
+
+def application(order: Order) -> Application:
+    """What the server calls in each of its processes."""
+    return Application(opened(order))
+
+
+def rehearse(order: Order) -> None:
+    """Refuse what cannot be served before any process starts."""
+    policy, settings = order.read(), order.settings()
+    if policy.require_evidence and not order.evidence:
+        raise UserError("the policy has require_evidence: say where to, with --evidence FOLDER")
+    Upstream(order.upstream)
+    if policy.tenants:
+        Keyring({name: one.keys for name, one in policy.tenants.items()})
+    if policy.operators:
+        Keyring({"operators": policy.operators})
+    for check in policy.checks():
+        method_of(check)
+        scorer_by_name(settings, check.screen)

@@ -1,0 +1,251 @@
+"""The routes of the gateway, and who may use them.
+
+| route                                               | for                                     |
+| --------------------------------------------------- | --------------------------------------- |
+| POST /v1/chat/completions, /completions, /responses | tenants                                 |
+| GET /v1/models                                      | tenants                                 |
+| GET /metrics                                        | operators                               |
+| GET /health, /ready                                 | anybody: they say nothing but yes or no |
+
+Every other address, and every one of these without a key, is 401 before it is anything else.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+import orjson
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from evenhand.gateway.admission import Admission
+from evenhand.gateway.checking import Checker
+from evenhand.gateway.errors import Refused
+from evenhand.gateway.exchanges import Answering, Talk, answer_held, answer_observed, head
+from evenhand.gateway.keys import Keyring
+from evenhand.gateway.policy import ANYBODY, Check, Policy
+from evenhand.gateway.sending import PLAIN, ClientGone, Sender, unless_gone
+from evenhand.gateway.upstream import Upstream
+from evenhand.gateway.verdicts import Exchange
+from evenhand.gateway.wire import Asked, Wire
+from evenhand.gateway.wire.chat import Chat
+from evenhand.gateway.wire.completions import Completions
+from evenhand.gateway.wire.responses import Responses
+from evenhand.models.http_client import read_capped
+
+WIRES: tuple[Wire, ...] = (Chat(), Completions(), Responses())
+_MOST_REQUEST = 16 * 1024 * 1024  # our choice: pictures travel in requests
+_MOST_MODELS = 4 * 1024 * 1024
+_IN_THIS_THREAD = 64 * 1024  # our choice, in bytes: longer requests are read beside the others
+_HERE = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a gateway is made of."""
+
+    policy: Policy
+    upstream: Upstream
+    admission: Admission
+    checkers: Mapping[Check, Checker]  # one for each check of the policy
+    record: Callable[[Exchange], None]
+    metrics: Callable[[], bytes]
+    ready: Callable[[], bool] = lambda: True
+    refused: Callable[[str], None] = lambda _: None  # counts errors by their code
+    wires: tuple[Wire, ...] = WIRES
+
+
+class Gateway:
+    """The gateway of some parts; `Application` opens them and serves it."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._answering = Answering(parts.upstream, parts.record)
+        tenants = {name: one.keys for name, one in parts.policy.tenants.items()}
+        self._tenants = Keyring(tenants) if tenants else None
+        operators = parts.policy.operators
+        self._operators = Keyring({"operators": operators}) if operators else None
+        self._wires = {f"/v1{wire.path}": wire for wire in parts.wires}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        sender = Sender(send)
+        try:
+            await self._routed(scope, receive, sender)
+        except Refused as refused:
+            self._parts.refused(refused.code)
+            await sender.refuse(refused, {})
+        except ClientGone:
+            pass
+        except Exception:
+            await sender.refuse(Refused(500, "gateway_failed", "the gateway failed"), {})
+            raise
+
+    async def _routed(self, scope: Scope, receive: Receive, sender: Sender) -> None:
+        method, path = scope["method"], scope["path"]
+        headers = Headers(scope=scope)
+        if self._tenants is None:
+            _refuse_web_pages(headers)
+        if (method, path) in (("GET", "/health"), ("GET", "/ready")):
+            await self._well(path, sender)
+        elif (method, path) == ("GET", "/metrics"):
+            self._refuse_strangers(headers)
+            await sender.start(200, "text/plain; version=0.0.4; charset=utf-8", {})
+            await sender.end(self._parts.metrics())
+        else:
+            tenant = self._tenant(headers)
+            if (method, path) == ("GET", "/v1/models"):
+                await unless_gone(self._models(tenant, headers, sender), receive)
+            elif method == "POST" and path in self._wires:
+                await self._exchange(self._wires[path], tenant, headers, receive, sender)
+            else:
+                raise Refused(
+                    404, "no_such_route", "there is no such route; docs/gateway.md lists them"
+                )
+
+    # -- who asks --------------------------------------------------------------------------------
+
+    def _tenant(self, headers: Headers) -> str:
+        if self._tenants is None:
+            return ANYBODY
+        tenant = self._tenants.tenant_of(headers.get("authorization"))
+        if tenant is None:
+            raise _no_key()
+        return tenant
+
+    def _refuse_strangers(self, headers: Headers) -> None:
+        """Metrics speak of all tenants, so that a tenant's key does not open them."""
+        if self._operators is None and self._tenants is None:
+            return
+        if self._operators is None or not self._operators.tenant_of(headers.get("authorization")):
+            raise _no_key()
+
+    def _forwarded(self, headers: Headers) -> dict[str, str]:
+        """What goes on to the upstream of a client's headers. A key of this gateway does not."""
+        given = dict(headers)
+        if self._tenants is not None:
+            given.pop("authorization", None)
+        return given
+
+    # -- routes ----------------------------------------------------------------------------------
+
+    async def _well(self, path: str, sender: Sender) -> None:
+        ready = self._parts.admission.ready and self._parts.ready()
+        well = path == "/health" or ready
+        await sender.start(200 if well else 503, PLAIN, {})
+        await sender.end(orjson.dumps({"ok": well}))
+
+    async def _models(self, tenant: str, headers: Headers, sender: Sender) -> None:
+        forwarded = self._forwarded(headers)
+        async with (
+            self._parts.admission.enter(tenant) as permit,
+            self._parts.upstream.asked("/models", None, forwarded) as response,
+        ):
+            permit.spend(0)
+            listed = _models(await read_capped(response, _MOST_MODELS))
+        await sender.start(200, PLAIN, {})
+        await sender.end(listed)
+
+    async def _exchange(
+        self, wire: Wire, tenant: str, headers: Headers, receive: Receive, sender: Sender
+    ) -> None:
+        check = self._parts.policy.check_for(tenant, wire.path)
+        async with self._parts.admission.enter(tenant, tokens=check.tokens) as permit:
+            spent: int | None = 0
+            try:
+                asked = await _asked(wire, await _body(receive))
+                detailed = headers.get("evenhand-detail") == "1"
+                talk = Talk(wire, asked, tenant, self._forwarded(headers), detailed)
+                try:
+                    await self._answer(talk, check, receive, sender)
+                finally:
+                    spent = talk.tokens
+            finally:
+                if spent is not None:  # else all that was reserved
+                    permit.spend(spent)
+
+    async def _answer(self, talk: Talk, check: Check, receive: Receive, sender: Sender) -> None:
+        answer = answer_held if check.mode == "hold" else answer_observed
+        try:
+            await answer(self._answering, talk, self._parts.checkers[check], receive, sender)
+        except Refused as refused:
+            self._parts.refused(refused.code)
+            action = "blocked" if check.mode == "hold" else "not_run"
+            await sender.refuse(refused, head(talk, action))
+
+
+class Application:
+    """The gateway as an ASGI application: its parts are opened when the server starts, and closed
+    when those under way have been answered."""
+
+    def __init__(self, opening: AbstractAsyncContextManager[Parts]) -> None:
+        self._opening = opening
+        self._gateway: Gateway | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or the life of the server."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http" and self._gateway is not None:
+            await self._gateway(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            async with self._opening as parts:
+                self._gateway = Gateway(parts)
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+                await parts.admission.drain(parts.policy.grace)
+        except Exception as error:
+            kind = "startup" if self._gateway is None else "shutdown"
+            await send({"type": f"lifespan.{kind}.failed", "message": str(error)})
+            raise
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def _refuse_web_pages(headers: Headers) -> None:
+    """Without keys every page that a browser of this machine has open could ask: it names itself as
+    the origin, or reaches us by a name of its own."""
+    host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
+    origin = headers.get("origin", "").rpartition("//")[2]
+    named = origin.rpartition(":")[0] or origin
+    if host not in _HERE or (origin and named not in _HERE):
+        raise Refused(403, "not_from_here", "name tenants with keys to be asked from elsewhere")
+
+
+async def _asked(wire: Wire, body: bytes) -> Asked:
+    if len(body) < _IN_THIS_THREAD:
+        return wire.asked(body)
+    return await asyncio.to_thread(wire.asked, body)
+
+
+def _no_key() -> Refused:
+    return Refused(401, "no_key", "give a key of this gateway as Authorization: Bearer KEY")
+
+
+async def _body(receive: Receive) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        body += message.get("body", b"")
+        if len(body) > _MOST_REQUEST:
+            raise Refused(413, "too_long", f"a request may have {_MOST_REQUEST} bytes")
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _models(body: bytes | None) -> bytes:
+    """The list of models: their names and nothing else that an upstream may have put there."""
+    try:
+        rows = orjson.loads(body or b"")["data"]
+        kept = [{"id": row["id"], "object": "model", "created": row.get("created", 0),
+                 "owned_by": row.get("owned_by", "")} for row in rows]  # fmt: skip
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        raise Refused(502, "upstream_garbled", "the upstream's models cannot be read") from None
+    types = {"id": str, "object": str, "created": int, "owned_by": str}
+    good = [row for row in kept if all(isinstance(row[name], kind) for name, kind in types.items())]
+    return orjson.dumps({"object": "list", "data": good})

@@ -1,0 +1,203 @@
+"""One row per exchange for those who audit: what was done, why, how long it took, never what was
+said.
+
+Rows go in batches to a store: PostgreSQL (`postgres_audit`) or Parquet files (`parquet_audit`).
+While it is down they wait in memory: the run folder has the exchange on disk already, and a second
+file there would fill up and fail together with it. When too many wait, the oldest go, counted by
+their action.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from evenhand.errors import EvenhandError
+from evenhand.gateway.recorded import plain_name, tokens
+from evenhand.gateway.verdicts import Action, Exchange
+
+WAITING = 100_000  # our choice, in rows: some 100 MB, and 17 minutes at a hundred a second
+_BATCH = 500  # our choice, in rows: one transaction, or one file
+_WAIT_SECONDS = 1.0  # our choice: rows are gathered for so long
+_TRY_SECONDS = 30.0  # our choice: a store that says nothing for so long is down
+_LONGEST_WAIT = 30.0  # our choice, in seconds: between two attempts
+_LONGEST_TEXT = 500  # our choice, in signs: a client chooses the name of the model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """What is kept of an exchange in a table. Its fields are the columns."""
+
+    id: str
+    at: datetime
+    tenant: str
+    route: str
+    model: str
+    action: str
+    reason: str
+    calls: int
+    prompt_tokens: int | None  # None: an endpoint did not say
+    completion_tokens: int | None
+    seconds_upstream: float | None  # None: this part did not happen
+    seconds_screen: float | None
+    seconds_agents: float | None
+    seconds_all: float | None
+    policy: str
+    evidence: str
+    content: str | None  # None: the gateway has no key
+
+    @classmethod
+    def of(cls, exchange: Exchange, *, policy: str, evidence: str, key: bytes) -> "AuditRow":
+        turns = [turn for verdict in exchange.verdicts for turn in verdict.turns]
+        prompt_tokens, completion_tokens = tokens(turns)
+        seconds = exchange.seconds
+        return cls(
+            id=_plain(exchange.id),
+            at=datetime.fromtimestamp(exchange.at, UTC),
+            tenant=_plain(exchange.tenant),
+            route=_plain(exchange.route),
+            model=plain_name(exchange.model),
+            action=str(exchange.action),
+            reason=_plain(exchange.reason),
+            calls=len(turns),
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            seconds_upstream=seconds.get("upstream"),
+            seconds_screen=seconds.get("screen"),
+            seconds_agents=seconds.get("agents"),
+            seconds_all=seconds.get("all"),
+            policy=policy,
+            evidence=_plain(evidence),
+            content=content_hash(exchange, key) if key else None,
+        )
+
+
+def _plain(text: str) -> str:
+    """A text that every store takes: no NUL, no half of a surrogate pair, no end of megabytes."""
+    return text[:_LONGEST_TEXT].replace("\0", "�").encode("utf-8", "replace").decode()
+
+
+def content_hash(exchange: Exchange, key: bytes) -> str:
+    """The HMAC-SHA256 over prompt, context and texts before and after: who has all of them and the
+    key can show that the row is theirs."""
+    said = [text for one in exchange.verdicts for text in (one.before, one.text)]
+    mac = hmac.new(key, digestmod=hashlib.sha256)
+    for text in (exchange.prompt, exchange.context, *said):
+        data = text.encode("utf-8", "surrogatepass")
+        mac.update(len(data).to_bytes(8, "big") + data)
+    return mac.hexdigest()
+
+
+class AuditStore(Protocol):
+    """Where rows are kept."""
+
+    async def write(self, rows: Sequence[AuditRow]) -> None:
+        """Keep all of these rows or none. The same rows may come again after an error, and then
+        they are kept once. It raises whatever it likes."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Audit:
+    """The writer of audit rows. `record` never waits and never raises."""
+
+    def __init__(
+        self, store: AuditStore, *, waiting: int = WAITING, retry_seconds: float = 0.5
+    ) -> None:
+        self._store, self._most, self._retry_seconds = store, waiting, retry_seconds
+        self._waiting: deque[AuditRow] = deque()
+        self._batch: list[AuditRow] = []  # stays the same until it is kept
+        self._woken, self._closing, self._settled = (asyncio.Event() for _ in range(3))
+        self._settled.set()
+        self._failures = 0
+        self._task: asyncio.Task[None] | None = None
+        self.lost: dict[Action, int] = dict.fromkeys(Action, 0)
+        self.healthy = True
+        self.problem = ""  # why it is not healthy, or was not last
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._write_on())
+
+    def record(self, row: AuditRow) -> None:
+        """Take a row to be kept. If too many wait, the oldest one goes."""
+        if self._closing.is_set():
+            self._lose(row)
+            return
+        if self.waiting >= self._most:
+            self.healthy, self.problem = False, f"{self._most:,} rows wait to be written"
+            self._lose(self._waiting.popleft() if self._waiting else row)
+            if self.waiting >= self._most:  # all of them are of the batch that is being written
+                return
+        self._waiting.append(row)
+        if not self._failures:
+            self._settled.clear()
+        self._woken.set()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting) + len(self._batch)
+
+    async def flush(self) -> None:
+        """Wait until all that came so far is kept, or cannot be just now."""
+        await self._settled.wait()
+
+    async def close(self) -> None:
+        """Write what waits, with one attempt, and count as lost what could not be."""
+        self._closing.set()
+        self._woken.set()
+        if self._task is not None:
+            await self._task
+        for row in (*self._batch, *self._waiting):
+            self._lose(row)
+        self._batch = []
+        self._waiting.clear()
+        self._settled.set()
+        with contextlib.suppress(Exception):
+            await self._store.close()
+
+    def _lose(self, row: AuditRow) -> None:
+        self.lost[Action(row.action)] += 1
+
+    async def _write_on(self) -> None:
+        while True:
+            stopping = self._closing.is_set()
+            self._woken.clear()
+            while len(self._batch) < _BATCH and self._waiting and not self._failures:
+                self._batch.append(self._waiting.popleft())
+            if self._batch:
+                await self._write()
+            if not self.waiting or self._failures:
+                self._settled.set()
+                if stopping:
+                    return
+                await self._rest()
+
+    async def _write(self) -> None:
+        try:
+            async with asyncio.timeout(_TRY_SECONDS):
+                await self._store.write(self._batch)
+        except Exception as error:  # whatever a driver makes of a store that is down
+            self._failures += 1
+            self.healthy = False
+            self.problem = str(error) if isinstance(error, EvenhandError) else type(error).__name__
+        else:
+            self._batch = []
+            self._failures = 0
+            self.healthy = True
+
+    async def _rest(self) -> None:
+        """Wait for more rows and gather them for a moment; after a failure wait, longer each
+        time."""
+        if self._failures:
+            seconds = min(_LONGEST_WAIT, self._retry_seconds * 2 ** min(self._failures - 1, 10))
+        else:
+            await self._woken.wait()
+            seconds = _WAIT_SECONDS
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), seconds)

@@ -1,0 +1,64 @@
+"""What is kept of every exchange, in one call: figures, a run folder, a row for those who audit."""
+
+from dataclasses import replace
+
+from evenhand.gateway.admission import Admission
+from evenhand.gateway.audit import Audit, AuditRow
+from evenhand.gateway.breaker import Breaker
+from evenhand.gateway.evidence import Evidence, EvidenceLost
+from evenhand.gateway.metrics import Metrics
+from evenhand.gateway.policy import ROUTES, Policy
+from evenhand.gateway.verdicts import Action, Exchange
+
+
+class Books:
+    """The books of one gateway process. Without evidence and audit there are the figures alone."""
+
+    def __init__(self, policy: Policy, tenants: tuple[str, ...]) -> None:
+        self._policy = policy.sha256()
+        self._require = policy.require_evidence
+        self._metrics = Metrics(tenants, ROUTES)
+        self._evidence: Evidence | None = None
+        self._audit: Audit | None = None
+        self._secret = b""
+
+    def keep(self, evidence: Evidence) -> None:
+        """Keep run folders."""
+        self._evidence = evidence
+        self._metrics.watch("evidence", evidence)
+
+    def audit(self, audit: Audit, secret: bytes) -> None:
+        """Keep rows."""
+        self._audit, self._secret = audit, secret
+        self._metrics.watch("audit", audit)
+
+    def record(self, exchange: Exchange) -> None:
+        """Put an exchange into the books. Raises `EvidenceLost` where none may go out without."""
+        try:
+            if self._evidence is not None:
+                self._evidence.record(exchange)
+        except EvidenceLost:
+            self._note(replace(exchange, action=Action.BLOCKED, reason="not_recorded"))
+            raise
+        self._note(exchange)
+
+    def _note(self, exchange: Exchange) -> None:
+        self._metrics.count(exchange)
+        if self._audit is not None:
+            folder = self._evidence.place(exchange) if self._evidence is not None else ""
+            row = AuditRow.of(exchange, policy=self._policy, evidence=folder, key=self._secret)
+            self._audit.record(row)
+
+    def refused(self, code: str) -> None:
+        """Count a request that got no answer, by the code of its error."""
+        self._metrics.refused.labels(code).inc()
+
+    def ready(self) -> bool:
+        """Whether what the policy requires can be kept just now."""
+        return not self._require or self._evidence is None or self._evidence.healthy
+
+    def text(self, breaker: Breaker, admission: Admission) -> bytes:
+        """The figures, as Prometheus reads them."""
+        self._metrics.breaker("closed" if breaker.closed else "open")
+        self._metrics.in_flight.set(admission.under_way)
+        return self._metrics.text()

@@ -1,0 +1,283 @@
+"""One request from its first byte to its last: ask the upstream, check, answer, keep the record.
+
+In `hold` nothing of an answer leaves before the verdict about all of it. A client that waits for a
+stream gets comments meanwhile, and as long as it got none of them a block is a plain error. In
+`observe` the answer goes through as it comes, its header says that no check was run, and what a
+check would have said is in the record afterwards.
+"""
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import orjson
+from starlette.types import Receive
+
+from evenhand.gateway.checking import Checker
+from evenhand.gateway.errors import Garbled, Refused
+from evenhand.gateway.evidence import EvidenceLost
+from evenhand.gateway.sending import PLAIN, STREAM, Sender, unless_gone
+from evenhand.gateway.sse import EventReader, comment
+from evenhand.gateway.upstream import (
+    MOST_BODY,
+    Upstream,
+    collect,
+    is_stream,
+    refuse_compressed,
+)
+from evenhand.gateway.verdicts import Action, Exchange, Verdict, gravest
+from evenhand.gateway.wire import Asked, Reply, Said, Wire
+
+_BLOCKED = "the answer was held back by the policy of this gateway"
+_NOT_CHECKED = "the answer could not be checked, so it is held back; try again later"
+_NOT_RECORDED = "the check could not be put on record, so the answer is held back; try again later"
+_SOON = {"retry-after": "5"}
+
+
+@dataclass(slots=True)
+class Talk:
+    """An exchange while it goes on."""
+
+    wire: Wire
+    asked: Asked
+    tenant: str
+    headers: Mapping[str, str]
+    detailed: bool  # the client wants to be told in the body
+    id: str = field(default_factory=lambda: f"eh-{secrets.token_hex(12)}")
+    at: float = field(default_factory=time.time)
+    started: float = field(default_factory=time.monotonic)
+    upstream_seconds: float = 0.0
+    checking: bool = False  # agents may have been asked
+    verdicts: tuple[Verdict, ...] = ()
+    left_out: int = 0  # fields of the upstream's answer; their names are its words too
+
+    @property
+    def tokens(self) -> int | None:
+        """What its agents used; None where that is not known: a check that was broken off, or an
+        answer without a count."""
+        if self.checking and not self.verdicts:
+            return None
+        turns = [turn for one in self.verdicts for turn in one.turns]
+        counts = [(turn.prompt_tokens, turn.completion_tokens) for turn in turns if not turn.error]
+        known = [spent for pair in counts for spent in pair if spent is not None]
+        return sum(known) if len(known) == 2 * len(counts) else None
+
+    def ended(self, action: Action, reason: str) -> Exchange:
+        """The exchange as evidence and metrics take it."""
+        causes = ("screen", "agents")
+        spent = {one: max((v.seconds.get(one, 0.0) for v in self.verdicts), default=0.0)
+                 for one in causes}  # fmt: skip
+        whole = time.monotonic() - self.started
+        return Exchange(
+            id=self.id,
+            tenant=self.tenant,
+            route=self.wire.path,
+            model=self.asked.model,
+            at=self.at,
+            prompt=self.asked.prompt,
+            context=self.asked.context,
+            verdicts=self.verdicts,
+            action=action,
+            reason=reason,
+            seconds={"upstream": self.upstream_seconds, **spent, "all": whole},
+        )
+
+
+Recorder = Callable[[Exchange], None]
+
+
+class Answering:
+    """It answers exchanges by one checker."""
+
+    def __init__(self, upstream: Upstream, record: Recorder) -> None:
+        self._upstream = upstream
+        self._record = record
+
+    # -- hold ------------------------------------------------------------------------------------
+
+    async def held(self, talk: Talk, checker: Checker) -> tuple[Said, Reply, Sequence[str]]:
+        """Collect an answer, check it, and give what may leave. Raises `Refused`, and whatever
+        happens the exchange is on record."""
+        try:
+            reply = await self._collected(talk)
+        except Refused as refusal:
+            self._record_anyway(talk, Action.BLOCKED, refusal.code)
+            raise
+        except BaseException:  # a client that goes away gets nothing
+            self._record_anyway(talk, Action.BLOCKED, "broken_off")
+            raise
+        talk.left_out = len(reply.left_out)
+        talk.checking = bool(reply.texts)
+        try:
+            talk.verdicts = await checker.verdicts(talk.asked, reply.texts, reply.observed)
+        except BaseException:
+            self._record_anyway(talk, Action.BLOCKED, "broken_off")
+            raise
+        action = gravest(one.action for one in talk.verdicts)
+        reason = _reason(talk.verdicts, action)
+        try:
+            self._record(talk.ended(action, reason))
+        except EvidenceLost:
+            raise Refused(503, "not_recorded", _NOT_RECORDED, headers=_SOON) from None
+        _refuse_blocked(talk.verdicts)
+        texts = [one.text for one in talk.verdicts[: len(reply.texts)]]
+        return _said(talk, action, reason), reply, texts
+
+    def _record_anyway(self, talk: Talk, action: Action, reason: str) -> None:
+        """Record what nothing can be done about any more. What is lost is counted."""
+        with contextlib.suppress(EvidenceLost):
+            self._record(talk.ended(action, reason))
+
+    async def _collected(self, talk: Talk) -> Reply:
+        reply = talk.wire.reply(talk.asked)
+        started = time.monotonic()
+        body = orjson.dumps(dict(talk.asked.sent))
+        try:
+            async with self._upstream.asked(talk.wire.path, body, talk.headers) as response:
+                await collect(response, reply, talk.asked.stream)
+        except Garbled:
+            raise _garbled() from None
+        finally:
+            talk.upstream_seconds = time.monotonic() - started
+        return reply
+
+    # -- observe ---------------------------------------------------------------------------------
+
+    async def passed_on(self, talk: Talk, sender: Sender) -> tuple[Reply | None, bytes | None]:
+        """Send an answer as it comes. Give what was read of it, and the body if it was plain; no
+        reply if it could not be read. An exchange that ends before that is on record."""
+        reply: Reply | None = talk.wire.reply(talk.asked)
+        reader, whole, reason = EventReader(), bytearray(), "broken_off"
+        started, sent = time.monotonic(), orjson.dumps(dict(talk.asked.sent))
+        try:
+            async with self._upstream.asked(talk.wire.path, sent, talk.headers) as response:
+                refuse_compressed(response)
+                stream = is_stream(response)
+                await sender.start(200, STREAM if stream else PLAIN, head(talk, Action.NOT_RUN))
+                async for chunk in response.content.iter_any():
+                    await sender.body(chunk)
+                    reply = _read_along(reply, reader, chunk) if stream else reply
+                    whole += b"" if stream or len(whole) > MOST_BODY else chunk
+            await sender.end()
+            reason = ""
+        except Garbled:
+            reason = "upstream_garbled"
+            raise _garbled() from None
+        except Refused as refusal:
+            reason = refusal.code
+            raise
+        finally:
+            talk.upstream_seconds = time.monotonic() - started
+            if reason:
+                self._record_anyway(talk, Action.NOT_RUN, reason)
+        return reply, None if stream else bytes(whole)
+
+    async def checked_afterwards(
+        self, talk: Talk, checker: Checker, reply: Reply | None, body: bytes | None
+    ) -> None:
+        """Keep what a check says of an answer that has left."""
+        try:
+            if reply is not None and body is not None:
+                reply.read(body)
+            if reply is None or (body is None and not reply.whole):
+                raise Garbled("cut")
+        except Garbled:
+            self._record_anyway(talk, Action.NOT_RUN, "upstream_garbled")
+            return
+        found = await checker.verdicts(talk.asked, reply.texts, reply.observed)
+        talk.verdicts = tuple(map(_as_observed, found))
+        action = gravest(one.action for one in talk.verdicts)
+        self._record_anyway(talk, action, _reason(talk.verdicts, action))
+
+
+def _read_along(reply: Reply | None, reader: EventReader, chunk: bytes) -> Reply | None:
+    """Read a chunk that has been passed on; nothing more of a stream that cannot be read."""
+    if reply is None:
+        return None
+    try:
+        for data in reader.feed(chunk):
+            reply.feed(data)
+    except Garbled:
+        return None
+    return reply
+
+
+def _as_observed(verdict: Verdict) -> Verdict:
+    """What a verdict is of a text that has left unchanged."""
+    if verdict.action is Action.PASSED:
+        return verdict
+    action = Action.FLAGGED if verdict.ran else Action.NOT_RUN
+    return replace(verdict, action=action, text=verdict.before)
+
+
+def _garbled() -> Refused:
+    return Refused(502, "upstream_garbled", "the upstream's answer could not be read whole")
+
+
+def _reason(verdicts: Sequence[Verdict], action: Action) -> str:
+    return next((one.reason for one in verdicts if one.action is action), "nothing_said")
+
+
+def _refuse_blocked(verdicts: Sequence[Verdict]) -> None:
+    """Refuse an exchange of which a text may not leave and has nothing in its place."""
+    blocked = [one for one in verdicts if one.action is Action.BLOCKED and not one.text]
+    if any(one.ran for one in blocked):
+        raise Refused(400, "content_blocked", _BLOCKED)
+    if blocked:
+        raise Refused(503, "not_checked", _NOT_CHECKED, headers=_SOON)
+
+
+def _said(talk: Talk, action: Action, reason: str) -> Said:
+    if not talk.detailed:
+        return Said(action=action)
+    texts = [{"action": one.action, "reason": one.reason, "screen": one.screen,
+              "calls": len(one.turns)} for one in talk.verdicts]  # fmt: skip
+    detail = {"id": talk.id, "action": action, "reason": reason, "texts": texts,
+              "left_out": talk.left_out}  # fmt: skip
+    return Said(action=action, detail=detail)
+
+
+def head(talk: Talk, action: Action | str) -> dict[str, str]:
+    calls = sum(len(one.turns) for one in talk.verdicts)
+    return {"evenhand-action": str(action), "evenhand-id": talk.id, "evenhand-calls": str(calls)}
+
+
+async def answer_held(
+    answering: Answering, talk: Talk, checker: Checker, receive: Receive, sender: Sender
+) -> None:
+    """Wait for what may leave of an answer, and send it."""
+
+    async def still_checking() -> None:
+        if not sender.started:
+            await sender.start(200, STREAM, head(talk, "checking"))
+        await sender.body(comment("evenhand is checking"))
+
+    meanwhile = still_checking if talk.asked.stream else None
+    await _send(talk, await unless_gone(answering.held(talk, checker), receive, meanwhile), sender)
+
+
+async def answer_observed(
+    answering: Answering, talk: Talk, checker: Checker, receive: Receive, sender: Sender
+) -> None:
+    """Send an answer as it comes, then check it: by then the client may have gone."""
+    reply, body = await unless_gone(answering.passed_on(talk, sender), receive)
+    await answering.checked_afterwards(talk, checker, reply, body)
+
+
+async def _send(talk: Talk, ready: tuple[Said, Reply, Sequence[str]], sender: Sender) -> None:
+    said, reply, texts = ready
+    told = head(talk, said.action)
+    if not talk.asked.stream:
+        body = reply.body(texts, said)
+        await sender.start(200, PLAIN, told)
+        await sender.end(body)
+        return
+    if sender.started:  # the head said "checking"
+        await sender.body(comment(f"evenhand-action: {said.action}"))
+    else:
+        await sender.start(200, STREAM, told)
+    for piece in reply.events(texts, said):
+        await sender.body(piece)
+    await sender.end()

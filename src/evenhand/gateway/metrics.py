@@ -1,0 +1,133 @@
+"""What Prometheus is told: how many, how long and by what cause, and what was not run or lost.
+
+Tenants and routes are those that are configured, so a label never grows with what clients send;
+every action is there from the start, at 0, because a series that is missing looks like a good day.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from typing import Literal
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Enum,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from evenhand.gateway.audit import Audit
+from evenhand.gateway.evidence import Evidence
+from evenhand.gateway.recorded import tokens
+from evenhand.gateway.verdicts import Action, Exchange
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CAUSES = ("upstream", "screen", "agents", "all")
+Breaker = Literal["closed", "half_open", "open"]
+_STATES = ("closed", "half_open", "open")
+_NAME = "evenhand_gateway"
+_OTHER = "other"  # whoever is not configured
+# Our choice, in seconds: from a screen's millisecond to the longest deadline that makes sense.
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
+
+
+class Metrics:
+    """The figures of one gateway, each instance with a registry of its own."""
+
+    def __init__(self, tenants: Iterable[str], routes: Iterable[str]) -> None:
+        self._registry = CollectorRegistry()
+        self._tenants, self._routes = {*tenants, _OTHER}, {*routes, _OTHER}
+        ours = self._registry
+        self._requests = Counter(
+            f"{_NAME}_requests",
+            "Exchanges by what was done.",
+            ("tenant", "route", "action"),
+            registry=ours,
+        )
+        self._seconds = Histogram(
+            f"{_NAME}_seconds",
+            "Seconds of an exchange by cause.",
+            ("cause",),
+            buckets=_BUCKETS,
+            registry=ours,
+        )
+        self._calls = Counter(
+            f"{_NAME}_agent_calls", "Calls to agents.", ("tenant",), registry=ours
+        )
+        self._tokens = Counter(
+            f"{_NAME}_agent_tokens",
+            "Tokens of agents, where an endpoint counted them.",
+            ("tenant", "direction"),
+            registry=ours,
+        )
+        self._uncounted = Counter(
+            f"{_NAME}_agent_tokens_unknown",
+            "Exchanges with agents whose tokens were not counted.",
+            ("tenant",),
+            registry=ours,
+        )
+        self.refused = Counter(
+            f"{_NAME}_refused", "Requests that got an error.", ("code",), registry=ours
+        )
+        self.in_flight = Gauge(f"{_NAME}_in_flight", "Requests at work.", registry=ours)
+        self._breaker = Enum(
+            f"{_NAME}_breaker", "The breaker before the upstream.", states=_STATES, registry=ours
+        )
+        for tenant, route, action in product(self._tenants, self._routes, Action):
+            self._requests.labels(tenant, route, action)
+        for tenant in self._tenants:
+            self._calls.labels(tenant)
+            self._uncounted.labels(tenant)
+            for direction in ("in", "out"):
+                self._tokens.labels(tenant, direction)
+        for cause in CAUSES:
+            self._seconds.labels(cause)
+
+    def watch(self, kind: str, writer: Evidence | Audit) -> None:
+        """Show what a writer lost, whether it can write, and how many wait for it."""
+        self._registry.register(_Writer(kind, writer))
+
+    def breaker(self, state: Breaker) -> None:
+        self._breaker.state(state)
+
+    def count(self, exchange: Exchange) -> None:
+        """Count an exchange that has ended. A cause without a figure is not counted as 0."""
+        tenant = exchange.tenant if exchange.tenant in self._tenants else _OTHER
+        route = exchange.route if exchange.route in self._routes else _OTHER
+        self._requests.labels(tenant, route, exchange.action).inc()
+        for cause in CAUSES:
+            if cause in exchange.seconds:
+                self._seconds.labels(cause).observe(exchange.seconds[cause])
+        turns = [turn for verdict in exchange.verdicts for turn in verdict.turns]
+        self._calls.labels(tenant).inc(len(turns))
+        known = tokens(turns)
+        for direction, spent in zip(("in", "out"), known, strict=True):
+            self._tokens.labels(tenant, direction).inc(spent or 0)
+        if None in known:
+            self._uncounted.labels(tenant).inc()
+
+    def text(self) -> bytes:
+        """All figures in the text format, under `CONTENT_TYPE`."""
+        return generate_latest(self._registry)
+
+
+class _Writer(Collector):
+    """The state of a writer, read when it is asked for."""
+
+    def __init__(self, kind: str, writer: Evidence | Audit) -> None:
+        self._kind, self._writer = kind, writer
+
+    def collect(self) -> Iterator[Metric]:
+        name = f"{_NAME}_{self._kind}"
+        lost: Mapping[Action, int] = self._writer.lost
+        counted = CounterMetricFamily(f"{name}_lost", "Exchanges not on record.", labels=["action"])
+        for action in Action:
+            counted.add_metric([action], lost[action])
+        yield counted
+        healthy = float(self._writer.healthy)
+        yield GaugeMetricFamily(f"{name}_healthy", "1 while it can be written.", value=healthy)
+        waiting = float(self._writer.waiting)
+        yield GaugeMetricFamily(f"{name}_waiting", "Exchanges not written yet.", value=waiting)

@@ -1,0 +1,197 @@
+"""The policy file says what is checked, how, and what happens if it cannot be.
+
+# policy.toml
+mode = "hold"                  # nothing leaves before its verdict
+screen = "offline"             # a cheap scorer looks at every text
+band = [0.2, 0.9]              # below: passed; from the first on the team of agents decides
+method = "stardtox"
+set = ["max_iterations=1"]
+on_failure = "block"
+
+[tenants.hr]
+keys = ["sha256:…"]            # of `evenhand gateway key`
+requests_a_minute = 600
+
+[tenants.hr.routes."/completions"]
+mode = "observe"
+"""
+
+import hashlib
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from evenhand.errors import UserError
+from evenhand.gateway.quotas import Allowance
+
+ROUTES = ("/chat/completions", "/completions", "/responses")
+ANYBODY = "anybody"  # the tenant of a gateway that has none
+
+_Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+
+
+class Check(BaseModel):
+    """What is done with an answer. A tenant, and a route of a tenant, may each say it otherwise."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    mode: Literal["hold", "observe"] = "hold"
+    screen: str = "offline"  # a built-in scorer, or one of the config file
+    # Our choice, by what docs/gateway.md says of the offline scorer's scores.
+    band: tuple[_Score, _Score] = (0.2, 0.9)
+    method: str = "stardtox"
+    set: tuple[str, ...] = ()  # settings of the method, as --set takes them
+    deadline: _Seconds = 20.0  # of the check, behind the upstream's last byte
+    calls: Annotated[int, Field(ge=1)] = 12  # of agents, for one request
+    tokens: Annotated[int, Field(ge=1)] = 20_000
+    longest: Annotated[int, Field(ge=1)] = 20_000  # signs of a text that can be screened
+    on_failure: Literal["block", "pass_flagged", "stored_text"] = "block"
+    stored_text: str = ""
+    content: Literal["off", "hashed", "on"] = "off"  # what evidence keeps of the words
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists(cls, given: Any) -> Any:
+        """TOML has lists where we have tuples."""
+        if not isinstance(given, dict):
+            return given
+        return {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Self:
+        low, high = self.band
+        if low > high:
+            raise ValueError("band: the first number is the lower one")
+        if self.on_failure == "stored_text" and not self.stored_text.strip():
+            raise ValueError('on_failure = "stored_text" needs a stored_text')
+        return self
+
+    def otherwise(self, said: "dict[str, Any]") -> "Check":
+        """This check, with what is said otherwise."""
+        return Check.model_validate({**self.model_dump(), **said})
+
+
+_OWN = frozenset(Check.model_fields)
+_OF_A_TENANT = frozenset({"method", "set", "content"})
+
+
+class Tenant(BaseModel):
+    """Who may use the gateway, how much, and what is checked otherwise for them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    keys: Annotated[list[str], Field(min_length=1)]
+    requests_a_minute: Annotated[int, Field(ge=1)] | None = None
+    at_once: Annotated[int, Field(ge=1)] | None = None
+    tokens_a_day: Annotated[int, Field(ge=1)] | None = None
+    check: dict[str, Any] = {}
+    routes: dict[str, dict[str, Any]] = {}
+
+
+class Policy(BaseModel):
+    """The whole file, read and checked before anything is served."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    check: Check = Check()
+    tenants: dict[str, Tenant] = {}
+    upstream_seconds: _Seconds = 300.0  # of an answer, from the first byte sent to the last read
+    upstream_slow: _Seconds | None = None  # an answer that takes longer counts as a failure
+    at_once: Annotated[int, Field(ge=1)] = 1024  # requests under way, over all tenants
+    require_evidence: bool = False  # nothing goes out that is not on record
+    operators: list[str] = []  # hashes of keys that may read /metrics
+
+    def check_for(self, tenant: str, route: str) -> Check:
+        """What is done with the answers of a route to a tenant."""
+        known = self.tenants.get(tenant)
+        if known is None:
+            return self.check
+        said = {**known.check, **known.routes.get(route, {})}
+        return self.check.otherwise(said) if said else self.check
+
+    @property
+    def grace(self) -> float:
+        """The seconds that a request under way may still take when the process is asked to end."""
+        return self.upstream_seconds + max(one.deadline for one in self.checks())
+
+    def allowances(self) -> dict[str, Allowance]:
+        """How much each tenant may use."""
+        if not self.tenants:
+            return {ANYBODY: Allowance()}
+        return {
+            name: Allowance(
+                requests_a_minute=one.requests_a_minute,
+                at_once=one.at_once,
+                tokens_a_day=one.tokens_a_day,
+            )
+            for name, one in self.tenants.items()
+        }
+
+    def checks(self) -> list[Check]:
+        """Every check that there can be."""
+        routes = {(name, route) for name, one in self.tenants.items() for route in one.routes}
+        places = {(ANYBODY, ""), *((name, "") for name in self.tenants), *routes}
+        return [self.check_for(*place) for place in sorted(places)]
+
+    def sha256(self) -> str:
+        """The hash of what is in force, for evidence. The keys are in it by their hashes."""
+        dumped = orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(dumped).hexdigest()
+
+
+def read_policy(path: Path | None) -> Policy:
+    """Read the file; None is a policy of defaults, without tenants."""
+    if path is None:
+        return Policy()
+    try:
+        raw = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"the policy file {path} cannot be read: {error}") from None
+    try:
+        return _policy(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UserError(f"{path}: {where}: {first['msg']}") from None
+
+
+def _policy(raw: dict[str, Any]) -> Policy:
+    """Sort what stands at one level of the file into checks and the rest."""
+    given = raw.get("tenants", {})
+    tenants = (
+        {name: _tenant(one) for name, one in given.items()} if isinstance(given, dict) else given
+    )
+    rest = {key: one for key, one in raw.items() if key not in _OWN and key != "tenants"}
+    own = Policy.model_fields.keys() - {"check", "tenants"}
+    unknown = sorted(rest.keys() - own)
+    if unknown:
+        known = ", ".join(sorted(_OWN | own))
+        raise UserError(f"the policy has no {unknown[0]!r}; it has: {known} and [tenants.NAME]")
+    check = {key: one for key, one in raw.items() if key in _OWN}
+    policy = Policy.model_validate({"check": check, "tenants": tenants, **rest})
+    policy.checks()  # each must hold together
+    for name, tenant in policy.tenants.items():
+        for route, said in tenant.routes.items():
+            if route not in ROUTES:
+                raise UserError(
+                    f"[tenants.{name}.routes.{route!r}]: the routes are {', '.join(ROUTES)}"
+                )
+            if apart := sorted(said.keys() & _OF_A_TENANT):
+                raise UserError(
+                    f"[tenants.{name}.routes.{route!r}]: {apart[0]} is said of a tenant, whose "
+                    "traffic is one run a day"
+                )
+    return policy
+
+
+def _tenant(raw: Any) -> Any:
+    if not isinstance(raw, dict):
+        return raw
+    rest = {key: one for key, one in raw.items() if key not in _OWN}
+    if "check" in rest:
+        raise UserError("[tenants.NAME.check]: what is checked stands in [tenants.NAME] itself")
+    return {**rest, "check": {key: one for key, one in raw.items() if key in _OWN}}

@@ -1,0 +1,202 @@
+"""An exchange becomes rows of a run folder: each of its texts is an item.
+
+What the check came to an end on is answered, and `text` is what went out. All else is failed, with
+action and reason: blocked, not run, or flagged because the check itself broke off. A verdict of
+"passed" that no score stands behind is failed as well.
+"""
+
+import hashlib
+import hmac
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from evenhand.domain import Answer, Answered, Draft, Event, Failed, Item, Message, Result, Turn
+from evenhand.gateway.verdicts import Action, Exchange, Verdict
+from evenhand.store import tables
+from evenhand.tools.search.privacy import masked, personal_words
+
+Content = Literal["off", "hashed", "on"]
+Keep = Callable[[str], str]
+NOT_KEPT = "[not kept]"
+_SCREEN = "screen"
+_NAME = re.compile(r"[\w.:/@+-]{0,100}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One item of a run folder, and the action that it is counted by if it is lost."""
+
+    exchange: str
+    action: Action
+    result: Result
+    turns: tuple[Turn, ...]
+
+    def __post_init__(self) -> None:
+        for row in (self.result, *self.turns):
+            tables.encode(row)  # raises here, where it costs this exchange alone
+
+    def at(self, position: int) -> "Row":
+        """Give it a place in the run."""
+        turns = tuple(replace(turn, position=position) for turn in self.turns)
+        return replace(self, result=replace(self.result, position=position), turns=turns)
+
+
+def rows(exchange: Exchange, content: Content, key: bytes, redact: Keep) -> list[Row]:
+    """The items of an exchange, with as much of the texts as the content rule keeps. Their place in
+    the run is not known yet."""
+    if not exchange.verdicts:
+        event = _failed(exchange, exchange.id, exchange.action, exchange.reason, None, ())
+        keep, _ = keepers(content, key, redact, (exchange.prompt, exchange.context))
+        return [Row(exchange.id, exchange.action, _kept(Result.of(event), keep), ())]
+    found = []
+    for index, verdict in enumerate(exchange.verdicts):
+        drafts = _drafts(verdict)
+        texts = (exchange.prompt, exchange.context, *(draft.text for draft in drafts))
+        keep, keep_turn = keepers(content, key, redact, texts)
+        name = f"{exchange.id}-{index}"
+        result = replace(
+            Result.of(_event(exchange, name, verdict, drafts)), answer_before=verdict.before
+        )
+        turns = tuple(_turns(verdict.turns, name, content, keep_turn))
+        found.append(Row(exchange.id, verdict.action, _kept(result, keep), turns))
+    return found
+
+
+def _event(exchange: Exchange, name: str, verdict: Verdict, drafts: Sequence[Draft]) -> Event:
+    action, answer = verdict.action, verdict.answer
+    judged = answer is not None or (action is Action.PASSED and verdict.screen is not None)
+    if not judged or action in (Action.NOT_RUN, Action.BLOCKED):
+        return _failed(exchange, name, action, verdict.reason, verdict.screen, verdict.turns)
+    stopped = answer.stopped if answer else verdict.reason
+    if action is Action.FLAGGED:
+        stopped = f"flagged:{verdict.reason}"
+    item = _item(exchange, name, action, verdict.reason)
+    said = Answer(drafts=tuple(drafts), stopped=stopped)
+    return Answered(0, item, said, len(verdict.turns), *tokens(verdict.turns))
+
+
+def _failed(
+    exchange: Exchange,
+    name: str,
+    action: Action,
+    reason: str,
+    screen: float | None,
+    turns: Sequence[Turn],
+) -> Failed:
+    message = "no screen score" if screen is None else f"screen score {screen:.4g}"
+    item = _item(exchange, name, action, reason)
+    return Failed(0, item, f"{action}:{reason}", message, len(turns), *tokens(turns))
+
+
+def _item(exchange: Exchange, name: str, action: Action, reason: str) -> Item:
+    tags = {
+        "tenant": exchange.tenant,
+        "route": exchange.route,
+        "model": plain_name(exchange.model),
+        "action": str(action),
+        "reason": reason,
+    }
+    kept = {name: _writable(value) for name, value in tags.items()}
+    return Item(id=name, prompt=exchange.prompt, context=exchange.context, tags=kept)
+
+
+def plain_name(name: str) -> str:
+    """A model's name as it is kept. The client chooses it, so that it could be anything."""
+    return name if _NAME.fullmatch(name) else NOT_KEPT
+
+
+def _drafts(verdict: Verdict) -> list[Draft]:
+    """Every version: the upstream's own words first, with the screen's score, and last what went
+    out. One that was flagged went out as it was, after all that was tried."""
+    drafts = list(verdict.answer.drafts) if verdict.answer else []
+    if not drafts or drafts[0].text != verdict.before:
+        drafts.insert(0, Draft(text=verdict.before))
+    if verdict.screen is not None:
+        drafts[0] = replace(drafts[0], scores={**drafts[0].scores, _SCREEN: verdict.screen})
+    if drafts[-1].text != verdict.text:
+        drafts.append(drafts[0] if verdict.text == verdict.before else Draft(text=verdict.text))
+    return drafts
+
+
+def tokens(turns: Sequence[Turn]) -> tuple[int | None, int | None]:
+    """The tokens in and out of all turns; None where an endpoint did not count."""
+    sums: list[int | None] = []
+    for each in ([t.prompt_tokens for t in turns], [t.completion_tokens for t in turns]):
+        known = [count for count in each if count is not None]
+        sums.append(sum(known) if len(known) == len(each) else None)
+    return sums[0], sums[1]
+
+
+# -- how much of the texts is kept -------------------------------------------------------------
+
+
+def keepers(content: Content, key: bytes, redact: Keep, texts: Sequence[str]) -> tuple[Keep, Keep]:
+    """What is written in the place of a text of this item, and of one that its agents said. A name
+    in one of the texts is masked in all of them, however it is written there."""
+    if content == "off":
+        return _not_kept, _not_kept
+    if content == "hashed":
+        return (lambda text: hashed(key, text),) * 2
+    known = personal_words(texts)
+
+    def keep(text: str) -> str:
+        return _writable(masked(redact(text), known))
+
+    def keep_turn(text: str) -> str:
+        return _writable(masked(redact(text), known | personal_words((text,))))
+
+    return keep, keep_turn
+
+
+def hashed(key: bytes, text: str) -> str:
+    """A text's HMAC-SHA256: equal texts are found again, and without the key none can be tried."""
+    if not text:
+        return ""
+    data = text.encode("utf-8", "surrogatepass")
+    return f"hmac-sha256:{hmac.new(key, data, hashlib.sha256).hexdigest()}"
+
+
+def _not_kept(text: str) -> str:
+    return NOT_KEPT if text else ""
+
+
+def _writable(text: str) -> str:
+    """A lone surrogate, which JSON can spell and UTF-8 cannot, must not cost the whole row."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _kept(result: Result, keep: Keep) -> Result:
+    drafts = tuple(
+        replace(draft, text=keep(draft.text), reasoning=keep(draft.reasoning))
+        for draft in result.drafts
+    )
+    return replace(
+        result,
+        text=None if result.text is None else keep(result.text),
+        answer_before=None if result.answer_before is None else keep(result.answer_before),
+        drafts=drafts,
+        prompt=keep(result.prompt),
+    )
+
+
+def _turns(turns: Sequence[Turn], name: str, content: Content, keep: Keep) -> Iterator[Turn]:
+    """The turns under the item's name. The hash of a request could be tried with guessed texts, so
+    it is kept only where the texts are; log-probabilities spell out the words that they are of."""
+    asked: Counter[str] = Counter()
+    for index, turn in enumerate(turns):
+        request = turn.request if content == "on" else keep(turn.request)
+        yield replace(
+            turn,
+            item_id=name,
+            index=index,
+            request=request,
+            occurrence=asked[request],
+            messages=tuple(Message(said.role, keep(said.content)) for said in turn.messages),
+            texts=tuple(map(keep, turn.texts)),
+            logprobs=None,
+            error_message=None if turn.error_message is None else keep(turn.error_message),
+        )
+        asked[request] += 1

@@ -1,0 +1,79 @@
+"""How an answer is sent, and how a client that goes away ends the work for it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from starlette.types import Receive, Send
+
+from evenhand.gateway.errors import Refused
+from evenhand.gateway.sse import event
+
+_T = TypeVar("_T")
+PLAIN, STREAM = "application/json", "text/event-stream; charset=utf-8"
+QUIET_SECONDS = 10.0  # our choice: proxies close what is silent for 60 s, some for 15
+
+
+class Sender:
+    """It sends one answer, and knows what has been sent of it."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.started = False
+
+    async def start(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
+        """Send the head. No length is said: it would be that of another body."""
+        self.started = True
+        pairs = {"content-type": kind, "cache-control": "no-store", **headers}
+        head = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs.items()]
+        await self._send({"type": "http.response.start", "status": status, "headers": head})
+
+    async def body(self, data: bytes) -> None:
+        """Send a piece of the body."""
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last piece."""
+        await self._send({"type": "http.response.body", "body": data, "more_body": False})
+
+    async def refuse(self, refused: Refused, headers: Mapping[str, str]) -> None:
+        """Say no: by the status, or where that has been sent, by an event that clients raise."""
+        if self.started:
+            await self.end(event(refused.body()))
+            return
+        await self.start(refused.status, PLAIN, {**headers, **refused.headers})
+        await self.end(refused.body())
+
+
+class ClientGone(Exception):
+    """The client closed its connection; nobody reads what would be sent."""
+
+
+async def unless_gone(
+    working: Coroutine[Any, Any, _T],
+    receive: Receive,
+    meanwhile: Callable[[], Awaitable[None]] | None = None,
+) -> _T:
+    """Wait for some work, and do something every now and then meanwhile. A client that goes away
+    ends the work, with what it asked of others."""
+    work = asyncio.ensure_future(working)
+    gone = asyncio.ensure_future(_disconnected(receive))
+    try:
+        while not work.done():
+            await asyncio.wait(
+                {work, gone}, timeout=QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+            if gone.done() and not work.done():
+                raise ClientGone
+            if meanwhile is not None and not work.done():
+                await meanwhile()
+        return work.result()
+    finally:
+        for task in (work, gone):
+            task.cancel()
+        await asyncio.gather(work, gone, return_exceptions=True)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,220 @@
+"""Quotas that several replicas share, in a store that speaks the Redis protocol (Valkey, Redis).
+
+What is taken is taken in one script, which the store runs alone and by its own clock: the replicas
+together never admit more than the allowance. A store that loses its memory begins anew: let it keep
+an append-only file, and evict nothing.
+"""
+
+import asyncio
+from typing import Any
+
+from evenhand.errors import UserError
+from evenhand.gateway.quotas import (
+    AT_ONCE_PAUSE,
+    DAY,
+    MINUTE,
+    MOST,
+    Allowance,
+    Lease,
+    OverQuota,
+    StoreUnavailable,
+    counted,
+    new_lease,
+)
+
+_INSTALL = "shared quotas need the valkey package: pip install 'evenhand[gateway]'"
+_CONNECTIONS = 16  # our choice: a script takes the store a tenth of a millisecond
+_OWED = 100_000  # our choice: settlements that are kept for a store that does not answer
+_TRY_AGAIN, _LAST = 0.5, 1.0  # our choice, in seconds
+_BOUNDS = ("requests_a_minute", "at_once", "tokens_a_day")
+_NO_BOUND = -1
+
+# A tenant's keys. times: when the latest requests came, the latest first. leases: id:tokens of
+# those under way, by when they end at the latest. budget: tokens reserved, and spent on a day.
+_COMMON = f"""
+local times, leases, budget = KEYS[1], KEYS[2], KEYS[3]
+local clock = redis.call('TIME')
+local now, day = clock[1] * 1000000 + clock[2], math.floor(clock[1] / {DAY})
+
+local function free(lease)
+  if redis.call('ZREM', leases, lease) == 0 then return false end
+  redis.call('HINCRBY', budget, 'reserved', 0 - string.match(lease, '%d+$'))
+  return true
+end
+
+local function number(field) return tonumber(redis.call('HGET', budget, field) or 0) end
+
+if day > number('day') then redis.call('HSET', budget, 'day', day, 'spent', 0) end
+redis.call('EXPIRE', budget, {2 * DAY})
+"""
+
+# It gives which bound is used up (0: none, all is taken) and how long to wait (-1: no use), in µs.
+_TAKE = f"""{_COMMON}
+local lease, longest = ARGV[1], tonumber(ARGV[2])
+local a_minute, at_once, a_day = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local tokens = tonumber(ARGV[6])
+
+for _, ended in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now)) do free(ended) end
+local under_way = redis.call('ZCARD', leases)
+if under_way == 0 then redis.call('HSET', budget, 'reserved', 0) end
+
+if a_minute == 0 then return {{1, -1}} end
+if a_minute > 0 then
+  local oldest = redis.call('LINDEX', times, a_minute - 1)
+  local left = oldest and oldest + {int(MINUTE * 1e6)} - now or 0
+  if left > 0 then return {{1, left}} end
+end
+if at_once >= 0 and under_way >= at_once then
+  return {{2, at_once == 0 and -1 or {int(AT_ONCE_PAUSE * 1e6)}}}
+end
+if a_day >= 0 and number('spent') + number('reserved') + tokens > a_day then
+  return {{3, tokens > a_day and -1 or (day + 1) * {DAY * 10**6} - now}}
+end
+
+if a_minute > 0 then
+  redis.call('LPUSH', times, now)
+  redis.call('LTRIM', times, 0, a_minute - 1)
+  redis.call('PEXPIRE', times, {int(MINUTE * 1000)})
+end
+redis.call('ZADD', leases, now + longest, lease)
+redis.call('EXPIRE', leases, {2 * DAY})
+redis.call('HINCRBY', budget, 'reserved', ARGV[6])
+return {{0, 0}}
+"""
+
+# Told for the first time, it counts also if the lease has ended. Told again, it may have been heard
+# before, and counts only if the lease is still there.
+_SETTLE = f"""{_COMMON}
+if free(ARGV[1]) or ARGV[3] == 'first' then
+  redis.call('HSET', budget, 'spent', math.min(number('spent') + ARGV[2], {MOST}))
+end
+return 0
+"""
+
+
+class _Doubtful(StoreUnavailable):
+    """The store did not answer, and may have heard."""
+
+
+class SharedQuotas:
+    """
+    >>> quotas = SharedQuotas("redis://127.0.0.1:6379/0")
+
+    `patience` bounds each question to the store, in seconds. A replica that dies leaves its leases
+    behind: they end `longest` seconds after they were taken, so no request may last longer.
+    """
+
+    def __init__(self, url: str, *, patience: float = 0.25, longest: float = 600.0) -> None:
+        self._client = _client(url, patience)
+        self._take = self._client.register_script(_TAKE)
+        self._settle = self._client.register_script(_SETTLE)
+        self._patience = patience
+        self._longest = int(longest * 1e6)
+        self._free = asyncio.Semaphore(_CONNECTIONS)
+        self._owed: dict[Lease, int] = {}  # what the store may not have heard
+        self._telling: asyncio.Task[None] | None = None
+
+    async def take(self, tenant: str, allowance: Allowance, tokens: int) -> Lease:
+        lease = new_lease(tenant, tokens)
+        bounds = [getattr(allowance, name) for name in _BOUNDS]
+        limits = [_NO_BOUND if bound is None else bound for bound in bounds]
+        try:
+            said = await self._ask(self._take, lease, self._longest, *limits, lease.tokens)
+            which, wait = _pair(said)
+        except (_Doubtful, asyncio.CancelledError):
+            self._owe(lease, 0)  # it may have been taken: nobody will use it
+            raise
+        if which:
+            raise OverQuota(_BOUNDS[which - 1], wait / 1e6 if wait >= 0 else None)
+        return lease
+
+    async def settle(self, lease: Lease, tokens: int) -> None:
+        try:
+            await self._ask(self._settle, lease, counted(tokens), "first")
+        except (StoreUnavailable, asyncio.CancelledError) as error:
+            self._owe(lease, counted(tokens))
+            if isinstance(error, asyncio.CancelledError):
+                raise
+
+    async def close(self) -> None:
+        """Close the connections, after a last second for what the store has not heard."""
+        if self._telling is not None:
+            await asyncio.wait([self._telling], timeout=_LAST)
+            self._telling.cancel()
+            await asyncio.wait([self._telling])
+        await self._client.aclose()
+
+    @property
+    def owed(self) -> int:
+        """How many settlements wait for the store to answer again."""
+        return len(self._owed)
+
+    async def _ask(self, script: Any, lease: Lease, *arguments: object) -> Any:
+        """Run a script, within the time and whatever the store does."""
+        problem = ""
+        error_kind: type[StoreUnavailable] = StoreUnavailable
+        try:
+            async with asyncio.timeout(self._patience), self._free:
+                error_kind = _Doubtful
+                member = f"{lease.id}:{lease.tokens}"
+                return await script(keys=_keys(lease.tenant), args=[member, *arguments])
+        except TimeoutError:
+            problem = f"no answer within {self._patience:g} s"
+        # Whatever a hostile or broken store makes of the client that reads it.
+        except Exception as error:
+            problem = type(error).__name__
+        raise error_kind(f"the store of the quotas cannot be asked: {problem}")
+
+    def _owe(self, lease: Lease, tokens: int) -> None:
+        # A place that may have been taken ends by itself: what was used comes first.
+        if len(self._owed) < (_OWED if tokens else _OWED // 2):
+            self._owed[lease] = tokens
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        """Tell the store what it has missed, one after the other, until it has heard all."""
+        while self._owed:
+            lease, tokens = next(iter(self._owed.items()))
+            try:
+                await self._ask(self._settle, lease, tokens, "again")
+                del self._owed[lease]
+            except StoreUnavailable:
+                self._owed[lease] = self._owed.pop(lease)  # to the end: another may be heard
+                await asyncio.sleep(_TRY_AGAIN)
+
+
+def _client(url: str, patience: float) -> Any:
+    try:
+        from valkey.asyncio import ConnectionPool, Valkey  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise UserError(_INSTALL) from None
+    try:
+        pool = ConnectionPool.from_url(url, lib_name=None, lib_version=None)
+    except ValueError:
+        raise UserError(
+            "the address of the quotas' store cannot be read; it should look like "
+            "redis://127.0.0.1:6379/0"
+        ) from None
+    # Whatever the address asks for: a script that is sent twice would count twice. The time of a
+    # question is bounded as a whole; a bound of each step as well costs a quarter more.
+    pool.connection_kwargs |= {
+        "retry_on_timeout": False,
+        "socket_timeout": None,
+        "socket_connect_timeout": patience,
+    }
+    return Valkey.from_pool(pool)
+
+
+def _keys(tenant: str) -> list[str]:
+    """The names of a tenant's counts. In hexadecimal digits no tenant's name can be read as that of
+    another; the braces keep a tenant's counts on one node of a cluster."""
+    name = tenant.encode("utf-8", "surrogatepass").hex()
+    return [f"evenhand:{{{name}}}:{part}" for part in ("times", "leases", "budget")]
+
+
+def _pair(said: object) -> tuple[int, int]:
+    match said:
+        case [int(which), int(wait)] if 0 <= which <= len(_BOUNDS):
+            return which, wait
+    raise _Doubtful("the store of the quotas answered something else than was asked")

@@ -1,0 +1,89 @@
+"""A wire is one dialect of OpenAI's API: what is asked by it, and what is answered.
+
+The body that goes to the client is built from fields that we know, never copied: a field that we do
+not know could hold text that nobody has checked. What was left out is named in `left_out`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a client asked."""
+
+    model: str
+    stream: bool
+    sent: Mapping[str, Any]  # the body that goes upstream
+    prompt: str  # what a judge is shown as the question: the last thing that the user said
+    context: str = ""  # and what was said before it, system message first
+    schema: Mapping[str, Any] | None = None  # the JSON schema that every text must satisfy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What the gateway says of an exchange, beside the answer itself."""
+
+    action: str
+    detail: Mapping[str, Any] = field(default_factory=dict)  # goes into the body if asked for
+
+
+class Reply(Protocol):
+    """An upstream's answer while it comes in, and when it is whole.
+
+    A plain answer is read by `read`, a streamed one by `feed` until `whole`. After that the texts
+    are known, and the answer is written with texts of ours in their places.
+    """
+
+    # Fields that were not passed on, by name; writing may add some. The names are the upstream's
+    # own words: for records, never for the client.
+    left_out: set[str]
+
+    def read(self, body: bytes) -> None:
+        """Take a whole plain answer. Raises `Garbled`."""
+        ...
+
+    def feed(self, data: bytes) -> None:
+        """Take the data of one server-sent event. Raises `Garbled`."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether the answer has ended as this wire ends one. A cut one never becomes whole."""
+        ...
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every text that a person may read and that can be repaired, in a fixed order."""
+        ...
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """What is checked and passed or blocked, but never rewritten: arguments of tool calls,
+        refusals."""
+        ...
+
+    def body(self, texts: Sequence[str], said: Said) -> bytes:
+        """The plain answer with these texts, as many as `texts` has. Raises `ValueError` if they
+        are not as many, or if the answer is not whole."""
+        ...
+
+    def events(self, texts: Sequence[str], said: Said) -> Iterator[bytes]:
+        """The same as a stream: whole server-sent events, the end among them. Raises at once,
+        before the first event."""
+        ...
+
+
+class Wire(Protocol):
+    """One route of the API."""
+
+    path: str  # behind /v1: "/chat/completions"
+
+    def asked(self, body: bytes) -> Asked:
+        """Read a request. Raises `Refused` with status 400 for what cannot be handled safely."""
+        ...
+
+    def reply(self, asked: Asked) -> Reply:
+        """A reply to that request, nothing read yet."""
+        ...

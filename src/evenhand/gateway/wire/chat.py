@@ -1,0 +1,275 @@
+"""The wire of /chat/completions."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evenhand.gateway.errors import Garbled
+from evenhand.gateway.wire import Asked, strict
+from evenhand.gateway.wire.choices import Choice, ChoicesReply, Tool, token_entry
+
+_MOST_CALLS = 128  # our choice, as OpenAI's own bound of `tools`
+_MOST_CITATIONS = 256  # our choice
+_MESSAGE = ("role", "content", "refusal", "tool_calls", "function_call", "annotations")
+_CHOICE = ("index", "finish_reason", "logprobs", "message", "delta")
+
+
+class Chat:
+    """`/chat/completions`.
+
+    A client's body goes on as it is. Refused is what makes text that we cannot check (audio), and
+    `store: true`, for the upstream would keep the answer as it was before its repair.
+    """
+
+    path = "/chat/completions"
+
+    def asked(self, body: bytes) -> Asked:
+        raw = strict.request(body)
+        if strict.field(raw, "store", bool, False):
+            raise strict.refused(
+                "`store: true` would have the upstream keep the answer as it was before its "
+                "check. Leave `store` out."
+            )
+        modalities = strict.field(raw, "modalities", list, [])
+        if raw.get("audio") is not None or any(kind != "text" for kind in modalities):
+            raise strict.refused("Only text can be checked: leave `audio` and `modalities` out.")
+        choices = strict.field(raw, "n", int, 1)
+        if not 1 <= choices <= strict.MOST_TEXTS:
+            raise strict.refused(f"`n` must be 1 to {strict.MOST_TEXTS}.", "bad_request")
+        prompt, context = conversation(strict.field(raw, "messages", list, []))
+        return Asked(
+            model=strict.field(raw, "model", str, ""),
+            stream=strict.field(raw, "stream", bool, False),
+            sent=raw,
+            prompt=prompt,
+            context=context,
+            schema=json_schema(strict.field(raw, "response_format", dict, {})),
+        )
+
+    def reply(self, asked: Asked) -> "ChatReply":
+        return ChatReply(asked, asked.sent.get("n") or 1)
+
+
+def conversation(messages: list[Any]) -> tuple[str, str]:
+    """The last text of the user, and all the rest in its order, each with its role."""
+    said = []
+    for message in messages:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise strict.refused("A message is not an object with a `role`.", "bad_request")
+        said.append((message["role"], spoken(message.get("content"))))
+    users = [place for place, (role, text) in enumerate(said) if role == "user" and text]
+    prompt = said.pop(users[-1])[1] if users else ""
+    return prompt, "\n\n".join(f"{role}: {text}" for role, text in said if text)
+
+
+def spoken(content: Any) -> str:
+    """The text of a message's content. A part that is no text is named in its place."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise strict.refused("The content of a message is neither text nor parts.", "bad_request")
+    return "\n".join(map(_part, content))
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+        raise strict.refused("A part of a message has no `type`.", "bad_request")
+    text = part.get("text", part.get("refusal"))
+    return text if isinstance(text, str) else f"[{part['type']}]"
+
+
+def json_schema(wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The schema that is asked for. `json_object` asks for any JSON."""
+    if wanted.get("type") not in ("json_schema", "json_object"):
+        return None
+    inner = wanted.get("json_schema", wanted)  # some servers take the schema without the envelope
+    schema = inner.get("schema") if isinstance(inner, dict) else None
+    return schema if isinstance(schema, dict) else {}
+
+
+class ChatReply(ChoicesReply):
+    """An answer of `/chat/completions`: a text for each choice, and calls of tools."""
+
+    plain_object = "chat.completion"
+    chunk_object = "chat.completion.chunk"
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        found = []
+        for choice in self._ordered():
+            found.append("".join(choice.refusal or ()))
+            for call in _calls(choice):
+                found += [call.name, strict.readable("".join(call.arguments))]
+            if not self._cites_old_text(choice, choice.said):
+                found += [cited[key] for cited in choice.citations for key in ("title", "url")]
+        return tuple(text for text in found if text)
+
+    def _take(self, choice: Choice, raw: Mapping[str, Any], *, streamed: bool) -> None:
+        where = "choices.delta." if streamed else "choices.message."
+        message = strict.a(dict, raw.get("delta" if streamed else "message"), "a message")
+        strict.only(raw, _CHOICE, self.left_out, "choices.")
+        strict.only(message, _MESSAGE, self.left_out, where)
+        if message.get("content") is not None:
+            choice.add(self._text(message["content"], where))
+        if message.get("refusal") is not None:
+            choice.refusal = choice.refusal or []
+            _extend(choice, choice.refusal, message["refusal"])
+        calls = message.get("tool_calls")
+        for place, call in enumerate(strict.a(list, calls, "`tool_calls`") if calls else ()):
+            self._take_call(choice, strict.a(dict, call, "a call"), None if streamed else place)
+        if message.get("function_call") is not None:
+            choice.function = choice.function or Tool()
+            function = strict.a(dict, message["function_call"], "a call")
+            self._take_function(choice, choice.function, function, "arguments")
+        self._take_citations(choice, message.get("annotations"), where)
+        self._take_tokens(choice, raw.get("logprobs"))
+
+    def _text(self, content: Any, where: str) -> str:
+        if isinstance(content, str):
+            return content
+        texts = []
+        for part in strict.a(list, content, "`content`"):
+            if strict.a(dict, part, "a part of `content`").get("type") == "text":
+                texts.append(strict.a(str, part.get("text"), "a text"))
+                strict.only(part, ("type", "text"), self.left_out, where + "content.")
+            else:
+                strict.leave(self.left_out, f"{where}content.{part.get('type')}")
+        return "".join(texts)
+
+    def _take_call(self, choice: Choice, raw: Mapping[str, Any], place: int | None) -> None:
+        index = strict.a(int, raw.get("index", place), "the index of a call")
+        if not 0 <= index < _MOST_CALLS:
+            raise Garbled("there are too many calls")
+        call = choice.tools.setdefault(index, Tool())
+        strict.only(
+            raw, ("index", "id", "type", "function", "custom"), self.left_out, "choices.tool_calls."
+        )
+        kind = raw.get("type") or ("custom" if raw.get("custom") is not None else call.kind)
+        known = kind in ("function", "custom") and (kind == call.kind or not call.name)
+        identity = strict.token(raw.get("id")) if raw.get("id") else call.id
+        if not known or identity is None or call.id not in ("", identity):
+            raise Garbled("a call is of a kind that we do not know, or changes its name")
+        call.kind, call.id = kind, identity
+        if raw.get(kind) is not None:
+            asked = strict.a(dict, raw[kind], "a call")
+            self._take_function(choice, call, asked, _INPUT[kind])
+
+    def _take_function(
+        self, choice: Choice, call: Tool, raw: Mapping[str, Any], argument: str
+    ) -> None:
+        strict.only(raw, ("name", argument), self.left_out, "choices.tool_calls.")
+        if raw.get("name") is not None:
+            call.name += strict.a(str, raw["name"], "the name of a call")
+            choice.heard += bool(raw["name"])
+        if raw.get(argument) is not None:
+            _extend(choice, call.arguments, raw[argument])
+
+    def _take_citations(self, choice: Choice, raw: Any, where: str) -> None:
+        for one in strict.a(list, raw, "`annotations`") if raw else ():
+            cited = _citation(one)
+            if cited is None or len(choice.citations) >= _MOST_CITATIONS:
+                strict.leave(self.left_out, where + "annotations")
+            else:
+                choice.citations.append(cited)
+
+    def _take_tokens(self, choice: Choice, raw: Any) -> None:
+        if raw is None:
+            return
+        strict.only(
+            strict.a(dict, raw, "`logprobs`"), ("content",), self.left_out, "choices.logprobs."
+        )
+        for one in strict.a(list, raw.get("content") or [], "`logprobs`"):
+            found = strict.a(dict, one, "`logprobs`")
+            tops = found.get("top_logprobs") or []
+            entry = token_entry(found.get("token"), found.get("logprob"), tops)
+            if entry is not None:
+                choice.tokens.append(entry)
+
+    def _written(self, choice: Choice, final: Mapping[int, str]) -> dict[str, Any]:
+        content = final.get(choice.index, None if choice.text is None else "")
+        message: dict[str, Any] = {"role": "assistant", "content": content}
+        message["refusal"] = None if choice.refusal is None else "".join(choice.refusal)
+        if choice.tools:
+            message["tool_calls"] = [_call(choice.tools[i]) for i in sorted(choice.tools)]
+        if choice.function is not None:
+            message["function_call"] = _call(choice.function)["function"]
+        message |= self._cited(choice, final)
+        tokens = self._tokens_of(choice, final)
+        return {
+            "index": choice.index,
+            "message": message,
+            "logprobs": None if tokens is None else {"content": tokens, "refusal": None},
+            "finish_reason": choice.finish,
+        }
+
+    def _cited(self, choice: Choice, final: Mapping[int, str]) -> dict[str, Any]:
+        """Citations point into the text by numbers: they go out only with the text they knew."""
+        if not choice.citations:
+            return {}
+        if self._cites_old_text(choice, final.get(choice.index, "")):
+            strict.leave(self.left_out, "choices.message.annotations")
+            return {}
+        return {
+            "annotations": [{"type": "url_citation", "url_citation": c} for c in choice.citations]
+        }
+
+    def _cites_old_text(self, choice: Choice, text: str) -> bool:
+        ends = max((cited["end_index"] for cited in choice.citations), default=0)
+        return text != choice.said or ends > len(text)
+
+    def _pieces(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+        def piece(delta: dict[str, Any], tokens: Any = None) -> dict[str, Any]:
+            logprobs = None if tokens is None else {"content": tokens, "refusal": None}
+            return {
+                "index": choice.index,
+                "delta": delta,
+                "logprobs": logprobs,
+                "finish_reason": None,
+            }
+
+        first: dict[str, Any] = {"role": "assistant"}
+        yield piece(first if choice.text is None else {**first, "content": ""})
+        for text, tokens in self._cut(choice, final):
+            yield piece({"content": text}, tokens)
+        if choice.refusal is not None:
+            yield piece({"refusal": "".join(choice.refusal)})
+        for place, index in enumerate(sorted(choice.tools)):
+            yield piece({"tool_calls": [{"index": place, **_call(choice.tools[index])}]})
+        if choice.function is not None:
+            yield piece({"function_call": _call(choice.function)["function"]})
+        cited = self._cited(choice, final)
+        if cited:
+            yield piece(cited)
+
+    def _end(self, choice: Choice) -> dict[str, Any]:
+        return {
+            "index": choice.index,
+            "delta": {},
+            "logprobs": None,
+            "finish_reason": choice.finish,
+        }
+
+
+_INPUT = {"function": "arguments", "custom": "input"}
+
+
+def _extend(choice: Choice, pieces: list[str], text: Any) -> None:
+    pieces.append(strict.a(str, text, "a text"))
+    choice.heard += bool(text)
+
+
+def _calls(choice: Choice) -> list[Tool]:
+    calls = [choice.tools[index] for index in sorted(choice.tools)]
+    return calls if choice.function is None else [*calls, choice.function]
+
+
+def _call(call: Tool) -> dict[str, Any]:
+    asked = {"name": call.name, _INPUT[call.kind]: "".join(call.arguments)}
+    return {"id": call.id, "type": call.kind, call.kind: asked}
+
+
+def _citation(raw: Any) -> dict[str, Any] | None:
+    """A citation of a page, in the fields that we know; None if it is another kind."""
+    right = isinstance(raw, dict) and raw.get("type") == "url_citation"
+    return strict.citation(raw.get("url_citation")) if right else None

@@ -1,0 +1,267 @@
+"""What /chat/completions and /completions share: choices that come whole or in pieces.
+
+Fails closed: as many choices as were asked for, each with an end that we know, or nothing.
+"""
+
+import math
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from evenhand.gateway import sse
+from evenhand.gateway.errors import Garbled
+from evenhand.gateway.wire import Asked, Said, strict
+
+# How a choice may end. Another word is no end that we know: some servers say "abort" or "error".
+_FINISHES = {
+    **{word: word for word in ("stop", "length", "tool_calls", "content_filter", "function_call")},
+    "eos": "stop",  # as some servers call it
+}
+_LONGEST_TOKEN = 128  # our choice: the longest in use are runs of blanks
+_MOST_ALTERNATIVES = 20  # OpenAI's own bound of `top_logprobs`
+_JOINER = "\u200d"
+
+
+@dataclass(slots=True)
+class Tool:
+    """One call of a tool, as far as it has come."""
+
+    kind: str = "function"
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Choice:
+    """One choice, as far as it has come."""
+
+    index: int
+    text: list[str] | None = None  # in the upstream's pieces; None if there was never one
+    refusal: list[str] | None = None
+    tools: dict[int, Tool] = field(default_factory=dict)
+    function: Tool | None = None  # the older form of a call
+    citations: list[dict[str, Any]] = field(default_factory=list)
+    tokens: list[dict[str, Any]] = field(default_factory=list)  # with their log-probabilities
+    finish: str | None = None
+    heard: int = 0  # how much of anything readable has come
+
+    @property
+    def said(self) -> str:
+        return "".join(self.text or ())
+
+    def add(self, text: str) -> None:
+        """Add a piece of text. An empty one says at least that there is a text."""
+        self.text = self.text if self.text is not None else []
+        if text:
+            self.text.append(text)
+            self.heard += 1
+
+
+class ChoicesReply(ABC):
+    """A reply that is made of choices."""
+
+    plain_object: str
+    chunk_object: str
+
+    def __init__(self, asked: Asked, choices: int) -> None:
+        options = asked.sent.get("stream_options")
+        self._wants_usage = isinstance(options, dict) and options.get("include_usage") is True
+        self._expected = choices
+        self._choices: dict[int, Choice] = {}
+        self._head: dict[str, Any] = {}
+        self._model = asked.model
+        self._usage: dict[str, Any] | None = None
+        self._done = False
+        self.left_out: set[str] = set()
+
+    def read(self, body: bytes) -> None:
+        raw = strict.answer(body)
+        self._take_all(raw, streamed=False)
+        self._done = True
+        if not self.whole:
+            raise Garbled("choices are missing, or have no end")
+
+    def feed(self, data: bytes) -> None:
+        if self._done:
+            raise Garbled("the stream goes on after its end")
+        if data.strip() == b"[DONE]":
+            self._done = True
+        else:
+            self._take_all(strict.answer(data), streamed=True)
+
+    @property
+    def whole(self) -> bool:
+        ended = all(choice.finish is not None for choice in self._choices.values())
+        return self._done and ended and len(self._choices) == self._expected
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(choice.said for choice in self._with_text())
+
+    def body(self, texts: Sequence[str], said: Said) -> bytes:
+        final = self._final(texts)
+        body = {
+            **self._first_fields(self.plain_object),
+            "choices": [self._written(choice, final) for choice in self._ordered()],
+        }
+        if self._usage is not None:
+            body["usage"] = self._usage
+        return orjson.dumps(body | told(said))
+
+    def events(self, texts: Sequence[str], said: Said) -> Iterator[bytes]:
+        final = self._final(texts)
+        return self._events(final, said)
+
+    def _events(self, final: Mapping[int, str], said: Said) -> Iterator[bytes]:
+        head = self._first_fields(self.chunk_object)
+        last = {"usage": None} if self._wants_usage else {}
+        for choice in self._ordered():
+            for piece in self._pieces(choice, final):
+                yield _event({**head, "choices": [piece], **last})
+        # A client may stop reading at the first end: all ends come after all words.
+        ends = [self._end(choice) for choice in self._ordered()]
+        with_usage = self._wants_usage and self._usage is not None
+        for number, end in enumerate(ends, 1):
+            more = told(said) if number == len(ends) and not with_usage else {}
+            yield _event({**head, "choices": [end], **last, **more})
+        if with_usage:
+            yield _event({**head, "choices": [], "usage": self._usage, **told(said)})
+        yield sse.event(b"[DONE]")
+
+    @property
+    @abstractmethod
+    def observed(self) -> tuple[str, ...]:
+        """What is checked but never rewritten."""
+
+    @abstractmethod
+    def _take(self, choice: Choice, raw: Mapping[str, Any], *, streamed: bool) -> None:
+        """Add what this piece of a choice holds."""
+
+    @abstractmethod
+    def _written(self, choice: Choice, final: Mapping[int, str]) -> dict[str, Any]:
+        """The whole choice for a plain answer."""
+
+    @abstractmethod
+    def _pieces(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+        """The choice for a stream, without its end."""
+
+    @abstractmethod
+    def _end(self, choice: Choice) -> dict[str, Any]:
+        """The end of the choice for a stream."""
+
+    def _ordered(self) -> list[Choice]:
+        return [self._choices[index] for index in sorted(self._choices)]
+
+    def _with_text(self) -> list[Choice]:
+        return [choice for choice in self._ordered() if choice.said]
+
+    def _final(self, texts: Sequence[str]) -> dict[int, str]:
+        """Texts that go out, by the index of their choice."""
+        if not self.whole:
+            raise ValueError("an answer that is not whole must not go out")
+        return {c.index: text for c, text in zip(self._with_text(), texts, strict=True)}
+
+    def _take_all(self, raw: Mapping[str, Any], *, streamed: bool) -> None:
+        strict.only(raw, (*_HEAD, "object", "created", "choices", "usage"), self.left_out)
+        self._take_head(raw)
+        usage = strict.usage(raw.get("usage"), self.left_out)
+        self._usage = usage if usage is not None else self._usage
+        for position, choice in enumerate(strict.a(list, raw.get("choices"), "`choices`")):
+            self._take_one(strict.a(dict, choice, "a choice"), position, streamed=streamed)
+
+    def _take_head(self, raw: Mapping[str, Any]) -> None:
+        """Keep the first of each that says something: some servers begin with empty ones."""
+        for name in _HEAD:
+            found = strict.token(raw.get(name))
+            if found is not None:
+                self._head.setdefault(name, found)
+            elif raw.get(name):
+                strict.leave(self.left_out, name)
+        created = strict.number(raw.get("created"))
+        if created:
+            self._head.setdefault("created", int(created))
+
+    def _take_one(self, raw: Mapping[str, Any], position: int, *, streamed: bool) -> None:
+        index = strict.a(int, raw.get("index", position), "the index of a choice")
+        if not 0 <= index < self._expected:
+            raise Garbled("there are more choices than were asked for")
+        choice = self._choices.setdefault(index, Choice(index))
+        before = choice.heard
+        self._take(choice, raw, streamed=streamed)
+        if choice.finish is not None and choice.heard != before:
+            raise Garbled("a choice goes on after its end")
+        said = raw.get("finish_reason")
+        if said is not None:
+            finish = _FINISHES.get(strict.a(str, said, "`finish_reason`"))
+            if finish is None or choice.finish not in (None, finish):
+                raise Garbled("a choice ended in a way that we do not know")
+            choice.finish = finish
+
+    def _first_fields(self, kind: str) -> dict[str, Any]:
+        default = {"id": "unnamed", "created": 0, "model": self._model}
+        return {**default, **self._head, "object": kind}
+
+    def _tokens_of(self, choice: Choice, final: Mapping[int, str]) -> list[dict[str, Any]] | None:
+        """Log-probabilities go out only where they spell the text that goes out."""
+        if not choice.tokens:
+            return None
+        spelt = "".join(entry["token"] for entry in choice.tokens)
+        if choice.said and spelt == choice.said == final[choice.index]:
+            return choice.tokens
+        strict.leave(self.left_out, "choices.logprobs")
+        return None
+
+    def _cut(
+        self, choice: Choice, final: Mapping[int, str]
+    ) -> Iterator[tuple[str, list[dict[str, Any]] | None]]:
+        """The text that goes out, in pieces, each with its tokens if they may go out."""
+        text = final.get(choice.index, "")
+        tokens = self._tokens_of(choice, final)
+        if tokens is not None:
+            yield from ((entry["token"], [entry]) for entry in tokens)
+        else:
+            size = math.ceil(len(choice.said) / max(len(choice.text or ()), 1))
+            yield from ((piece, None) for piece in cut(text, size))
+
+
+_HEAD = ("id", "model", "system_fingerprint", "service_tier")
+
+
+def cut(text: str, size: int) -> Iterator[str]:
+    """Cut a text into pieces of about `size` characters; a mark stays with its letter."""
+    start = 0
+    while start < len(text):
+        end = min(start + max(size, 1), len(text))
+        while end < len(text) and _belongs(text[end - 1], text[end]):
+            end += 1
+        yield text[start:end]
+        start = end
+
+
+def _belongs(before: str, char: str) -> bool:
+    joined = _JOINER in (before, char) or "\U0001f3fb" <= char <= "\U0001f3ff"
+    return joined or unicodedata.category(char).startswith("M")
+
+
+def token_entry(token: Any, logprob: Any, tops: Any) -> dict[str, Any] | None:
+    """A token with its log-probability, in chat's form; None if it is none. Its alternatives are
+    words that nobody checks, so they stay behind."""
+    chance = strict.number(logprob)
+    if not isinstance(token, str) or len(token) > _LONGEST_TOKEN or chance is None:
+        return None
+    entry = {"token": token, "logprob": chance, "bytes": list(token.encode())}
+    return entry if tops is None else {**entry, "top_logprobs": []}
+
+
+def told(said: Said) -> dict[str, Any]:
+    """What is said of the exchange, as a field of the body if it was asked for."""
+    return {"evenhand": dict(said.detail)} if said.detail else {}
+
+
+def _event(chunk: Mapping[str, Any]) -> bytes:
+    return sse.event(orjson.dumps(chunk))

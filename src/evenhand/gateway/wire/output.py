@@ -1,0 +1,199 @@
+"""The items of a response that we know: messages, and calls of tools."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenhand.gateway.errors import Garbled
+from evenhand.gateway.wire import strict
+
+_MOST_PARTS = 128  # our choice
+_STATUSES = ("completed", "incomplete")
+
+
+@dataclass(slots=True)
+class Part:
+    """One part of a message: a text, or a refusal."""
+
+    kind: str  # output_text or refusal, as its events are called
+    text: str
+    citations: list[dict[str, Any]] = field(default_factory=list)
+    pieces: int = 1  # in how many the upstream sent it
+
+    @property
+    def repairable(self) -> bool:
+        return self.kind == "output_text" and bool(self.text)
+
+    @property
+    def key(self) -> str:
+        return "text" if self.kind == "output_text" else "refusal"
+
+    @property
+    def size(self) -> int:
+        return math.ceil(len(self.text) / max(self.pieces, 1))
+
+    def begun(self) -> dict[str, Any]:
+        return _part(self.kind, self.key, "", [])
+
+    def written(self, text: str, left_out: set[str]) -> dict[str, Any]:
+        """The part with this text. Citations point into a text by numbers: into the old one."""
+        cited = self.citations if text == self.text else []
+        if self.citations and not cited:
+            strict.leave(left_out, "output.content.annotations")
+        return _part(self.kind, self.key, text, cited)
+
+
+def _part(kind: str, name: str, text: str, cited: list[dict[str, Any]]) -> dict[str, Any]:
+    if kind == "refusal":
+        return {"type": kind, name: text}
+    annotations = [{"type": "url_citation", **one} for one in cited]
+    return {"type": kind, name: text, "annotations": annotations, "logprobs": []}
+
+
+@dataclass(slots=True)
+class Message:
+    """An item that a person reads."""
+
+    id: str
+    status: str
+    parts: list[Part]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(part.text for part in self.parts)
+
+    @property
+    def observed(self) -> list[str]:
+        refusals = [part.text for part in self.parts if part.kind == "refusal"]
+        cited = [one for part in self.parts for one in part.citations]
+        return [*refusals, *(one[key] for one in cited for key in ("title", "url"))]
+
+    def heard_in(self, pieces: Mapping[int, int]) -> None:
+        for place, part in enumerate(self.parts):
+            part.pieces = pieces.get(place, 1)
+
+    def begun(self) -> dict[str, Any]:
+        return self._item("in_progress", [])
+
+    def written(self, final: Mapping[int, str], left_out: set[str]) -> dict[str, Any]:
+        parts = [part.written(final.get(id(part), part.text), left_out) for part in self.parts]
+        return self._item(self.status, parts)
+
+    def _item(self, status: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        said = {"id": self.id, "type": "message", "role": "assistant"}
+        return {**said, "status": status, "content": parts}
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of a tool: a function with arguments, or a tool of the client's with any text."""
+
+    kind: str  # function_call or custom_tool_call
+    id: str
+    call_id: str
+    status: str
+    name: str
+    argument: str
+
+    @property
+    def key(self) -> str:
+        return _FIELDS[self.kind]
+
+    @property
+    def event(self) -> str:
+        return f"{self.kind}_{self.key}"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (self.argument, self.name)
+
+    @property
+    def observed(self) -> list[str]:
+        return [self.name, strict.readable(self.argument)]
+
+    def heard_in(self, pieces: Mapping[int, int]) -> None:
+        """It goes out in one piece."""
+
+    def begun(self) -> dict[str, Any]:
+        return self._item("in_progress", "")
+
+    def written(self, _final: Mapping[int, str], _left_out: set[str]) -> dict[str, Any]:
+        return self._item(self.status, self.argument)
+
+    def _item(self, status: str, argument: str) -> dict[str, Any]:
+        said = {"id": self.id, "type": self.kind, "call_id": self.call_id, "name": self.name}
+        return {**said, "status": status, self.key: argument}
+
+
+Item = Message | Call
+_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
+
+
+def item_of(raw: Any, left_out: set[str]) -> Item | None:
+    """Read an item; None if it is of a kind that is left out, such as reasoning."""
+    item = strict.a(dict, raw, "an item")
+    kind = strict.a(str, item.get("type"), "the type of an item")
+    if kind == "message":
+        strict.only(item, ("type", "id", "status", "role", "content"), left_out, "output.")
+        content = strict.a(list, item.get("content"), "`content`")
+        if len(content) > _MOST_PARTS:
+            raise Garbled("there are too many parts")
+        parts = [_part_of(part, left_out) for part in content]
+        return Message(_name(item, "id", "msg_unnamed"), _status(item), parts)
+    if kind in _FIELDS:
+        known = ("type", "id", "status", "call_id", "name", _FIELDS[kind])
+        strict.only(item, known, left_out, "output.")
+        return Call(
+            kind=kind,
+            id=_name(item, "id", "fc_unnamed"),
+            call_id=_name(item, "call_id", None),
+            status=_status(item),
+            name=strict.a(str, item.get("name"), "the name of a call"),
+            argument=strict.a(str, item.get(_FIELDS[kind]), "the arguments of a call"),
+        )
+    strict.leave(left_out, f"output.{kind}")
+    return None
+
+
+def _part_of(raw: Any, left_out: set[str]) -> Part:
+    part = strict.a(dict, raw, "a part of a message")
+    match part.get("type"):
+        case "refusal":
+            strict.only(part, ("type", "refusal"), left_out, "output.content.")
+            return Part("refusal", strict.a(str, part.get("refusal"), "a refusal"))
+        case "output_text":
+            strict.only(part, ("type", "text", "annotations"), left_out, "output.content.")
+            text = strict.a(str, part.get("text"), "a text")
+            return Part("output_text", text, _citations(part.get("annotations"), text, left_out))
+        case _:
+            raise Garbled("a part of a message is of a kind that we do not know")
+
+
+def _citations(raw: Any, text: str, left_out: set[str]) -> list[dict[str, Any]]:
+    kept = []
+    for one in strict.a(list, raw, "`annotations`") if raw else ():
+        cited = strict.citation(one)
+        if cited is not None and one.get("type") == "url_citation" and _inside(cited, text):
+            kept.append(cited)
+        else:
+            strict.leave(left_out, "output.content.annotations")
+    return kept
+
+
+def _inside(cited: Mapping[str, Any], text: str) -> bool:
+    return bool(cited["start_index"] <= cited["end_index"] <= len(text))
+
+
+def _name(item: Mapping[str, Any], name: str, default: str | None) -> str:
+    found = strict.token(item.get(name)) or default
+    if found is None or (item.get(name) and found != item[name]):
+        raise Garbled("an id of an item is missing, or is no id")
+    return found
+
+
+def _status(item: Mapping[str, Any]) -> str:
+    status = item.get("status") or "completed"
+    if status not in _STATUSES:
+        raise Garbled("an item has not ended")
+    return str(status)

@@ -1,0 +1,325 @@
+"""The wire of /responses. A text stands in five places of a stream: all five are written alike."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from evenhand.gateway import sse
+from evenhand.gateway.errors import Garbled
+from evenhand.gateway.wire import Asked, Said, strict
+from evenhand.gateway.wire.chat import conversation, json_schema, spoken
+from evenhand.gateway.wire.choices import cut, told
+from evenhand.gateway.wire.output import Call, Item, Message, Part, item_of
+
+_ENDS = {"response.completed": "completed", "response.incomplete": "incomplete"}
+_BROKEN = ("error", "response.failed", "response.error")
+_REASONS = ("max_output_tokens", "content_filter", "max_messages")
+_HEAD = ("id", "model", "service_tier")
+_KNOWN = ("object", "created_at", "status", "incomplete_details", "output", "usage", "error")
+# What a response repeats of its request. We repeat it from the request itself. Of the tools only
+# functions are repeated: others may hold keys of the client's.
+_REPEATED: Mapping[str, Any] = {
+    "instructions": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "temperature": None,
+    "tool_choice": "auto",
+    "top_p": None,
+    "max_output_tokens": None,
+    "text": {"format": {"type": "text"}},
+    "truncation": "disabled",
+    "user": None,
+}
+_STATEFUL = {
+    "previous_response_id": "Send the conversation in `input` instead.",
+    "conversation": "Send the conversation in `input` instead.",
+    "background": "Wait for the answer, or stream it.",
+}
+_MOST_ITEMS = 512  # our choice
+
+
+class Responses:
+    """`/responses`.
+
+    An upstream that keeps answers would keep them unrepaired and build on them in the next turn:
+    `store: false` is what is sent, and whoever asks for a stored answer is refused.
+    """
+
+    path = "/responses"
+
+    def asked(self, body: bytes) -> Asked:
+        raw = strict.request(body)
+        if raw.get("store"):
+            raise strict.refused(
+                "`store: true` would have the upstream keep the answer as it was before its "
+                "check. Leave `store` out, or send `store: false`."
+            )
+        for name, instead in _STATEFUL.items():
+            if raw.get(name):
+                raise strict.refused(
+                    f"`{name}` builds on answers that the upstream keeps as they were before "
+                    f"their check. {instead}"
+                )
+        for tool in strict.field(raw, "tools", list, []):
+            if not isinstance(tool, dict) or not isinstance(tool.get("type"), str):
+                raise strict.refused("A tool has no `type`.", "bad_request")
+        prompt, context = conversation([*_instructions(raw), *_messages(raw.get("input"))])
+        text = strict.field(raw, "text", dict, {})
+        return Asked(
+            model=strict.field(raw, "model", str, ""),
+            stream=strict.field(raw, "stream", bool, False),
+            sent={**raw, "store": False},
+            prompt=prompt,
+            context=context,
+            schema=json_schema(strict.field(text, "format", dict, {})),
+        )
+
+    def reply(self, asked: Asked) -> "ResponsesReply":
+        return ResponsesReply(asked)
+
+
+def _instructions(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+    said = strict.field(raw, "instructions", str, "")
+    return [{"role": "system", "content": said}]
+
+
+def _messages(given: Any) -> list[dict[str, Any]]:
+    """The items of a request as messages. An item without a role is named by its type."""
+    if given is None or isinstance(given, str):
+        return [{"role": "user", "content": given or ""}]
+    if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
+        raise strict.refused("`input` is neither text nor a list of items.", "bad_request")
+    if any(item.get("type") == "item_reference" for item in given):
+        raise strict.refused(
+            "An `item_reference` is an answer that the upstream kept as it was before its check. "
+            "Send the item itself."
+        )
+    return [
+        {
+            "role": item.get("role") or item.get("type"),
+            "content": spoken(item.get("content") if "role" in item else item.get("output")),
+        }
+        for item in given
+    ]
+
+
+class ResponsesReply:
+    """An answer of `/responses`: messages with texts, and calls of tools."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._sent, self._model = asked.sent, asked.model
+        self._items: list[Item] = []
+        self._head: dict[str, Any] = {}
+        self._done = self._ended = False
+        # What the stream said before its end, by the place in `output` and in the item.
+        self._deltas: dict[tuple[int, int], list[str]] = {}
+        self._claims: list[tuple[int, int, str]] = []
+        self._done_items: list[tuple[int, tuple[str, ...]]] = []
+        self.left_out: set[str] = set()
+
+    def read(self, body: bytes) -> None:
+        raw = strict.answer(body)
+        self._take(raw, strict.a(str, raw.get("status"), "`status`"))
+
+    def feed(self, data: bytes) -> None:
+        if self._done and data.strip() == b"[DONE]" and not self._ended:
+            self._ended = True  # some servers add it
+            return
+        if self._done:
+            raise Garbled("the stream goes on after its end")
+        raw = strict.answer(data)
+        kind = strict.a(str, raw.get("type"), "the type of an event")
+        if kind in _ENDS:
+            response = strict.a(dict, raw.get("response"), "`response`")
+            self._take(response, _ENDS[kind])
+            self._compare(strict.a(list, response["output"], "`output`"))
+        elif kind in _BROKEN:
+            raise Garbled("the upstream failed in the middle of its answer")
+        elif kind.startswith("response."):
+            self._hear(kind.removeprefix("response."), raw)
+        elif kind != "keepalive":
+            raise Garbled("an event is of a kind that we do not know")
+
+    @property
+    def whole(self) -> bool:
+        return self._done
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(part.text for part in self._parts())
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        parts = [part.text for part in self._parts()]
+        found = ["".join(parts)] if len(parts) > 1 else []  # as clients read it
+        for item in self._items:
+            found += item.observed
+        return tuple(text for text in found if text)
+
+    def body(self, texts: Sequence[str], said: Said) -> bytes:
+        return orjson.dumps(self._response(self._final(texts), said))
+
+    def events(self, texts: Sequence[str], said: Said) -> Iterator[bytes]:
+        final = self._final(texts)
+        return _numbered(self._events(final, said))
+
+    def _events(self, final: Mapping[int, str], said: Said) -> Iterator[dict[str, Any]]:
+        whole = self._response(final, said)
+        bare = {name: value for name, value in whole.items() if name != "evenhand"}
+        begun = {**bare, "status": "in_progress", "output": [], "usage": None}
+        begun["incomplete_details"] = None
+        yield {"type": "response.created", "response": begun}
+        yield {"type": "response.in_progress", "response": begun}
+        for place, item in enumerate(self._items):
+            yield from self._item_events(place, item, whole["output"][place], final)
+        yield {"type": f"response.{self._head['status']}", "response": whole}
+
+    def _item_events(
+        self, place: int, item: Item, written: dict[str, Any], final: Mapping[int, str]
+    ) -> Iterator[dict[str, Any]]:
+        at = {"output_index": place}
+        yield {"type": "response.output_item.added", **at, "item": item.begun()}
+        if isinstance(item, Call):
+            spot = {**at, "item_id": item.id}
+            yield {"type": f"response.{item.event}.delta", **spot, "delta": item.argument}
+            yield {"type": f"response.{item.event}.done", **spot, item.key: item.argument}
+        else:
+            for number, part in enumerate(item.parts):
+                spot = {**at, "item_id": item.id, "content_index": number}
+                text = final.get(id(part), part.text)
+                yield from _part_events(spot, part, written["content"][number], text)
+        yield {"type": "response.output_item.done", **at, "item": written}
+
+    def _parts(self) -> list[Part]:
+        """The parts that can be repaired."""
+        messages = [item for item in self._items if isinstance(item, Message)]
+        return [part for message in messages for part in message.parts if part.repairable]
+
+    def _final(self, texts: Sequence[str]) -> dict[int, str]:
+        if not self.whole:
+            raise ValueError("an answer that is not whole must not go out")
+        return {id(part): text for part, text in zip(self._parts(), texts, strict=True)}
+
+    def _response(self, final: Mapping[int, str], said: Said) -> dict[str, Any]:
+        sent = {name: value for name, value in self._sent.items() if value is not None}
+        repeated = {name: sent.get(name, value) for name, value in _REPEATED.items()}
+        return {
+            "id": "resp_unnamed",
+            "created_at": 0,
+            "model": self._model,
+            **self._head,
+            "object": "response",
+            "error": None,
+            "output": [item.written(final, self.left_out) for item in self._items],
+            **repeated,
+            "tools": [tool for tool in sent.get("tools", []) if tool["type"] == "function"],
+            "store": False,
+            **told(said),
+        }
+
+    def _take(self, raw: Mapping[str, Any], status: str) -> None:
+        """Take the final response: it alone is what we write from."""
+        if raw.get("error") is not None or raw.get("status") != status or status not in _ENDED:
+            raise Garbled("the response has failed, or has not ended")
+        strict.only(raw, (*_HEAD, *_KNOWN, *_OF_REQUEST), self.left_out)
+        for name in _HEAD:
+            found = strict.token(raw.get(name))
+            if found is not None:
+                self._head[name] = found
+            elif raw.get(name):
+                strict.leave(self.left_out, name)
+        details = raw.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else None
+        self._head |= {
+            "created_at": strict.number(raw.get("created_at")) or 0,
+            "status": status,
+            "incomplete_details": {"reason": reason} if reason in _REASONS else None,
+            "usage": strict.usage(raw.get("usage"), self.left_out),
+        }
+        output = strict.a(list, raw.get("output"), "`output`")
+        if len(output) > _MOST_ITEMS:
+            raise Garbled("there are too many items")
+        found_items = (item_of(item, self.left_out) for item in output)
+        self._items = [item for item in found_items if item is not None]
+        if len(self._parts()) > strict.MOST_TEXTS:
+            raise Garbled("there are too many texts")
+        self._done = True
+
+    def _hear(self, kind: str, raw: Mapping[str, Any]) -> None:
+        """Keep what an event before the last one says, to be compared with the last."""
+        if kind in _HEARD:
+            key, is_delta = _HEARD[kind]
+            words = strict.a(str, _holder(kind, raw).get(key), "a text")
+            place = strict.a(int, raw.get("output_index"), "`output_index`")
+            inner = strict.a(int, raw.get("content_index", 0), "`content_index`")
+            if is_delta:
+                self._deltas.setdefault((place, inner), []).append(words)
+            else:
+                self._claims.append((place, inner, words))
+        elif kind == "output_item.done":
+            item = item_of(raw.get("item"), self.left_out)
+            place = strict.a(int, raw.get("output_index"), "`output_index`")
+            self._done_items.append((place, () if item is None else item.words))
+        elif kind not in _QUIET:
+            strict.leave(self.left_out, f"response.{kind}")
+
+    def _compare(self, output: list[Any]) -> None:
+        """The whole stream must have said what its end says."""
+        items = [item_of(item, set()) for item in output]
+        words = {place: item.words if item else () for place, item in enumerate(items)}
+        claims = [*self._claims, *((*at, "".join(said)) for at, said in self._deltas.items())]
+        for place, inner, said in claims:
+            found = words.get(place, ())
+            # A part of an item that we leave out is left out with it.
+            unknown = 0 <= place < len(items) and items[place] is None
+            if not unknown and not (0 <= inner < len(found) and found[inner] == said):
+                raise Garbled("the stream says one thing, and its end another")
+        if any(words.get(place) != said for place, said in self._done_items):
+            raise Garbled("the stream says one thing, and its end another")
+        known = [place for place, item in enumerate(items) if item is not None]
+        for item, place in zip(self._items, known, strict=True):
+            counts = {k: len(said) for (at, k), said in self._deltas.items() if at == place}
+            item.heard_in(counts)
+
+
+_ENDED = tuple(_ENDS.values())
+# Of these events the words are compared: the field that holds them, and whether it is a piece.
+_HEARD = {
+    "output_text.delta": ("delta", True),
+    "output_text.done": ("text", False),
+    "refusal.delta": ("delta", True),
+    "refusal.done": ("refusal", False),
+    "function_call_arguments.delta": ("delta", True),
+    "function_call_arguments.done": ("arguments", False),
+    "custom_tool_call_input.delta": ("delta", True),
+    "custom_tool_call_input.done": ("input", False),
+    "content_part.done": ("text", False),  # a refusal too is given as a text by `_holder`
+}
+# These say nothing that the last event does not say too.
+_QUIET = ("created", "queued", "in_progress", "output_item.added", "content_part.added")
+_OF_REQUEST = (*_REPEATED, "tools", "store", "background", "previous_response_id", "reasoning")
+
+
+def _holder(kind: str, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The object that holds an event's words."""
+    if kind != "content_part.done":
+        return raw
+    part: dict[str, Any] = strict.a(dict, raw.get("part"), "a part")
+    return {"text": part.get("refusal")} if part.get("type") == "refusal" else part
+
+
+def _part_events(
+    spot: Mapping[str, Any], part: Part, written: dict[str, Any], text: str
+) -> Iterator[dict[str, Any]]:
+    more: dict[str, Any] = {"logprobs": []} if part.kind == "output_text" else {}
+    yield {"type": "response.content_part.added", **spot, "part": part.begun()}
+    for piece in cut(text, part.size):
+        yield {"type": f"response.{part.kind}.delta", **spot, "delta": piece, **more}
+    yield {"type": f"response.{part.kind}.done", **spot, part.key: text, **more}
+    yield {"type": "response.content_part.done", **spot, "part": written}
+
+
+def _numbered(events: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    for number, event in enumerate(events):
+        yield sse.event(orjson.dumps({**event, "sequence_number": number}), event["type"])

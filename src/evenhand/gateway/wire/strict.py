@@ -1,0 +1,161 @@
+"""What every wire needs for reading strictly: JSON that is read in one way only, and fields that
+are known. What is not known is left out, and its name is kept."""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import orjson
+
+from evenhand.gateway.errors import Garbled, Refused
+
+MOST_TEXTS = 128  # our choice, as OpenAI's own bound of `n`
+_MOST_NAMES = 64  # our choice: names of fields left out that are kept of one answer
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+# Ids, models, fingerprints: one word that no sentence fits into.
+_TOKEN = re.compile(r"[A-Za-z0-9_./:@+=~|-]{1,256}")
+_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
+# The numbers of `usage`, of all three wires.
+_USAGE: Mapping[str, Any] = {
+    **dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), None),
+    **dict.fromkeys(("input_tokens", "output_tokens"), None),
+    "prompt_tokens_details": {"cached_tokens": None, "audio_tokens": None},
+    "input_tokens_details": {"cached_tokens": None, "cache_write_tokens": None},
+    "output_tokens_details": {"reasoning_tokens": None},
+    "completion_tokens_details": {
+        "reasoning_tokens": None,
+        "audio_tokens": None,
+        "accepted_prediction_tokens": None,
+        "rejected_prediction_tokens": None,
+    },
+}
+
+
+def refused(message: str, code: str = "not_supported") -> Refused:
+    """Make the error for a request that we do not take."""
+    return Refused(400, code, message, kind="invalid_request_error")
+
+
+def request(body: bytes) -> dict[str, Any]:
+    """Read a client's body: a JSON object, no key twice. Raises `Refused`."""
+    try:
+        read = orjson.loads(body)
+        json.loads(body, object_pairs_hook=_once)
+        orjson.dumps(read)  # what is nested too deep could be read, but not sent on
+    except _Twice:
+        raise refused("The body has a key twice in one object.", "bad_request") from None
+    except (ValueError, TypeError, RecursionError):
+        raise refused("The body is not JSON, or is nested too deep.", "bad_request") from None
+    if not isinstance(read, dict):
+        raise refused("The body is not a JSON object.", "bad_request")
+    return read
+
+
+class _Twice(Exception):
+    """A key stands twice in one object, so that two readers may read two things."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise _Twice
+
+
+def field(raw: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
+    """Give a field of a request, or `default` where it is absent or null. Raises `Refused`."""
+    value = raw.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise refused(f"`{name}` is not of the type that it should be.", "bad_request")
+    return value
+
+
+def answer(data: bytes) -> dict[str, Any]:
+    """Read an upstream's body or event: a JSON object that is no error. Raises `Garbled`.
+
+    Of a key that stands twice the last counts: what goes out is written anew from what was read.
+    """
+    try:
+        read = orjson.loads(data)
+    except (orjson.JSONDecodeError, RecursionError):
+        raise Garbled("what the upstream sent is not JSON") from None
+    if not isinstance(read, dict):
+        raise Garbled("what the upstream sent is not a JSON object")
+    if read.get("error") is not None:
+        raise Garbled("the upstream sent an error in the place of an answer")
+    return read
+
+
+def a(kind: type, value: Any, what: str) -> Any:
+    """Give `value` if it is of that kind. Raises `Garbled`."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise Garbled(f"{what} is not of the type that it should be")
+    return value
+
+
+def leave(left_out: set[str], name: str) -> None:
+    """Note a field that is not passed on. A name may itself be text: only plain ones are kept."""
+    if len(left_out) < _MOST_NAMES:
+        left_out.add(name if _PLAIN_NAME.fullmatch(name) else "(a name that is no name)")
+
+
+def only(
+    raw: Mapping[str, Any], known: Collection[str], left_out: set[str], where: str = ""
+) -> None:
+    """Note every field of `raw` that is not known and holds something."""
+    for name, value in raw.items():
+        if name not in known and value not in (None, "", [], {}):
+            leave(left_out, where + name)
+
+
+def token(value: Any) -> str | None:
+    """Give an id or a name that is one word; None if it is anything else."""
+    return value if isinstance(value, str) and _TOKEN.fullmatch(value) else None
+
+
+def number(value: Any) -> int | float | None:
+    """Give a number; None if it is anything else."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def usage(raw: Any, left_out: set[str]) -> dict[str, Any] | None:
+    """Give the known numbers of `usage`; None if there are none."""
+    return _numbers(raw, _USAGE, left_out, "usage.")
+
+
+def _numbers(
+    raw: Any, known: Mapping[str, Any], left_out: set[str], where: str
+) -> dict[str, Any] | None:
+    if not isinstance(raw, dict):
+        return None
+    kept: dict[str, Any] = {}
+    only(raw, known, left_out, where)
+    for name, below in known.items():
+        value = raw.get(name)
+        found = number(value) if below is None else _numbers(value, below, left_out, where)
+        if found is not None:
+            kept[name] = found
+    return kept or None
+
+
+def citation(raw: Any) -> dict[str, Any] | None:
+    """Give a citation of a page in the fields that we know; None if it is anything else."""
+    if not isinstance(raw, dict):
+        return None
+    texts = {name: raw.get(name) for name in ("url", "title")}
+    places = {name: raw.get(name) for name in ("start_index", "end_index")}
+    right = all(isinstance(text, str) for text in texts.values()) and all(
+        type(place) is int and place >= 0 for place in places.values()
+    )
+    return {**texts, **places} if right else None
+
+
+def readable(arguments: str) -> str:
+    r"""Give JSON as a person will read it, `\u00e9` as a letter. Of two equal keys both stay."""
+    return _ESCAPES.sub(_unescaped, arguments)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    units = bytes.fromhex(found[0].replace("\\u", ""))
+    return units.decode("utf-16-be", "replace")

@@ -1,0 +1,164 @@
+"""Who may ask, what goes on to the upstream, what happens when a client leaves, and `observe`."""
+
+import asyncio
+import json
+
+import aiohttp
+
+from evenhand.gateway.keys import new_key
+from evenhand.gateway.policy import Check, Policy, Tenant
+from evenhand.gateway.upstream import Upstream
+from gateway.speaking import BAD, GOOD, Speaker, gateway, upstream
+from gateway.test_hold import said
+
+CHECK = Check(set=("performance=false", "max_iterations=1"), deadline=5.0)
+ROUTES = [
+    ("GET", "/v1/models"), ("POST", "/v1/chat/completions"), ("POST", "/v1/responses"),
+    ("POST", "/v1/completions"), ("GET", "/metrics"), ("GET", "/"), ("GET", "/v1/chat/completions"),
+    ("DELETE", "/v1/models"), ("GET", "/health/x"), ("POST", "/health"), ("GET", "/v1/../metrics"),
+]  # fmt: skip
+
+
+async def test_without_a_key_every_route_but_health_is_401() -> None:
+    key, hashed = new_key()
+    policy = Policy(check=CHECK, tenants={"hr": Tenant(keys=[hashed])})
+    async with (
+        upstream(Speaker()) as address,
+        gateway(address, policy) as served,
+        aiohttp.ClientSession() as session,
+    ):
+        root = served.url.removesuffix("/v1")
+        for method, path in ROUTES:
+            for given in ({}, {"authorization": "Bearer wrong"}, {"authorization": key}):
+                async with session.request(method, root + path, headers=given, data=b"{}") as got:
+                    assert got.status == 401, (method, path)
+        for path in ("/health", "/ready"):
+            async with session.get(root + path) as got:
+                assert got.status == 200
+        async with session.get(
+            root + "/metrics", headers={"authorization": f"Bearer {key}"}
+        ) as got:
+            assert got.status == 401  # it speaks of all tenants
+        status, _, _ = await served.ask(key=key)
+    assert status == 200
+    assert [one.tenant for one in served.exchanges] == ["hr"]
+
+
+async def test_a_key_of_the_gateway_never_goes_to_the_upstream() -> None:
+    key, hashed = new_key()
+    policy = Policy(check=CHECK, tenants={"hr": Tenant(keys=[hashed])})
+    speaker = Speaker()
+    async with upstream(speaker) as address, gateway(address, policy) as served:
+        await served.ask(key=key)
+    assert "authorization" not in speaker.headers[0]
+
+
+async def test_without_tenants_the_clients_own_key_goes_on() -> None:
+    speaker = Speaker()
+    async with upstream(speaker) as address, gateway(address) as served:
+        await served.ask(key="sk-of-the-client")
+    assert speaker.headers[0]["authorization"] == "Bearer sk-of-the-client"
+
+
+async def test_the_list_of_models_holds_nothing_that_we_do_not_know() -> None:
+    async with (
+        upstream(Speaker()) as address,
+        gateway(address) as served,
+        aiohttp.ClientSession() as session,
+        session.get(f"{served.url}/models") as got,
+    ):
+        body = await got.read()
+    assert [row["id"] for row in json.loads(body)["data"]] == ["up"]
+    assert BAD.encode() not in body
+
+
+async def test_a_client_that_leaves_ends_the_call_to_the_upstream() -> None:
+    speaker = Speaker(fault="hang")
+    async with upstream(speaker) as address, gateway(address) as served:
+        for stream in (False, True):
+            asking = asyncio.create_task(served.ask(stream=stream))
+            while len(speaker.seen) < 1 + stream:
+                await asyncio.sleep(0.01)
+            asking.cancel()
+            while speaker.gone < 1 + stream:  # the test's own time-out is the bar
+                await asyncio.sleep(0.01)
+        while len(served.exchanges) < 2:
+            await asyncio.sleep(0.01)
+        assert served.parts.admission.under_way == 0
+    assert {(one.action, one.reason) for one in served.exchanges} == {("blocked", "broken_off")}
+
+
+async def test_observe_sends_what_comes_says_that_nothing_ran_and_records_what_it_finds() -> None:
+    check = CHECK.otherwise({"mode": "observe"})
+    speaker = Speaker(texts=(f"They are {BAD}.",))
+    async with upstream(speaker) as address, gateway(address, Policy(check=check)) as served:
+        for stream in (False, True):
+            status, headers, body = await served.ask(stream=stream)
+            assert (status, headers["evenhand-action"]) == (200, "not_run")
+            assert said(body, stream) == [f"They are {BAD}."]
+        while len(served.exchanges) < 2:
+            await asyncio.sleep(0.01)
+    for exchange in served.exchanges:
+        [verdict] = exchange.verdicts
+        assert (exchange.action, verdict.text) == ("flagged", f"They are {BAD}.")
+        assert verdict.answer is not None
+        assert GOOD in verdict.answer.text  # what it would have sent in `hold`
+
+
+async def test_what_a_check_of_one_tenant_says_is_not_that_of_another() -> None:
+    keys = {name: new_key() for name in ("strict", "open")}
+    tenants = {
+        "strict": Tenant(keys=[keys["strict"][1]]),
+        "open": Tenant(keys=[keys["open"][1]], check={"on_failure": "pass_flagged"}),
+    }
+    policy = Policy(check=CHECK.otherwise({"deadline": 1.0}), tenants=tenants)
+    async with upstream(Speaker()) as address, gateway(address, policy) as served:
+        served.screen.mood = "killed"
+        found = {name: (await served.ask(key=key))[0] for name, (key, _) in keys.items()}
+    assert found == {"strict": 503, "open": 200}
+
+
+async def test_a_client_that_leaves_in_the_middle_of_a_check_has_spent_what_was_reserved() -> None:
+    key, hashed = new_key()
+    tenant = Tenant(keys=[hashed], tokens_a_day=CHECK.tokens + 10)
+    policy = Policy(check=CHECK.otherwise({"deadline": 60.0}), tenants={"hr": tenant})
+    async with upstream(Speaker()) as address, gateway(address, policy) as served:
+        served.model._seconds = 3600
+        asking = asyncio.create_task(served.ask(key=key))
+        while not served.model.requests:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        while served.parts.admission.under_way:
+            await asyncio.sleep(0.01)
+        status, _, body = await served.ask(key=key)
+    assert (status, json.loads(body)["error"]["code"]) == (429, "budget_spent")
+
+
+async def test_without_keys_a_web_page_cannot_ask() -> None:
+    pages = ({"origin": "https://evil.example"}, {"host": "evil.example"}, {"origin": "null"})
+    async with (
+        upstream(Speaker()) as address,
+        gateway(address) as served,
+        aiohttp.ClientSession() as session,
+    ):
+        for given in (*pages, {"origin": "http://localhost:3000"}):
+            async with session.get(f"{served.url}/models", headers=given) as got:
+                assert got.status == (403 if given in pages else 200), given
+
+
+async def test_an_account_is_chosen_with_the_clients_own_key_alone() -> None:
+    headers = {"openai-project": "proj_b", "traceparent": "00-1-1-00"}
+    assert "openai-project" in Upstream("http://127.0.0.1:1/v1")._headers(headers)
+    given = Upstream("http://127.0.0.1:1/v1", key="sk-of-the-operator")._headers(headers)
+    assert "openai-project" not in given
+    assert "traceparent" in given
+
+
+async def test_the_breaker_rests_an_upstream_that_fails_and_no_retry_storm_follows() -> None:
+    speaker = Speaker(fault="500")
+    async with upstream(speaker) as address, gateway(address) as served:
+        statuses = [(await served.ask())[0] for _ in range(40)]
+    assert set(statuses) == {502, 503}
+    assert statuses[-1] == 503
+    assert len(speaker.seen) <= 1.2 * 40
+    assert len(speaker.seen) < 15  # the rest was shed
