@@ -105,6 +105,19 @@ async def test_observe_sends_what_comes_says_that_nothing_ran_and_records_what_i
         assert GOOD in verdict.answer.text  # what it would have sent in `hold`
 
 
+async def test_an_observed_answer_that_breaks_off_is_on_record_as_not_run() -> None:
+    check = CHECK.otherwise({"mode": "observe"})
+    async with (
+        upstream(Speaker(fault="no end")) as address,
+        gateway(address, Policy(check=check)) as served,
+    ):
+        await served.ask(stream=True)
+        while not served.exchanges:
+            await asyncio.sleep(0.01)
+    [exchange] = served.exchanges
+    assert (exchange.action, exchange.reason) == ("not_run", "upstream_garbled")
+
+
 async def test_what_a_check_of_one_tenant_says_is_not_that_of_another() -> None:
     keys = {name: new_key() for name in ("strict", "open")}
     tenants = {

@@ -11,9 +11,10 @@ Every other address, and every one of these without a key, is 401 before it is a
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 from starlette.datastructures import Headers
@@ -38,6 +39,7 @@ WIRES: tuple[Wire, ...] = (Chat(), Completions(), Responses())
 _MOST_REQUEST = 16 * 1024 * 1024  # our choice: pictures travel in requests
 _MOST_MODELS = 4 * 1024 * 1024
 _IN_THIS_THREAD = 64 * 1024  # our choice, in bytes: longer requests are read beside the others
+_BODY_SECONDS = 60.0  # our choice: who sends a request more slowly takes a place from others
 _HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -85,11 +87,12 @@ class Gateway:
     async def _routed(self, scope: Scope, receive: Receive, sender: Sender) -> None:
         method, path = scope["method"], scope["path"]
         headers = Headers(scope=scope)
-        if self._tenants is None:
-            _refuse_web_pages(headers)
         if (method, path) in (("GET", "/health"), ("GET", "/ready")):
             await self._well(path, sender)
-        elif (method, path) == ("GET", "/metrics"):
+            return
+        if self._tenants is None:
+            _refuse_web_pages(headers)
+        if (method, path) == ("GET", "/metrics"):
             self._refuse_strangers(headers)
             await sender.start(200, "text/plain; version=0.0.4; charset=utf-8", {})
             await sender.end(self._parts.metrics())
@@ -154,7 +157,7 @@ class Gateway:
         async with self._parts.admission.enter(tenant, tokens=check.tokens) as permit:
             spent: int | None = 0
             try:
-                asked = await _asked(wire, await _body(receive))
+                asked = await _asked(wire, await _in_time(_body(receive)))
                 detailed = headers.get("evenhand-detail") == "1"
                 talk = Talk(wire, asked, tenant, self._forwarded(headers), detailed)
                 try:
@@ -223,6 +226,14 @@ async def _asked(wire: Wire, body: bytes) -> Asked:
 
 def _no_key() -> Refused:
     return Refused(401, "no_key", "give a key of this gateway as Authorization: Bearer KEY")
+
+
+async def _in_time(reading: Coroutine[Any, Any, bytes]) -> bytes:
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            return await reading
+    except TimeoutError:
+        raise Refused(408, "too_slow", "the request did not come in time") from None
 
 
 async def _body(receive: Receive) -> bytes:

@@ -186,7 +186,12 @@ class Answering:
         except Garbled:
             self._record_anyway(talk, Action.NOT_RUN, "upstream_garbled")
             return
-        found = await checker.verdicts(talk.asked, reply.texts, reply.observed)
+        talk.checking = bool(reply.texts)
+        try:
+            found = await checker.verdicts(talk.asked, reply.texts, reply.observed)
+        except BaseException:
+            self._record_anyway(talk, Action.NOT_RUN, "broken_off")
+            raise
         talk.verdicts = tuple(map(_as_observed, found))
         action = gravest(one.action for one in talk.verdicts)
         self._record_anyway(talk, action, _reason(talk.verdicts, action))

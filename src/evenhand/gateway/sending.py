@@ -19,11 +19,11 @@ class Sender:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.started = False
+        self.started = self._streams = False
 
     async def start(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
         """Send the head. No length is said: it would be that of another body."""
-        self.started = True
+        self.started, self._streams = True, kind == STREAM
         pairs = {"content-type": kind, "cache-control": "no-store", **headers}
         head = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": head})
@@ -37,9 +37,10 @@ class Sender:
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
     async def refuse(self, refused: Refused, headers: Mapping[str, str]) -> None:
-        """Say no: by the status, or where that has been sent, by an event that clients raise."""
+        """Say no: by the status, or where that has been sent, by an event that clients raise. A
+        plain answer that is broken off stays as it is, which no client can read."""
         if self.started:
-            await self.end(event(refused.body()))
+            await self.end(event(refused.body()) if self._streams else b"")
             return
         await self.start(refused.status, PLAIN, {**headers, **refused.headers})
         await self.end(refused.body())
