@@ -59,7 +59,7 @@ def serve(
     and one that cannot be checked is not sent. The agents ask the model of the config file, or the
     upstream itself. It runs until Ctrl-C.
 
-    Example: evenhand gateway --upstream http://127.0.0.1:8080/v1 --policy policy.toml
+    Example: evenhand gateway serve --upstream http://127.0.0.1:8080/v1 --policy policy.toml
     """
     worker = _worker()
     order = worker.Order(

@@ -16,6 +16,7 @@ evenhand {version}: is a model biased, against whom, how sure, and what helps?
   Trust the numbers?   evenhand self-test
   What will it cost?   any of these with --dry-run
   Repair my answers    evenhand mitigate prompts.jsonl --out runs/first
+  … on their way out   evenhand gateway --upstream URL
 
 Start:  evenhand doctor        endpoint: {endpoint}
 Try without a model:  evenhand measure bbq --method random --out runs/try

@@ -14,7 +14,8 @@ What was changed on purpose is undone here, and nowhere else:
   (`frontier_by_t`);
 - red lines were sentences about point estimates; they now have three states (`WITHOUT`);
 - `s_dis` was not compared, and bias scores had no p-value against 0;
-- what a run cost was not in `runs show`, how a dry run was run not in its forecast;
+- what a run cost was not in `runs show`, nor whether it is open (`WITHOUT`), and how a dry run was
+  run not in its forecast;
 - new are notes: that a model hardly ever names anybody (friction 4 of the first hour), that a
   scorer steered the method (it was a flag alone), that there are too few bases to certify anything
   (two checks of a judge did not say so);
@@ -33,4 +34,4 @@ What was changed on purpose is undone here, and nowhere else:
 - the slope of Winogender counted all items of the set, and not those that it rests on.
 """
 
-WITHOUT = ("guardrails",)
+WITHOUT = ("guardrails", "open")
