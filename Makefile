@@ -33,7 +33,7 @@ COMMANDS = tests/bbq tests/cli tests/debates tests/faults tests/findings tests/f
 APART = $(COMMANDS) $(CLUSTER) $(CRASH) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
 
 test:
-	$(MAKE) --jobs=3 --output-sync=target test-commands test-others types contracts test-cluster test-whole test-store test-training test-real test-crash docs
+	$(MAKE) --jobs=3 --output-sync=target test-others test-commands test-whole test-store test-cluster test-real test-training test-crash types docs contracts
 	$(PY) -m pytest $(TIMED)
 
 test-cluster:

@@ -76,10 +76,10 @@ SETTINGS: Any = {
 }
 
 
-async def test_the_sdk_and_curl_get_checked_answers_of_a_real_model(
-    gateway: tuple[str, Process],
+async def test_the_sdk_and_curl_get_checked_answers_of_a_real_model_and_all_of_it_is_on_record(
+    gateway: tuple[str, Process], tmp_path: Path
 ) -> None:
-    url, _ = gateway
+    url, process = gateway
     key = KEYS["screened"][0]
     async with _client(url, key) as client:
         plain = await client.chat.completions.with_raw_response.create(**SETTINGS)
@@ -99,12 +99,6 @@ async def test_the_sdk_and_curl_get_checked_answers_of_a_real_model(
     async with _client(url, "wrong") as stranger:
         with pytest.raises(openai.AuthenticationError):
             await stranger.models.list()
-
-
-async def test_a_real_team_judges_an_answer_and_all_of_it_is_in_a_run_folder(
-    gateway: tuple[str, Process], tmp_path: Path
-) -> None:
-    url, process = gateway
     async with _client(url, KEYS["judged"][0]) as client:
         judged = await client.chat.completions.with_raw_response.create(**SETTINGS)
     action, calls = judged.headers["evenhand-action"], int(judged.headers["evenhand-calls"])
@@ -112,8 +106,9 @@ async def test_a_real_team_judges_an_answer_and_all_of_it_is_in_a_run_folder(
     assert calls >= 1
     process.terminate()
     assert await process.wait() == 0
-    [found] = (tmp_path / "evidence").rglob("run.json")
-    run = RunReader(found.parent)
+    folders = {path.parent.name: path.parent for path in (tmp_path / "evidence").rglob("run.json")}
+    assert RunReader(folders["screened"]).totals().items == 3
+    run = RunReader(folders["judged"])
     assert not run.open
     [row] = run.results().collect().to_dicts()
     tags = {tag["name"]: tag["value"] for tag in row["tags"]}
