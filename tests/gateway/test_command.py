@@ -41,7 +41,10 @@ def test_a_key_in_the_clear_is_not_taken_and_not_quoted(
     [
         ({"host": "0.0.0.0"}, "", "tenants"),
         ({"replicas": 2}, "", "--quotas"),
-        ({}, 'method = "default"', "repairs"),
+        ({}, 'method = "default"', "stardtox"),
+        ({}, 'method = "mabrf"', "stardtox"),
+        ({"upstream_key_env": "NOT_SET_ANYWHERE"}, "", "NOT_SET_ANYWHERE"),
+        ({"evidence": "x"}, 'content = "hashed"', "EVENHAND_GATEWAY_HASH"),
         ({}, 'screen = "nobody"', "no scorer"),
         ({"upstream": "ftp://x"}, "", "--upstream"),
         ({}, "require_evidence = true", "--evidence"),

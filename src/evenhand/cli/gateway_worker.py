@@ -15,7 +15,7 @@ from evenhand.gateway.app import Application, Parts
 from evenhand.gateway.audit import Audit, AuditStore
 from evenhand.gateway.books import Books
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.evidence import Evidence
+from evenhand.gateway.evidence import SHORTEST_KEY, Evidence
 from evenhand.gateway.keys import Keyring
 from evenhand.gateway.parquet_audit import ParquetAudit
 from evenhand.gateway.policy import ANYBODY, Check, Policy, read_policy
@@ -27,6 +27,8 @@ from evenhand.gateway.upstream import Upstream
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 
+# Methods whose first draft is `Item.answer`; the others would write an answer of their own.
+_FROM_AN_ANSWER = ("stardtox", "self_refine", "self_debias_reprompting")
 HASHED_WITH = "EVENHAND_GATEWAY_HASH"  # the variable with the key that texts are hashed with
 
 
@@ -68,9 +70,10 @@ class Order:
 def method_of(check: Check) -> Method:
     """The method of a check. It must be one that takes an answer that is there."""
     method = build_method(check.method, check.set)
-    if not hasattr(method, "repairs"):
+    if method.name not in _FROM_AN_ANSWER:
         raise UserError(
-            f"the method {check.method!r} repairs no answer that is there already; stardtox does"
+            f"the method {check.method!r} does not begin from the answer that is there, so that it "
+            f"repairs none; these do: {', '.join(_FROM_AN_ANSWER)}"
         )
     return method
 
@@ -165,6 +168,14 @@ def rehearse(order: Order) -> None:
     policy, settings = order.read(), order.settings()
     if policy.require_evidence and not order.evidence:
         raise UserError("the policy has require_evidence: say where to, with --evidence FOLDER")
+    variable = order.upstream_key_env
+    if variable and not configuration.secret(variable):
+        raise UserError(f"--upstream-key-env {variable}: this variable is not set, or is empty")
+    hashed = order.evidence and any(check.content == "hashed" for check in policy.checks())
+    if hashed and len(configuration.secret(HASHED_WITH) or "") < SHORTEST_KEY:
+        raise UserError(
+            f'content = "hashed" needs a key of {SHORTEST_KEY} signs or more in {HASHED_WITH}'
+        )
     Upstream(order.upstream)
     if policy.tenants:
         Keyring({name: one.keys for name, one in policy.tenants.items()})

@@ -12,7 +12,7 @@ class Action(StrEnum):
 
     PASSED = "passed"  # checked, and sent as it was
     REPAIRED = "repaired"  # checked, and sent in other words
-    FLAGGED = "flagged"  # found wanting and sent as it was, because the policy says so
+    FLAGGED = "flagged"  # found wanting and sent as it was: by policy, or it cannot be rewritten
     NOT_RUN = "not_run"  # sent without a check, because the policy says so
     BLOCKED = "blocked"  # not sent
 

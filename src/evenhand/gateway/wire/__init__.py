@@ -1,7 +1,8 @@
 """A wire is one dialect of OpenAI's API: what is asked by it, and what is answered.
 
 The body that goes to the client is built from fields that we know, never copied: a field that we do
-not know could hold text that nobody has checked. What was left out is named in `left_out`.
+not know could hold text that nobody has checked. What was left out is named in `left_out`,
+for records alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,8 +61,8 @@ class Reply(Protocol):
 
     @property
     def observed(self) -> tuple[str, ...]:
-        """What is checked and passed or blocked, but never rewritten: arguments of tool calls,
-        refusals."""
+        """What is checked and passed, flagged or blocked, but never rewritten: arguments of tool
+        calls, refusals."""
         ...
 
     def body(self, texts: Sequence[str], said: Said) -> bytes:

@@ -22,7 +22,6 @@ _FINISHES = {
     "eos": "stop",  # as some servers call it
 }
 _LONGEST_TOKEN = 128  # our choice: the longest in use are runs of blanks
-_MOST_ALTERNATIVES = 20  # OpenAI's own bound of `top_logprobs`
 _JOINER = "\u200d"
 
 

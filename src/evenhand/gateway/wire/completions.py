@@ -83,12 +83,10 @@ class CompletionsReply(ChoicesReply):
         columns = [raw.get(name) for name in _LOGPROBS]
         tokens, *others = [column if isinstance(column, list) else [] for column in columns]
         for place, token in enumerate(tokens):
-            chance, tops, offset = (
+            chance, _, offset = (
                 column[place] if place < len(column) else None for column in others
             )
-            named = tops if isinstance(tops, dict) else {}
-            top = [{"token": word, "logprob": known} for word, known in named.items()]
-            entry = token_entry(token, chance, top)
+            entry = token_entry(token, chance, [])
             if entry is not None:
                 at = offset if type(offset) is int else 0
                 choice.tokens.append(entry | {"at": at})
@@ -116,8 +114,6 @@ def _columns(tokens: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {
         "tokens": [entry["token"] for entry in tokens],
         "token_logprobs": [entry["logprob"] for entry in tokens],
-        "top_logprobs": [
-            {top["token"]: top["logprob"] for top in entry["top_logprobs"]} for entry in tokens
-        ],
+        "top_logprobs": [{} for _ in tokens],
         "text_offset": [entry["at"] for entry in tokens],
     }
