@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenhand.gateway.breaker import Breaker, Call, RetryBudget
@@ -254,6 +254,7 @@ def test_what_was_under_way_when_it_opened_says_nothing_after_it_has_closed() ->
     assert breaker.closed
 
 
+@example([("ask", 0.0)] * 4 + [("ask", 3.0)])  # a good call is no reason to open
 @given(
     st.lists(
         st.tuples(st.sampled_from(["ask", "good", "bad", "gone"]), st.floats(0, 3)), max_size=200

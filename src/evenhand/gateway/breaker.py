@@ -137,7 +137,7 @@ class Breaker:
         if self._opened is None:
             self._window.add(1, not good)
             ended, bad = self._window.sums()
-            if ended >= self._least and bad >= self._share * ended:
+            if not good and ended >= self._least and bad >= self._share * ended:
                 self._change(self._clock())
         elif not good:
             self._change(self._clock())
