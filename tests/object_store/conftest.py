@@ -19,17 +19,19 @@ from crash.checker import Committed, check_whole, started
 from crash.conftest import Runner, no_runner_is_left  # noqa: F401
 from crash.worker import Job
 
+from . import store_server
+
 BUCKET = "runs"
 SECRET = "canary-secret-key"
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """moto's own command, with one bucket; gives its URL."""
+    """moto's server with one bucket; gives its URL."""
     url = f"http://127.0.0.1:{free_port()}"
     port = url.rpartition(":")[2]
     log = (tmp_path_factory.mktemp("moto") / "log").open("wb")
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", port]
+    command = [sys.executable, store_server.__file__, port]
     process = subprocess.Popen(command, stdout=log, stderr=log)
     for _ in range(300):
         try:
