@@ -83,7 +83,12 @@ def test_evenhand_alone_names_the_questions_and_the_endpoint_without_its_secrets
 
 
 def test_every_command_has_help_with_an_example() -> None:
-    assert {("doctor",), ("measure", "bbq"), ("train", "ppo"), ("judge-check",)} <= ALL.keys()
+    assert {
+        ("doctor", "litellm"),
+        ("measure", "bbq"),
+        ("train", "ppo"),
+        ("judge-check",),
+    } <= ALL.keys()
     for path, command in ALL.items():
         assert f"Example: evenhand {' '.join(path)}" in command.help, path
 
@@ -104,7 +109,7 @@ def test_help_shows_every_word_it_was_given(path: tuple[str, ...]) -> None:
 
 
 def test_the_variable_that_sets_an_option_stands_beside_it() -> None:
-    for path in (("answer",), ("measure", "bbq"), ("doctor",)):
+    for path in (("answer",), ("measure", "bbq"), ("doctor", "endpoint")):
         assert "[env:EVENHAND_BASE_URL]" in _squeezed(_shown(path))
 
 

@@ -46,7 +46,7 @@ def test_a_route_of_a_tenant_goes_before_the_tenant_and_the_tenant_before_all(
     "text",
     [
         "on_failur = 'block'",
-        "mode = 'window'",
+        "mode = 'window'\nrequire_evidence = true",
         "band = [0.9, 0.1]",
         "band = [0.1, nan]",
         "deadline = 0",

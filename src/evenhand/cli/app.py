@@ -78,7 +78,7 @@ COMMANDS = {
     "pairs": ("pairs:pairs", "Make preference pairs to train on."),
     "train": ("train:train", "Train on pairs: SFT, a reward model, DPO, and RL against it."),
 }
-_NEED_NO_ARGUMENT = ("doctor", "self-test", "serve-local", "methods", "conformance")
+_NEED_NO_ARGUMENT = ("self-test", "serve-local", "methods", "conformance")
 
 
 def load(name: str) -> Any:

@@ -14,6 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand import config as configuration
+from evenhand.cli.doctor_litellm import litellm
+from evenhand.cli.groups import group_for
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, pick
 from evenhand.cli.screen import err, out, print_json, waiting
 from evenhand.config import Config, ModelConfig
@@ -50,7 +52,15 @@ class Finding:
     said: str
 
 
-def doctor(
+doctor = typer.Typer(
+    cls=group_for("endpoint", bare=True),
+    help="Look at what is installed and at what the endpoint can do.",
+)
+doctor.command()(litellm)
+
+
+@doctor.command()
+def endpoint(
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
@@ -58,9 +68,10 @@ def doctor(
 ) -> None:
     """Look at what is installed and at what the endpoint can do.
 
-    Each line comes when it is known; one that says NO says what to do next.
+    Each line comes when it is known; one that says NO says what to do next. The word "endpoint" may
+    be left out.
 
-    Example: evenhand doctor --base-url http://127.0.0.1:8080/v1
+    Example: evenhand doctor endpoint --base-url http://127.0.0.1:8080/v1
     """
     settings = configuration.load(config, base_url, model)
 

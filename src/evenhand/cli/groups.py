@@ -5,13 +5,16 @@ from typing import Any
 from typer.core import TyperGroup
 
 
-def group_for(unsaid: str) -> type[TyperGroup]:
-    """Make a group in which that command may be left out: `pack RUN…` is `pack make RUN…`."""
+def group_for(unsaid: str, *, bare: bool = False) -> type[TyperGroup]:
+    """Make a group in which that command may be left out: `pack RUN…` is `pack make RUN…`.
+
+    With `bare` the group's name alone is that command too; else it shows the help.
+    """
 
     class OrCommand(TyperGroup):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             known = {*self.commands, *self.get_help_option_names(ctx)}
-            said = not args or args[0] in known
+            said = args[0] in known if args else not bare
             return super().parse_args(ctx, args if said else [unsaid, *args])
 
     return OrCommand

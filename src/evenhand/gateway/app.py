@@ -4,6 +4,7 @@
 | --------------------------------------------------- | --------------------------------------- |
 | POST /v1/chat/completions, /completions, /responses | tenants                                 |
 | GET /v1/models                                      | tenants                                 |
+| POST /beta/litellm_basic_guardrail_api              | tenants: LiteLLM's proxy, by x-api-key  |
 | GET /metrics                                        | operators                               |
 | GET /health, /ready                                 | anybody: they say nothing but yes or no |
 
@@ -24,14 +25,17 @@ from evenhand.gateway.admission import Admission
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import Answering, Talk, answer_held, answer_observed, head
+from evenhand.gateway.guardrail import Guardrail
 from evenhand.gateway.keys import Keyring
 from evenhand.gateway.policy import ANYBODY, Check, Policy
 from evenhand.gateway.sending import PLAIN, ClientGone, Sender, unless_gone
 from evenhand.gateway.upstream import Upstream
 from evenhand.gateway.verdicts import Exchange
+from evenhand.gateway.window import answer_in_windows
 from evenhand.gateway.wire import Asked, Wire
 from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
+from evenhand.gateway.wire.litellm import PATH as LITELLM_PATH
 from evenhand.gateway.wire.responses import Responses
 from evenhand.models.http_client import read_capped
 
@@ -40,6 +44,7 @@ _MOST_REQUEST = 16 * 1024 * 1024  # our choice: pictures travel in requests
 _MOST_MODELS = 4 * 1024 * 1024
 _IN_THIS_THREAD = 64 * 1024  # our choice, in bytes: longer requests are read beside the others
 _BODY_SECONDS = 60.0  # our choice: who sends a request more slowly takes a place from others
+_ANSWERED = {"hold": answer_held, "window": answer_in_windows, "observe": answer_observed}
 _HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -69,6 +74,9 @@ class Gateway:
         operators = parts.policy.operators
         self._operators = Keyring({"operators": operators}) if operators else None
         self._wires = {f"/v1{wire.path}": wire for wire in parts.wires}
+        self._guardrail = Guardrail(
+            parts.policy, parts.checkers, parts.admission, self._answering, parts.refused
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -96,8 +104,12 @@ class Gateway:
             self._refuse_strangers(headers)
             await sender.start(200, "text/plain; version=0.0.4; charset=utf-8", {})
             await sender.end(self._parts.metrics())
+        elif (method, path) == ("POST", LITELLM_PATH):
+            tenant = self._tenant(f"Bearer {headers.get('x-api-key')}")
+            asked = await _in_time(_body(receive))
+            await self._guardrail.answer(tenant, asked, receive, sender)
         else:
-            tenant = self._tenant(headers)
+            tenant = self._tenant(headers.get("authorization"))
             if (method, path) == ("GET", "/v1/models"):
                 await unless_gone(self._models(tenant, headers, sender), receive)
             elif method == "POST" and path in self._wires:
@@ -109,10 +121,10 @@ class Gateway:
 
     # -- who asks --------------------------------------------------------------------------------
 
-    def _tenant(self, headers: Headers) -> str:
+    def _tenant(self, authorization: str | None) -> str:
         if self._tenants is None:
             return ANYBODY
-        tenant = self._tenants.tenant_of(headers.get("authorization"))
+        tenant = self._tenants.tenant_of(authorization)
         if tenant is None:
             raise _no_key()
         return tenant
@@ -159,22 +171,25 @@ class Gateway:
             try:
                 asked = await _asked(wire, await _in_time(_body(receive)))
                 detailed = headers.get("evenhand-detail") == "1"
-                talk = Talk(wire, asked, tenant, self._forwarded(headers), detailed)
+                talk = Talk(wire.path, asked, tenant, self._forwarded(headers), detailed)
                 try:
-                    await self._answer(talk, check, receive, sender)
+                    await self._answer(talk, wire, check, receive, sender)
                 finally:
                     spent = talk.tokens
             finally:
                 if spent is not None:  # else all that was reserved
                     permit.spend(spent)
 
-    async def _answer(self, talk: Talk, check: Check, receive: Receive, sender: Sender) -> None:
-        answer = answer_held if check.mode == "hold" else answer_observed
+    async def _answer(
+        self, talk: Talk, wire: Wire, check: Check, receive: Receive, sender: Sender
+    ) -> None:
+        answer = _ANSWERED[check.mode]
+        checker = self._parts.checkers[check]
         try:
-            await answer(self._answering, talk, self._parts.checkers[check], receive, sender)
+            await answer(self._answering, talk, wire, checker, receive, sender)
         except Refused as refused:
             self._parts.refused(refused.code)
-            action = "blocked" if check.mode == "hold" else "not_run"
+            action = "not_run" if check.mode == "observe" else "blocked"
             await sender.refuse(refused, head(talk, action))
 
 

@@ -7,7 +7,7 @@ from evenhand.gateway.audit import Audit, AuditRow
 from evenhand.gateway.breaker import Breaker
 from evenhand.gateway.evidence import Evidence, EvidenceLost
 from evenhand.gateway.metrics import Metrics
-from evenhand.gateway.policy import ROUTES, Policy
+from evenhand.gateway.policy import LITELLM_ALONE, ROUTES, Policy
 from evenhand.gateway.verdicts import Action, Exchange
 
 
@@ -17,7 +17,7 @@ class Books:
     def __init__(self, policy: Policy, tenants: tuple[str, ...]) -> None:
         self._policy = policy.sha256()
         self._require = policy.require_evidence
-        self._metrics = Metrics(tenants, ROUTES)
+        self._metrics = Metrics(tenants, (*ROUTES, LITELLM_ALONE))
         self._evidence: Evidence | None = None
         self._audit: Audit | None = None
         self._secret = b""

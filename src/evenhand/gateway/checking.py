@@ -14,7 +14,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evenhand.agents import Cast, Conversation, Limits
 from evenhand.agents.conversation import declared_by
@@ -36,6 +36,7 @@ CLEAN, ACCEPTED, REPAIRED = "clean", "accepted", "repaired"
 NOTHING_SAID, UNREPAIRED, BREAKS_SCHEMA = "nothing_said", "unrepaired", "breaks_schema"
 DEADLINE, FAILED, SCREEN_FAILED = "deadline", "check_failed", "screen_failed"
 OBSERVED = "cannot_be_rewritten"
+_ALREADY_SAID = "assistant, of whose answer this is the next sentence: "
 
 
 class _NoScore(EvenhandError):
@@ -49,6 +50,7 @@ class _Told:
     text: str
     turns: list[Turn]
     seconds: dict[str, float]
+    sent: str = ""  # what went out before it, in windows: it is judged together with that
     screen: float | None = None
     answer: Answer | None = None
 
@@ -73,6 +75,20 @@ class Checker:
         fixed = (self._one(asked, text, ends, None) for text in observed)
         return tuple(await asyncio.gather(*rewritable, *fixed))
 
+    async def window(self, asked: Asked, sent: str, text: str, earlier: Sequence[Turn]) -> Verdict:
+        """Decide about the next words of an answer of which others went out. Never raises.
+
+        They are screened together with those; only the new ones can be rewritten. What agents said
+        of the earlier windows counts against the calls and tokens of the request.
+        """
+        ends = asyncio.get_running_loop().time() + self.check.deadline
+        spent = sum((turn.prompt_tokens or 0) + (turn.completion_tokens or 0) for turn in earlier)
+        whole = self._limits(1)
+        left = replace(
+            whole, calls=max(0, whole.calls - len(earlier)), tokens=max(1, whole.tokens - spent)
+        )
+        return await self._one(asked, text, ends, left, sent)
+
     def record(self) -> RunRecord:
         """What a run of this check is, for evidence: method, prompts, cast and limits."""
         plan = Plan(
@@ -89,9 +105,11 @@ class Checker:
             seconds=self.check.deadline,
         )
 
-    async def _one(self, asked: Asked, text: str, ends: float, limits: Limits | None) -> Verdict:
+    async def _one(
+        self, asked: Asked, text: str, ends: float, limits: Limits | None, sent: str = ""
+    ) -> Verdict:
         """Decide about one text. Without limits it is one that cannot be rewritten."""
-        told = _Told(text, [], {})
+        told = _Told(text, [], {}, sent)
         if not text.strip():
             return self._said(told, Action.PASSED, NOTHING_SAID)
         try:
@@ -144,7 +162,7 @@ class Checker:
 
     async def _score(self, told: _Told, text: str) -> float:
         """Score a text as a person would read it: JSON may spell a letter as an escape."""
-        started, text = asyncio.get_running_loop().time(), readable(text)
+        started, text = asyncio.get_running_loop().time(), readable(told.sent + text)
         if len(text) > self.check.longest:
             raise _NoScore(f"a text of more than {self.check.longest:,} signs")
         outcome: Scores | Unscored
@@ -162,7 +180,9 @@ class Checker:
 
     async def _revised(self, asked: Asked, told: _Told, limits: Limits) -> Answer:
         started = asyncio.get_running_loop().time()
-        item = Item(id="0", prompt=asked.prompt, context=asked.context, answer=told.text)
+        before = f"{_ALREADY_SAID}{told.sent}" if told.sent else ""
+        context = "\n\n".join(part for part in (asked.context, before) if part)
+        item = Item(id="0", prompt=asked.prompt, context=context, answer=told.text)
         talk = Conversation(
             self._cast, told.turns.append, limits=limits, item_id="0", declared=self._declared
         )

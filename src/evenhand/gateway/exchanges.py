@@ -40,7 +40,7 @@ _SOON = {"retry-after": "5"}
 class Talk:
     """An exchange while it goes on."""
 
-    wire: Wire
+    route: str
     asked: Asked
     tenant: str
     headers: Mapping[str, str]
@@ -73,7 +73,7 @@ class Talk:
         return Exchange(
             id=self.id,
             tenant=self.tenant,
-            route=self.wire.path,
+            route=self.route,
             model=self.asked.model,
             at=self.at,
             prompt=self.asked.prompt,
@@ -86,6 +86,7 @@ class Talk:
 
 
 Recorder = Callable[[Exchange], None]
+Ready = tuple[Said, Reply, Sequence[str]]  # what may leave: what is said of it, and its texts
 
 
 class Answering:
@@ -97,62 +98,71 @@ class Answering:
 
     # -- hold ------------------------------------------------------------------------------------
 
-    async def held(self, talk: Talk, checker: Checker) -> tuple[Said, Reply, Sequence[str]]:
+    async def held(self, talk: Talk, wire: Wire, checker: Checker) -> Ready:
         """Collect an answer, check it, and give what may leave. Raises `Refused`, and whatever
         happens the exchange is on record."""
         try:
-            reply = await self._collected(talk)
+            reply = wire.reply(talk.asked)
+            await self.collected(talk, wire, reply)
         except Refused as refusal:
-            self._record_anyway(talk, Action.BLOCKED, refusal.code)
+            self.record_anyway(talk, Action.BLOCKED, refusal.code)
             raise
         except BaseException:  # a client that goes away gets nothing
-            self._record_anyway(talk, Action.BLOCKED, "broken_off")
+            self.record_anyway(talk, Action.BLOCKED, "broken_off")
             raise
+        return await self.judged(talk, checker, reply)
+
+    async def judged(self, talk: Talk, checker: Checker, reply: Reply) -> Ready:
+        """Check an answer that is whole, and give what may leave. Raises `Refused`, and whatever
+        happens the exchange is on record."""
         talk.left_out = len(reply.left_out)
         talk.checking = bool(reply.texts)
         try:
             talk.verdicts = await checker.verdicts(talk.asked, reply.texts, reply.observed)
         except BaseException:
-            self._record_anyway(talk, Action.BLOCKED, "broken_off")
+            self.record_anyway(talk, Action.BLOCKED, "broken_off")
             raise
         action = gravest(one.action for one in talk.verdicts)
-        reason = _reason(talk.verdicts, action)
+        reason = reason_of(talk.verdicts, action)
         try:
             self._record(talk.ended(action, reason))
         except EvidenceLost:
             raise Refused(503, "not_recorded", _NOT_RECORDED, headers=_SOON) from None
-        _refuse_blocked(talk.verdicts)
+        refuse_blocked(talk.verdicts)
         texts = [one.text for one in talk.verdicts[: len(reply.texts)]]
-        return _said(talk, action, reason), reply, texts
+        return said_of(talk, action, reason), reply, texts
 
-    def _record_anyway(self, talk: Talk, action: Action, reason: str) -> None:
+    def record_anyway(self, talk: Talk, action: Action, reason: str) -> None:
         """Record what nothing can be done about any more. What is lost is counted."""
         with contextlib.suppress(EvidenceLost):
             self._record(talk.ended(action, reason))
 
-    async def _collected(self, talk: Talk) -> Reply:
-        reply = talk.wire.reply(talk.asked)
+    async def collected(
+        self, talk: Talk, wire: Wire, reply: Reply, heard: Callable[[], None] = lambda: None
+    ) -> None:
+        """Ask the upstream, and read its answer to the end. Raises `Refused`."""
         started = time.monotonic()
         body = orjson.dumps(dict(talk.asked.sent))
         try:
-            async with self._upstream.asked(talk.wire.path, body, talk.headers) as response:
-                await collect(response, reply, talk.asked.stream)
+            async with self._upstream.asked(wire.path, body, talk.headers) as response:
+                await collect(response, reply, talk.asked.stream, heard)
         except Garbled:
             raise _garbled() from None
         finally:
             talk.upstream_seconds = time.monotonic() - started
-        return reply
 
     # -- observe ---------------------------------------------------------------------------------
 
-    async def passed_on(self, talk: Talk, sender: Sender) -> tuple[Reply | None, bytes | None]:
+    async def passed_on(
+        self, talk: Talk, wire: Wire, sender: Sender
+    ) -> tuple[Reply | None, bytes | None]:
         """Send an answer as it comes. Give what was read of it, and the body if it was plain; no
         reply if it could not be read. An exchange that ends before that is on record."""
-        reply: Reply | None = talk.wire.reply(talk.asked)
+        reply: Reply | None = wire.reply(talk.asked)
         reader, whole, reason = EventReader(), bytearray(), "broken_off"
         started, sent = time.monotonic(), orjson.dumps(dict(talk.asked.sent))
         try:
-            async with self._upstream.asked(talk.wire.path, sent, talk.headers) as response:
+            async with self._upstream.asked(wire.path, sent, talk.headers) as response:
                 refuse_compressed(response)
                 stream = is_stream(response)
                 await sender.start(200, STREAM if stream else PLAIN, head(talk, Action.NOT_RUN))
@@ -171,7 +181,7 @@ class Answering:
         finally:
             talk.upstream_seconds = time.monotonic() - started
             if reason:
-                self._record_anyway(talk, Action.NOT_RUN, reason)
+                self.record_anyway(talk, Action.NOT_RUN, reason)
         return reply, None if stream else bytes(whole)
 
     async def checked_afterwards(
@@ -184,17 +194,17 @@ class Answering:
             if reply is None or (body is None and not reply.whole):
                 raise Garbled("cut")
         except Garbled:
-            self._record_anyway(talk, Action.NOT_RUN, "upstream_garbled")
+            self.record_anyway(talk, Action.NOT_RUN, "upstream_garbled")
             return
         talk.checking = bool(reply.texts)
         try:
             found = await checker.verdicts(talk.asked, reply.texts, reply.observed)
         except BaseException:
-            self._record_anyway(talk, Action.NOT_RUN, "broken_off")
+            self.record_anyway(talk, Action.NOT_RUN, "broken_off")
             raise
         talk.verdicts = tuple(map(_as_observed, found))
         action = gravest(one.action for one in talk.verdicts)
-        self._record_anyway(talk, action, _reason(talk.verdicts, action))
+        self.record_anyway(talk, action, reason_of(talk.verdicts, action))
 
 
 def _read_along(reply: Reply | None, reader: EventReader, chunk: bytes) -> Reply | None:
@@ -221,11 +231,11 @@ def _garbled() -> Refused:
     return Refused(502, "upstream_garbled", "the upstream's answer could not be read whole")
 
 
-def _reason(verdicts: Sequence[Verdict], action: Action) -> str:
+def reason_of(verdicts: Sequence[Verdict], action: Action) -> str:
     return next((one.reason for one in verdicts if one.action is action), "nothing_said")
 
 
-def _refuse_blocked(verdicts: Sequence[Verdict]) -> None:
+def refuse_blocked(verdicts: Sequence[Verdict]) -> None:
     """Refuse an exchange of which a text may not leave and has nothing in its place."""
     blocked = [one for one in verdicts if one.action is Action.BLOCKED and not one.text]
     if any(one.ran for one in blocked):
@@ -234,7 +244,7 @@ def _refuse_blocked(verdicts: Sequence[Verdict]) -> None:
         raise Refused(503, "not_checked", _NOT_CHECKED, headers=_SOON)
 
 
-def _said(talk: Talk, action: Action, reason: str) -> Said:
+def said_of(talk: Talk, action: Action, reason: str) -> Said:
     if not talk.detailed:
         return Said(action=action)
     texts = [{"action": one.action, "reason": one.reason, "screen": one.screen,
@@ -250,7 +260,7 @@ def head(talk: Talk, action: Action | str) -> dict[str, str]:
 
 
 async def answer_held(
-    answering: Answering, talk: Talk, checker: Checker, receive: Receive, sender: Sender
+    answering: Answering, talk: Talk, wire: Wire, checker: Checker, receive: Receive, sender: Sender
 ) -> None:
     """Wait for what may leave of an answer, and send it."""
 
@@ -260,18 +270,19 @@ async def answer_held(
         await sender.body(comment("evenhand is checking"))
 
     meanwhile = still_checking if talk.asked.stream else None
-    await _send(talk, await unless_gone(answering.held(talk, checker), receive, meanwhile), sender)
+    ready = await unless_gone(answering.held(talk, wire, checker), receive, meanwhile)
+    await _send(talk, ready, sender)
 
 
 async def answer_observed(
-    answering: Answering, talk: Talk, checker: Checker, receive: Receive, sender: Sender
+    answering: Answering, talk: Talk, wire: Wire, checker: Checker, receive: Receive, sender: Sender
 ) -> None:
     """Send an answer as it comes, then check it: by then the client may have gone."""
-    reply, body = await unless_gone(answering.passed_on(talk, sender), receive)
+    reply, body = await unless_gone(answering.passed_on(talk, wire, sender), receive)
     await answering.checked_afterwards(talk, checker, reply, body)
 
 
-async def _send(talk: Talk, ready: tuple[Said, Reply, Sequence[str]], sender: Sender) -> None:
+async def _send(talk: Talk, ready: Ready, sender: Sender) -> None:
     said, reply, texts = ready
     told = head(talk, said.action)
     if not talk.asked.stream:

@@ -27,7 +27,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from evenhand.errors import UserError
 from evenhand.gateway.quotas import Allowance
 
-ROUTES = ("/chat/completions", "/completions", "/responses")
+LITELLM = "/litellm"
+LITELLM_ALONE = "/litellm/alone"  # answers whose request was not seen; the policy is the same
+ROUTES = ("/chat/completions", "/completions", "/responses", LITELLM)
 ANYBODY = "anybody"  # the tenant of a gateway that has none
 
 _Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -39,7 +41,7 @@ class Check(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    mode: Literal["hold", "observe"] = "hold"
+    mode: Literal["hold", "window", "observe"] = "hold"
     screen: str = "offline"  # a built-in scorer, or one of the config file
     # Our choice, by what docs/gateway.md says of the offline scorer's scores.
     band: tuple[_Score, _Score] = (0.2, 0.9)
@@ -173,7 +175,12 @@ def _policy(raw: dict[str, Any]) -> Policy:
         raise UserError(f"the policy has no {unknown[0]!r}; it has: {known} and [tenants.NAME]")
     check = {key: one for key, one in raw.items() if key in _OWN}
     policy = Policy.model_validate({"check": check, "tenants": tenants, **rest})
-    policy.checks()  # each must hold together
+    modes = {check.mode for check in policy.checks()}  # each must hold together
+    if policy.require_evidence and modes - {"hold"}:
+        raise UserError(
+            "require_evidence: only hold puts an answer on record before it goes out, so that no "
+            f'check may have mode = "{min(modes - {"hold"})}"'
+        )
     for name, tenant in policy.tenants.items():
         for route, said in tenant.routes.items():
             if route not in ROUTES:

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -177,8 +177,14 @@ def _code(body: bytes) -> str:
     return next((one for one in said if isinstance(one, str) and one in _CODES), "")
 
 
-async def collect(response: aiohttp.ClientResponse, reply: Reply, stream: bool) -> None:
-    """Read an answer to its end into a reply. Raises `Garbled` for one that is cut or is none."""
+async def collect(
+    response: aiohttp.ClientResponse,
+    reply: Reply,
+    stream: bool,
+    heard: Callable[[], None] = lambda: None,
+) -> None:
+    """Read an answer to its end into a reply, and tell of every piece of a stream. Raises `Garbled`
+    for one that is cut or is none."""
     refuse_compressed(response)
     if not (stream and is_stream(response)):
         body = await read_capped(response, MOST_BODY)
@@ -190,6 +196,7 @@ async def collect(response: aiohttp.ClientResponse, reply: Reply, stream: bool) 
     async for chunk in response.content.iter_any():
         for data in events.feed(chunk):
             reply.feed(data)
+        heard()
     if not reply.whole:
         raise Garbled("a stream that was cut")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from evenhand.gateway.errors import Garbled
 from evenhand.gateway.wire import Asked, strict
-from evenhand.gateway.wire.choices import Choice, ChoicesReply, Tool, token_entry
+from evenhand.gateway.wire.choices import Choice, ChoicesReply, Tokens, Tool, token_entry
 
 _MOST_CALLS = 128  # our choice, as OpenAI's own bound of `tools`
 _MOST_CITATIONS = 256  # our choice
@@ -218,37 +218,32 @@ class ChatReply(ChoicesReply):
         ends = max((cited["end_index"] for cited in choice.citations), default=0)
         return text != choice.said or ends > len(text)
 
-    def _pieces(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-        def piece(delta: dict[str, Any], tokens: Any = None) -> dict[str, Any]:
-            logprobs = None if tokens is None else {"content": tokens, "refusal": None}
-            return {
-                "index": choice.index,
-                "delta": delta,
-                "logprobs": logprobs,
-                "finish_reason": None,
-            }
-
+    def _opening(self, choice: Choice) -> Iterator[dict[str, Any]]:
         first: dict[str, Any] = {"role": "assistant"}
-        yield piece(first if choice.text is None else {**first, "content": ""})
-        for text, tokens in self._cut(choice, final):
-            yield piece({"content": text}, tokens)
+        yield _delta(choice, first if choice.text is None else {**first, "content": ""})
+
+    def _word(self, choice: Choice, text: str, tokens: Tokens) -> dict[str, Any]:
+        return _delta(choice, {"content": text}, tokens)
+
+    def _beside(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
         if choice.refusal is not None:
-            yield piece({"refusal": "".join(choice.refusal)})
+            yield _delta(choice, {"refusal": "".join(choice.refusal)})
         for place, index in enumerate(sorted(choice.tools)):
-            yield piece({"tool_calls": [{"index": place, **_call(choice.tools[index])}]})
+            call = {"index": place, **_call(choice.tools[index])}
+            yield _delta(choice, {"tool_calls": [call]})
         if choice.function is not None:
-            yield piece({"function_call": _call(choice.function)["function"]})
+            yield _delta(choice, {"function_call": _call(choice.function)["function"]})
         cited = self._cited(choice, final)
         if cited:
-            yield piece(cited)
+            yield _delta(choice, cited)
 
     def _end(self, choice: Choice) -> dict[str, Any]:
-        return {
-            "index": choice.index,
-            "delta": {},
-            "logprobs": None,
-            "finish_reason": choice.finish,
-        }
+        return _delta(choice, {}) | {"finish_reason": choice.finish}
+
+
+def _delta(choice: Choice, delta: dict[str, Any], tokens: Tokens = None) -> dict[str, Any]:
+    logprobs = None if tokens is None else {"content": tokens, "refusal": None}
+    return {"index": choice.index, "delta": delta, "logprobs": logprobs, "finish_reason": None}
 
 
 _INPUT = {"function": "arguments", "custom": "input"}

@@ -8,6 +8,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -23,6 +24,7 @@ _FINISHES = {
 }
 _LONGEST_TOKEN = 128  # our choice: the longest in use are runs of blanks
 _JOINER = "\u200d"
+Tokens = list[dict[str, Any]] | None  # with their log-probabilities
 
 
 @dataclass(slots=True)
@@ -75,7 +77,7 @@ class ChoicesReply(ABC):
         self._head: dict[str, Any] = {}
         self._model = asked.model
         self._usage: dict[str, Any] | None = None
-        self._done = False
+        self._done = self._opened = False
         self.left_out: set[str] = set()
 
     def read(self, body: bytes) -> None:
@@ -117,12 +119,20 @@ class ChoicesReply(ABC):
         return self._events(final, said)
 
     def _events(self, final: Mapping[int, str], said: Said) -> Iterator[bytes]:
+        for choice in self._ordered():
+            pieces = (self._word(choice, *piece) for piece in self._cut(choice, final))
+            opening, beside = self._opening(choice), self._beside(choice, final)
+            yield from map(self._piece, chain(opening, pieces, beside))
+        yield from self._ends(said)
+
+    def _piece(self, piece: dict[str, Any]) -> bytes:
+        last = {"usage": None} if self._wants_usage else {}
+        return _event({**self._first_fields(self.chunk_object), "choices": [piece], **last})
+
+    def _ends(self, said: Said) -> Iterator[bytes]:
+        """A client may stop reading at the first end: all ends come after all words."""
         head = self._first_fields(self.chunk_object)
         last = {"usage": None} if self._wants_usage else {}
-        for choice in self._ordered():
-            for piece in self._pieces(choice, final):
-                yield _event({**head, "choices": [piece], **last})
-        # A client may stop reading at the first end: all ends come after all words.
         ends = [self._end(choice) for choice in self._ordered()]
         with_usage = self._wants_usage and self._usage is not None
         for number, end in enumerate(ends, 1):
@@ -131,6 +141,34 @@ class ChoicesReply(ABC):
         if with_usage:
             yield _event({**head, "choices": [], "usage": self._usage, **told(said)})
         yield sse.event(b"[DONE]")
+
+    # -- in windows ------------------------------------------------------------------------------
+
+    @property
+    def so_far(self) -> str | None:
+        """What the only choice has said so far; None where more than one was asked for."""
+        if self._expected != 1:
+            return None
+        return "".join(choice.said for choice in self._choices.values())
+
+    def window(self, text: str) -> Iterator[bytes]:
+        """Events with words of the only choice, which has not ended yet."""
+        [choice] = self._choices.values()
+        opening = () if self._opened else tuple(self._opening(choice))
+        self._opened = True
+        size = math.ceil(len(choice.said) / max(len(choice.text or ()), 1))
+        words = (self._word(choice, piece, None) for piece in cut(text, size))
+        return map(self._piece, (*opening, *words))
+
+    def rest(self, sent: str, said: Said) -> Iterator[bytes]:
+        """The events behind the last window: what there is beside words, and the end. Raises
+        `ValueError` if the answer is not whole."""
+        if not self.whole:
+            raise ValueError("an answer that is not whole must not end as one that is")
+        [choice] = self._choices.values()
+        opening = () if self._opened else self._opening(choice)
+        beside = self._beside(choice, {choice.index: sent})
+        return chain(map(self._piece, chain(opening, beside)), self._ends(said))
 
     @property
     @abstractmethod
@@ -146,8 +184,16 @@ class ChoicesReply(ABC):
         """The whole choice for a plain answer."""
 
     @abstractmethod
-    def _pieces(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-        """The choice for a stream, without its end."""
+    def _opening(self, choice: Choice) -> Iterator[dict[str, Any]]:
+        """The choice for a stream, before its words."""
+
+    @abstractmethod
+    def _word(self, choice: Choice, text: str, tokens: Tokens) -> dict[str, Any]:
+        """A piece of its words, with its tokens if they may go out."""
+
+    @abstractmethod
+    def _beside(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+        """What comes behind its words, without its end."""
 
     @abstractmethod
     def _end(self, choice: Choice) -> dict[str, Any]:
@@ -205,7 +251,7 @@ class ChoicesReply(ABC):
         default = {"id": "unnamed", "created": 0, "model": self._model}
         return {**default, **self._head, "object": kind}
 
-    def _tokens_of(self, choice: Choice, final: Mapping[int, str]) -> list[dict[str, Any]] | None:
+    def _tokens_of(self, choice: Choice, final: Mapping[int, str]) -> Tokens:
         """Log-probabilities go out only where they spell the text that goes out."""
         if not choice.tokens:
             return None
@@ -215,9 +261,7 @@ class ChoicesReply(ABC):
         strict.leave(self.left_out, "choices.logprobs")
         return None
 
-    def _cut(
-        self, choice: Choice, final: Mapping[int, str]
-    ) -> Iterator[tuple[str, list[dict[str, Any]] | None]]:
+    def _cut(self, choice: Choice, final: Mapping[int, str]) -> Iterator[tuple[str, Tokens]]:
         """The text that goes out, in pieces, each with its tokens if they may go out."""
         text = final.get(choice.index, "")
         tokens = self._tokens_of(choice, final)

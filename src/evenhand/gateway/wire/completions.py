@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evenhand.gateway.wire import Asked, strict
-from evenhand.gateway.wire.choices import Choice, ChoicesReply, token_entry
+from evenhand.gateway.wire.choices import Choice, ChoicesReply, Tokens, token_entry
 
 _CHOICE = ("index", "text", "logprobs", "finish_reason")
 _LOGPROBS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
@@ -95,17 +95,20 @@ class CompletionsReply(ChoicesReply):
         text = final.get(choice.index, "")
         return _choice(choice, text, self._tokens_of(choice, final), choice.finish)
 
-    def _pieces(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-        for text, tokens in self._cut(choice, final):
-            yield _choice(choice, text, tokens, None)
+    def _opening(self, choice: Choice) -> Iterator[dict[str, Any]]:  # noqa: ARG002
+        return iter(())
+
+    def _word(self, choice: Choice, text: str, tokens: Tokens) -> dict[str, Any]:
+        return _choice(choice, text, tokens, None)
+
+    def _beside(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:  # noqa: ARG002
+        return iter(())
 
     def _end(self, choice: Choice) -> dict[str, Any]:
         return _choice(choice, "", None, choice.finish)
 
 
-def _choice(
-    choice: Choice, text: str, tokens: list[dict[str, Any]] | None, finish: str | None
-) -> dict[str, Any]:
+def _choice(choice: Choice, text: str, tokens: Tokens, finish: str | None) -> dict[str, Any]:
     logprobs = None if tokens is None else _columns(tokens)
     return {"index": choice.index, "text": text, "logprobs": logprobs, "finish_reason": finish}
 

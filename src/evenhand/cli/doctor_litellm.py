@@ -1,0 +1,185 @@
+"""`evenhand doctor litellm`: does a proxy of LiteLLM let unrepaired words through?
+
+The proxy is asked to have its model repeat a phrase that our guardrail takes out of every answer. A
+client that still reads the phrase reads what was not repaired. How LiteLLM treats a guardrail that
+rewrites depends on its version, its configuration, the route and on streaming, so each is tried.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import aiohttp
+import orjson
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from evenhand import config as configuration
+from evenhand.cli.codes import ERROR, OPEN
+from evenhand.cli.options import Json
+from evenhand.cli.screen import out, print_json, waiting
+from evenhand.errors import UserError
+from evenhand.models.http_client import plain_url, read_capped
+
+_SECONDS = 120.0
+_MOST_BODY = 4 * 1024 * 1024
+_ROUTES = ("/v1/chat/completions", "/v1/responses")
+_SPOKEN = ("content", "delta", "text", "output_text")  # the fields in which both routes have words
+_CONFIGURE = "docs/gateway.md has the one configuration that repairs streams, and its limits."
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One way through the proxy, and what a client read at its end."""
+
+    route: str
+    stream: bool
+    found: Literal["repaired", "leaks", "open"]
+    said: str
+
+
+def litellm(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The proxy, such as http://host:4000.")],
+    model: Annotated[
+        str | None, typer.Option(help="A model of the proxy. Default: the first that it lists.")
+    ] = None,
+    key_env: Annotated[
+        str | None, typer.Option(help="The environment variable with a key of the proxy.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Look whether a LiteLLM proxy with our guardrail lets unrepaired words through.
+
+    Its model is asked to repeat a phrase that the guardrail replaces: plain and streamed, on two
+    routes. Costs four short calls. Ends with 1 if the phrase comes through anywhere, and with 4 if
+    one cannot be told because the model did not repeat it.
+
+    Example: evenhand doctor litellm http://127.0.0.1:4000 --key-env LITELLM_KEY
+    """
+    key = configuration.secret(key_env)
+    if key_env and not key:
+        raise UserError(f"--key-env {key_env}: this variable is not set, or is empty")
+    address = plain_url(
+        url,
+        no_address=f"{url} is not an address: give the proxy's, such as http://127.0.0.1:4000",
+        tells_too_much="the address of the proxy must hold no password: name a --key-env",
+    ).rstrip("/").removesuffix("/v1")  # fmt: skip
+    passages = asyncio.run(_all(address, model, key))
+    if json:
+        print_json({"passages": passages})
+    else:
+        _show(passages)
+    found = {one.found for one in passages}
+    if found != {"repaired"}:
+        raise typer.Exit(ERROR if "leaks" in found else OPEN)
+
+
+async def _all(address: str, model: str | None, key: str | None) -> list[Passage]:
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    limit = aiohttp.ClientTimeout(total=_SECONDS)
+    async with aiohttp.ClientSession(headers=headers, timeout=limit) as session:
+        try:
+            name = model or await _first_model(session, address)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise UserError(
+                f"{address} does not answer ({type(error).__name__}): is the proxy up?"
+            ) from None
+        ways = [(route, stream) for route in _ROUTES for stream in (False, True)]
+        passages = []
+        for route, stream in ways:
+            async with waiting(f"trying {_name(route, stream)} …"):
+                passages.append(await _tried(session, address, name, route, stream))
+    return passages
+
+
+async def _first_model(session: aiohttp.ClientSession, address: str) -> str:
+    async with session.get(f"{address}/v1/models") as response:
+        body = await read_capped(response, _MOST_BODY)
+    try:
+        return str(orjson.loads(body or b"")["data"][0]["id"])
+    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError):
+        raise UserError(
+            f"{address} lists no model (HTTP {response.status}): name one with --model, and a key "
+            "of the proxy with --key-env"
+        ) from None
+
+
+async def _tried(
+    session: aiohttp.ClientSession, address: str, model: str, route: str, stream: bool
+) -> Passage:
+    phrase = secrets.token_hex(8)
+    asked = f"Repeat this and say nothing else: evenhand-canary-{phrase}"
+    body: dict[str, Any] = {"model": model, "stream": stream}
+    body |= (
+        {"input": asked}
+        if route.endswith("responses")
+        else {"messages": [{"role": "user", "content": asked}]}
+    )
+    try:
+        async with session.post(f"{address}{route}", json=body) as response:
+            read = await read_capped(response, _MOST_BODY)
+    except (aiohttp.ClientError, TimeoutError) as error:
+        return Passage(route, stream, "open", f"no answer ({type(error).__name__})")
+    if response.status != 200 or read is None:
+        return Passage(route, stream, "open", f"no answer to read (HTTP {response.status})")
+    return Passage(route, stream, *judged(read, phrase))
+
+
+def judged(body: bytes, phrase: str) -> tuple[Literal["repaired", "leaks", "open"], str]:
+    """Say what a client read who joins the pieces of a stream as clients do."""
+    joined = _joined(body)
+    if any("evenhand-canary" in text for text in joined):
+        return "leaks", "the phrase came through unrepaired"
+    if any(f"evenhand-repaired-{phrase}" in text for text in joined):
+        return "repaired", "the guardrail's words came through, and no others"
+    return "open", (
+        "neither the phrase nor what takes its place came through: the model did not repeat it, or "
+        "the guardrail is another. Try a --model that does as it is told"
+    )
+
+
+def _joined(body: bytes) -> list[str]:
+    """Every text of an answer, pieces of one kind joined in their order."""
+    pieces: dict[str, list[str]] = {}
+    for data in _objects(body):
+        for field, text in _spoken(data):
+            pieces.setdefault(field, []).append(text)
+    return ["".join(texts) for texts in pieces.values()]
+
+
+def _objects(body: bytes) -> Iterator[Any]:
+    lines = [line[5:] for line in body.split(b"\n") if line.startswith(b"data:")] or [body]
+    for line in lines:
+        try:
+            yield orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+
+
+def _spoken(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(data, dict):
+        for name, value in data.items():
+            yield from _spoken(value, name)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _spoken(value, field)
+    elif isinstance(data, str) and field in _SPOKEN:
+        yield field, data
+
+
+def _name(route: str, stream: bool) -> str:
+    return f"{route}, {'streamed' if stream else 'plain'}"
+
+
+def _show(passages: list[Passage]) -> None:
+    styles = {"repaired": "green", "leaks": "bold red", "open": "yellow"}
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for one in passages:
+        mark = Text(one.found, style=styles[one.found])
+        table.add_row(mark, _name(one.route, one.stream), Text(one.said))
+    out.print(table)
+    if any(one.found == "leaks" for one in passages):
+        out.print(_CONFIGURE, highlight=False)

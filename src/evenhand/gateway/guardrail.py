@@ -1,0 +1,135 @@
+"""The door for LiteLLM's proxy: its generic guardrail API, answered by the checks of the policy.
+
+The proxy asks twice. Before it asks a model it sends the request, which is kept; behind the model
+it sends the whole answer under the same id, and gets it back passed, repaired or blocked. It sends
+no prompt with an answer, so that an answer whose request was not seen is judged alone, and its
+record says so by the route.
+
+What the proxy does with a refusal depends on its configuration; with `BLOCKED` it can do one thing
+only. So an answer that could not be checked, or was not let in, is blocked.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+from starlette.types import Receive
+
+from evenhand.gateway.admission import Admission
+from evenhand.gateway.checking import Checker
+from evenhand.gateway.errors import Refused
+from evenhand.gateway.exchanges import Answering, Talk
+from evenhand.gateway.policy import LITELLM, LITELLM_ALONE, Check, Policy
+from evenhand.gateway.sending import PLAIN, Sender, unless_gone
+from evenhand.gateway.wire import Asked
+from evenhand.gateway.wire.litellm import UNCHANGED, Call, CallReply, blocked, canary, read
+
+# Our choices: an answer comes within minutes, and what is kept of all tenants fits into memory.
+_KEPT_SECONDS = 900.0
+_MOST_KEPT = 10_000  # of a tenant
+_MOST_SIGNS = 32_000_000  # of a tenant, all prompts together
+_MOST_OF_ONE = 100_000  # of one prompt; its end is what was asked
+
+
+class Guardrail:
+    """It answers the questions of LiteLLM's proxies."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        checkers: Mapping[Check, Checker],
+        admission: Admission,
+        answering: Answering,
+        refused: Callable[[str], None],
+    ) -> None:
+        self._policy = policy
+        self._checkers = checkers
+        self._admission = admission
+        self._answering = answering
+        self._refused = refused
+        self._prompts = Prompts()
+
+    async def answer(self, tenant: str, body: bytes, receive: Receive, sender: Sender) -> None:
+        """Answer one question. In `observe` the answer comes before the check."""
+        call = read(body)
+        check = self._policy.check_for(tenant, LITELLM)
+        if not call.answered:
+            self._prompts.keep(tenant, call)
+            await _send(sender, UNCHANGED)
+        elif (told := canary(call)) is not None:
+            await _send(sender, told)
+        elif check.mode == "observe":
+            await _send(sender, UNCHANGED)
+            await self._judged(tenant, call, check)
+        else:
+            await _send(sender, await unless_gone(self._judged(tenant, call, check), receive))
+
+    async def _judged(self, tenant: str, call: Call, check: Check) -> bytes:
+        """Say what the proxy may do with an answer: `BLOCKED` for whatever is refused."""
+        asked = self._prompts.asked(tenant, call)
+        route = LITELLM_ALONE if asked is None else LITELLM
+        talk = Talk(route, asked or _asked(call.model, "", ""), tenant, {}, detailed=False)
+        checker, reply = self._checkers[check], CallReply(call)
+        try:
+            async with self._admission.enter(tenant, tokens=check.tokens) as permit:
+                try:
+                    if check.mode == "observe":
+                        await self._answering.checked_afterwards(talk, checker, reply, None)
+                        return UNCHANGED
+                    said, _, texts = await self._answering.judged(talk, checker, reply)
+                    return reply.body(texts, said)
+                finally:
+                    if talk.tokens is not None:  # else all that was reserved
+                        permit.spend(talk.tokens)
+        except Refused as refusal:
+            self._refused(refusal.code)
+            return blocked(refusal)
+
+
+async def _send(sender: Sender, said: bytes) -> None:
+    await sender.start(200, PLAIN, {})
+    await sender.end(said)
+
+
+class Prompts:
+    """What was asked, until its answer comes: bounded in number, size and time for each tenant."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._kept: dict[str, OrderedDict[str, tuple[float, str, str]]] = {}
+        self._signs: dict[str, int] = {}
+
+    def keep(self, tenant: str, call: Call) -> None:
+        """Keep a request. The oldest go first."""
+        kept = self._kept.setdefault(tenant, OrderedDict())
+        self._drop(tenant, call.id)
+        prompt, context = call.prompt[-_MOST_OF_ONE:], call.context[-_MOST_OF_ONE:]
+        kept[call.id] = (self._now(), prompt, context)
+        self._signs[tenant] = self._signs.get(tenant, 0) + len(prompt) + len(context)
+        oldest = self._now() - _KEPT_SECONDS
+        while kept and (
+            next(iter(kept.values()))[0] < oldest
+            or len(kept) > _MOST_KEPT
+            or self._signs[tenant] > _MOST_SIGNS
+        ):
+            self._drop(tenant, next(iter(kept)))
+
+    def asked(self, tenant: str, call: Call) -> Asked | None:
+        """What the answer of a call answers, if it was seen not too long ago.
+
+        It stays: a proxy that is set up to stream sends the parts of an answer one by one.
+        """
+        kept = self._kept.get(tenant)
+        found = kept.get(call.id) if kept is not None and call.id else None
+        if found is None or found[0] < self._now() - _KEPT_SECONDS:
+            return None
+        return _asked(call.model, found[1], found[2])
+
+    def _drop(self, tenant: str, key: str) -> None:
+        gone = self._kept[tenant].pop(key, None)
+        if gone is not None:
+            self._signs[tenant] -= len(gone[1]) + len(gone[2])
+
+
+def _asked(model: str, prompt: str, context: str) -> Asked:
+    return Asked(model=model, stream=False, sent={}, prompt=prompt, context=context)

@@ -1,0 +1,106 @@
+"""The wire of LiteLLM's generic guardrail API: what its proxy asks, and what it is answered."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from evenhand.gateway.errors import Refused
+from evenhand.gateway.wire import Said, strict
+from evenhand.gateway.wire.chat import conversation
+
+PATH = "/beta/litellm_basic_guardrail_api"
+UNCHANGED = orjson.dumps({"action": "NONE"})
+# What `evenhand doctor litellm` has a model repeat. The whole text becomes the answer to it, so
+# that nobody can have the rest of a text passed by it.
+_CANARY = re.compile(r"evenhand-canary-([0-9a-f]{16})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One question of the proxy."""
+
+    id: str
+    answered: bool  # a model has spoken; else it is about to be asked
+    model: str
+    texts: tuple[str, ...]
+    observed: tuple[str, ...]  # names and arguments of tool calls
+    prompt: str
+    context: str
+
+
+def read(body: bytes) -> Call:
+    """Read a question. Raises `Refused`."""
+    raw = strict.request(body)
+    kind = raw.get("input_type")
+    if kind not in ("request", "response"):
+        raise strict.refused("`input_type` is neither request nor response.", "bad_request")
+    texts = strict.field(raw, "texts", list, [])
+    if not all(isinstance(text, str) for text in texts):
+        raise strict.refused("`texts` holds something that is no text.", "bad_request")
+    answered = kind == "response"
+    if answered and len(texts) > strict.MOST_TEXTS:
+        raise strict.refused(f"`texts` may hold {strict.MOST_TEXTS}.", "bad_request")
+    prompt, context = conversation(strict.field(raw, "structured_messages", list, []))
+    return Call(
+        id=strict.field(raw, "litellm_call_id", str, ""),
+        answered=answered,
+        model=strict.field(raw, "model", str, ""),
+        texts=tuple(texts),
+        observed=tuple(_called(strict.field(raw, "tool_calls", list, []))) if answered else (),
+        prompt=prompt or ("\n\n".join(texts) if not answered else ""),
+        context=context,
+    )
+
+
+def _called(calls: Sequence[Any]) -> Iterator[str]:
+    """What tool calls say. One of a shape that we do not know is read whole."""
+    for call in calls:
+        function = call.get("function") if isinstance(call, dict) else None
+        said = [function.get(key) for key in ("name", "arguments")] if function else [None]
+        if all(isinstance(one, str) for one in said):
+            yield from (strict.readable(str(one)) for one in said if one)
+        else:
+            yield strict.readable(orjson.dumps(call).decode())
+
+
+class CallReply:
+    """An answer as the proxy sent it: it is whole, and is written as an answer to the proxy."""
+
+    def __init__(self, call: Call) -> None:
+        self.texts, self.observed = call.texts, call.observed
+        self.left_out: set[str] = set()
+        self.whole = True
+
+    def read(self, body: bytes) -> None:
+        """There is nothing more to read."""
+
+    def feed(self, data: bytes) -> None:
+        """There is nothing more to read."""
+
+    def body(self, texts: Sequence[str], said: Said) -> bytes:  # noqa: ARG002 others say it there
+        """Give the texts back, all of them, if one has changed."""
+        if tuple(texts) == self.texts:
+            return UNCHANGED
+        return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": list(texts)})
+
+    def events(self, texts: Sequence[str], said: Said) -> Iterator[bytes]:
+        """The proxy takes no stream."""
+        raise NotImplementedError
+
+
+def canary(call: Call) -> bytes | None:
+    """The answer to a text with the canary of `evenhand doctor litellm`, if there is one."""
+    found = [_CANARY.search(text) for text in call.texts]
+    if not any(found):
+        return None
+    texts = [f"evenhand-repaired-{one[1]}" if one else "" for one in found]
+    return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": texts})
+
+
+def blocked(refused: Refused) -> bytes:
+    """The answer for what may not leave, whatever the reason."""
+    said: Mapping[str, str] = {"action": "BLOCKED", "blocked_reason": refused.message}
+    return orjson.dumps(said)

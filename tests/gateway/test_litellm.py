@@ -1,0 +1,195 @@
+"""LiteLLM's proxy as a client: it asks before and behind a model, and does what it is told."""
+
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.gateway import guardrail
+from evenhand.gateway.errors import Refused
+from evenhand.gateway.guardrail import Prompts
+from evenhand.gateway.keys import new_key
+from evenhand.gateway.policy import Check, Policy, Tenant
+from evenhand.gateway.wire.litellm import PATH, Call, read
+from gateway.speaking import BAD, GOOD, Served, gateway
+
+CHECK = Check(set=("performance=false", "max_iterations=1"), deadline=5.0)
+NOWHERE = "http://127.0.0.1:9/v1"  # this door asks no upstream
+
+
+class Proxy:
+    """What LiteLLM 1.108 sends, in its own fields."""
+
+    def __init__(self, session: aiohttp.ClientSession, served: Served, key: str) -> None:
+        self._session = session
+        self._url = served.url.removesuffix("/v1") + PATH
+        self._headers = {"x-api-key": key} if key else {}
+
+    async def before(self, question: str, id: str = "call-1") -> Any:
+        messages = [{"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": question}]  # fmt: skip
+        return await self.send(
+            input_type="request", litellm_call_id=id, structured_messages=messages,
+            texts=["Be brief.", question],
+        )  # fmt: skip
+
+    async def behind(self, *texts: str, id: str = "call-1", **more: Any) -> Any:
+        return await self.send(
+            input_type="response", litellm_call_id=id, structured_messages=None, texts=texts, **more
+        )
+
+    async def send(self, **said: Any) -> Any:
+        body = {"images": None, "tools": None, "tool_calls": None, "model": "m",
+                "request_data": {}, "litellm_version": "1.108.4", **said}  # fmt: skip
+        async with self._session.post(self._url, json=body, headers=self._headers) as got:
+            assert got.status == 200, await got.text()
+            return await got.json()
+
+
+@contextlib.asynccontextmanager
+async def proxied(
+    policy: Policy | None = None, key: str = ""
+) -> AsyncIterator[tuple[Served, Proxy]]:
+    async with (
+        gateway(NOWHERE, policy or Policy(check=CHECK)) as served,
+        aiohttp.ClientSession() as session,
+    ):
+        yield served, Proxy(session, served, key)
+
+
+async def test_an_answer_is_repaired_with_the_question_that_was_asked_before() -> None:
+    async with proxied() as (served, proxy):
+        assert await proxy.before("Describe a nurse.") == {"action": "NONE"}
+        told = await proxy.behind(f"They are {BAD}.", "A plain text.")
+    assert told == {
+        "action": "GUARDRAIL_INTERVENED",
+        "texts": [f"A {GOOD} answer.", "A plain text."],
+    }
+    [exchange] = served.exchanges
+    assert (exchange.route, exchange.action) == ("/litellm", "repaired")
+    assert (exchange.prompt, exchange.context) == ("Describe a nurse.", "system: Be brief.")
+
+
+async def test_texts_go_back_only_if_one_of_them_has_changed() -> None:
+    async with proxied() as (served, proxy):
+        await proxy.before("Describe a nurse.")
+        assert await proxy.behind("A plain text.") == {"action": "NONE"}
+    assert [one.action for one in served.exchanges] == ["passed"]
+
+
+async def test_an_answer_whose_question_was_not_seen_is_judged_alone_and_counted_apart() -> None:
+    async with proxied() as (served, proxy):
+        await proxy.before("Describe a nurse.")
+        told = await proxy.behind(f"They are {BAD}.", id="another")
+    assert told["texts"] == [f"A {GOOD} answer."]
+    assert [(one.route, one.prompt) for one in served.exchanges] == [("/litellm/alone", "")]
+
+
+@pytest.mark.parametrize("mood", ["killed", "hung", "failing", "garbage"])
+async def test_what_cannot_be_checked_is_blocked_and_never_an_error_that_a_proxy_may_skip(
+    mood: str,
+) -> None:
+    async with proxied(Policy(check=CHECK.otherwise({"deadline": 0.3}))) as (served, proxy):
+        served.screen.mood = mood
+        told = await proxy.behind("A plain text.")
+    assert told["action"] == "BLOCKED"
+    assert [(one.action, one.verdicts[0].ran) for one in served.exchanges] == [("blocked", False)]
+
+
+async def test_who_may_ask_no_more_has_answers_blocked() -> None:
+    key, hashed = new_key()
+    tenant = Tenant(keys=[hashed], requests_a_minute=1)
+    async with proxied(Policy(check=CHECK, tenants={"hr": tenant}), key) as (_, proxy):
+        assert (await proxy.behind("A plain text."))["action"] == "NONE"
+        assert (await proxy.behind("A plain text."))["action"] == "BLOCKED"
+
+
+async def test_observe_passes_and_records_what_it_would_have_done() -> None:
+    async with proxied(Policy(check=CHECK.otherwise({"mode": "observe"}))) as (served, proxy):
+        assert await proxy.behind(f"They are {BAD}.") == {"action": "NONE"}
+        while not served.exchanges:  # the answer comes before the check
+            await proxy.before("Anything.", id="other")
+    assert [one.action for one in served.exchanges] == ["flagged"]
+
+
+async def test_one_tenants_question_is_not_anothers() -> None:
+    keys = {name: new_key() for name in ("hr", "search")}
+    tenants = {name: Tenant(keys=[hashed]) for name, (_, hashed) in keys.items()}
+    async with proxied(Policy(check=CHECK, tenants=tenants), keys["hr"][0]) as (served, proxy):
+        await proxy.before("Describe a nurse.")
+        async with aiohttp.ClientSession() as session:
+            await Proxy(session, served, keys["search"][0]).behind("A plain text.")
+    assert [(one.tenant, one.prompt) for one in served.exchanges] == [("search", "")]
+
+
+async def test_the_key_is_wanted_where_the_proxy_puts_it() -> None:
+    key, hashed = new_key()
+    policy = Policy(check=CHECK, tenants={"hr": Tenant(keys=[hashed])})
+    async with gateway(NOWHERE, policy) as served, aiohttp.ClientSession() as session:
+        url = served.url.removesuffix("/v1") + PATH
+        for headers in ({}, {"x-api-key": "wrong"}, {"authorization": f"Bearer {key}"}):
+            async with session.post(url, json={}, headers=headers) as got:
+                assert got.status == 401
+
+
+@pytest.mark.parametrize("arguments", [{"a": BAD}, BAD, f'{{"note": "{BAD}"}}'])
+async def test_a_tool_call_is_looked_at_in_whatever_shape_it_comes(arguments: Any) -> None:
+    call = {"id": "1", "function": {"name": "reject", "arguments": arguments}}
+    async with proxied() as (_, proxy):
+        told = await proxy.behind("A plain text.", tool_calls=[call])
+    assert told["action"] == "BLOCKED"
+
+
+async def test_a_canary_takes_the_place_of_the_whole_text_so_that_nothing_hides_behind_it() -> None:
+    async with proxied() as (_, proxy):
+        told = await proxy.behind(f"evenhand-canary-0123456789abcdef {BAD}", f"{BAD}")
+    assert told["texts"] == ["evenhand-repaired-0123456789abcdef", ""]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[]", b"{", b'{"input_type": "other"}', b'{"input_type": "response", "texts": [1]}',
+     b'{"input_type": "response", "texts": "no list"}',
+     b'{"input_type": "response", "input_type": "request"}'],
+)  # fmt: skip
+def test_a_question_that_cannot_be_read_is_refused(body: bytes) -> None:
+    with pytest.raises(Refused):
+        read(body)
+
+
+def asked(id: str, prompt: str) -> Call:
+    message = {"role": "user", "content": prompt}
+    raw = {"input_type": "request", "litellm_call_id": id, "structured_messages": [message]}
+    return read(json.dumps(raw).encode())
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 400)), max_size=60))
+def test_kept_questions_are_bounded_and_the_newest_is_there(said: list[tuple[int, int]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guardrail, "_MOST_KEPT", 8)
+        patch.setattr(guardrail, "_MOST_SIGNS", 1000)
+        kept = Prompts(now=lambda: 0.0)
+        for number, size in said:
+            call = asked(f"id-{number}", "x" * size)
+            kept.keep("hr", call)
+            found = kept.asked("hr", call)
+            assert found is not None
+            assert found.prompt == "x" * size
+            inside = kept._kept["hr"].values()
+            assert len(inside) <= 8
+            assert sum(len(prompt) + len(context) for _, prompt, context in inside) <= 1000
+
+
+def test_a_question_is_forgotten_after_a_quarter_of_an_hour() -> None:
+    time = 0.0
+    kept, call = Prompts(now=lambda: time), asked("id", "Describe a nurse.")
+    kept.keep("hr", call)
+    time = 899.0
+    assert kept.asked("hr", call) is not None
+    time = 901.0
+    assert kept.asked("hr", call) is None
