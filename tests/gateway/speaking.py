@@ -39,6 +39,7 @@ class Screen:
 
     def __init__(self) -> None:
         self.mood = "well"
+        self.seen: list[str] = []
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "word"}
@@ -47,6 +48,7 @@ class Screen:
         return None
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
+        self.seen += texts
         if self.mood == "hung":
             await asyncio.sleep(3600)
         if self.mood == "killed":

@@ -72,8 +72,9 @@ class _Windows:
             while not reading.done():
                 await self.heard.wait()
                 self.heard.clear()
-                await self._release(_ended(self._so_far, self.judged))
+                await self._release_sentences()
             await reading
+            await self._release_sentences()
             await self._release(len(self._so_far))
             await self._ended()
             reason = ""
@@ -94,6 +95,11 @@ class _Windows:
     @property
     def _so_far(self) -> str:
         return self.reply.so_far or ""
+
+    async def _release_sentences(self) -> None:
+        """Release what has ended, one by one: what is a window does not hang on how it comes in."""
+        while (end := _ended(self._so_far, self.judged)) > self.judged and not self.over:
+            await self._release(end)
 
     async def _release(self, end: int) -> None:
         """Judge the words up to there, and send what they become."""
@@ -163,6 +169,6 @@ class _Windows:
 
 
 def _ended(text: str, start: int) -> int:
-    """The place behind the last sentence that has ended."""
-    ends = [found.end() for found in _ENDED.finditer(text, start)]
-    return ends[-1] if ends else start
+    """The place behind the first sentence that has ended; the start where none has."""
+    found = _ENDED.search(text, start)
+    return found.end() if found else start
