@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtr, ndtri
+import scipy  # its parts are loaded when first used
 
 from evenhand.domain.prices import Prices
 from evenhand.findings import spent
@@ -101,10 +101,11 @@ def clusters_to_keep(sd: float, margin: float, reach: float) -> int | None:
     def shows(clusters: int) -> bool:
         if reach * zero_event_upper(clusters, 1 - alpha) > margin:
             return False
-        total = margin * clusters + float(ndtri(1 - POWER)) * sd * math.sqrt(clusters)
+        total = margin * clusters + float(scipy.special.ndtri(1 - POWER)) * sd * math.sqrt(clusters)
         wide = math.sqrt(clusters * (sd**2 + margin**2)) / 2  # of the sum of a random half
-        lost = float(ndtr((reach - margin - total / 2) / wide))  # with the cluster that lost all
-        return (lost + float(ndtr(-total / 2 / wide))) / 2 <= alpha
+        # With the cluster that lost all.
+        lost = float(scipy.special.ndtr((reach - margin - total / 2) / wide))
+        return (lost + float(scipy.special.ndtr(-total / 2 / wide))) / 2 <= alpha
 
     low, high = 1, 2
     while not shows(high):

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr, stdtrit
 
 from evenhand.errors import Undefined, UserError
 
@@ -62,12 +62,12 @@ def counts(table: Sequence[Sequence[int]] | ArrayLike) -> IntArray:
 
 def t_quantile(df: float, share: float) -> float:
     """The value below which a Student t with `df` degrees of freedom falls with that share."""
-    return float(stdtrit(df, share))
+    return float(scipy.special.stdtrit(df, share))
 
 
 def t_above(df: float, t: float) -> float:
     """P(T > t): taken as the lower tail of −t, so that a tiny p-value keeps its digits."""
-    return float(stdtr(df, -t))
+    return float(scipy.special.stdtr(df, -t))
 
 
 def added(first: float, second: float, rho: float) -> float:

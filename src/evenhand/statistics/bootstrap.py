@@ -10,8 +10,8 @@ from itertools import combinations_with_replacement
 from typing import Literal
 
 import numpy as np
+import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import ROUNDING, FloatArray, IntArray, open_share
@@ -260,13 +260,13 @@ def _bca_shares(
     gaps = without.mean() - without
     spread = float((gaps**2).sum()) ** 1.5
     acceleration = float((gaps**3).sum()) / (6 * spread) if spread else 0.0
-    bias = float(ndtri(below))
+    bias = float(scipy.special.ndtri(below))
     low, high = (_bca_share(share, bias, acceleration) for share in shares)
     return low, high
 
 
 def _bca_share(share: float, bias: float, acceleration: float) -> float:
-    z = bias + float(ndtri(share))
+    z = bias + float(scipy.special.ndtri(share))
     if acceleration * z >= 1:
         raise Undefined("one cluster outweighs the others too far for BCa; use kind='percentile'")
-    return float(ndtr(bias + z / (1 - acceleration * z)))
+    return float(scipy.special.ndtr(bias + z / (1 - acceleration * z)))

@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
+import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from evenhand.errors import Undefined
 from evenhand.statistics._shared import ROUNDING, FloatArray, finite, probability
@@ -41,7 +41,9 @@ def hedges_correction(df: int, *, exact: bool = True) -> float:
     if not exact:
         return 1 - 3 / (4 * df - 1)
     half = df / 2
-    return math.exp(float(gammaln(half) - gammaln(half - 0.5))) / math.sqrt(half)
+    return math.exp(
+        float(scipy.special.gammaln(half) - scipy.special.gammaln(half - 0.5))
+    ) / math.sqrt(half)
 
 
 def cohen_d_pooled(first: ArrayLike, second: ArrayLike) -> float:

@@ -5,8 +5,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike
-from scipy.special import bdtr  # not scipy.stats, which takes most of a second to load
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import ROUNDING, FloatArray, finite
@@ -77,8 +77,8 @@ def mcnemar_p(fixed: int, broken: int) -> float:
         raise UserError(f"counts cannot be negative: fixed {fixed}, broken {broken}")
     if fixed + broken == 0:
         return 1.0
-    fewer = bdtr(min(fixed, broken), fixed + broken, 0.5)  # one side; the other one is as likely
-    return min(1.0, 2 * float(fewer))
+    fewer = scipy.special.bdtr(min(fixed, broken), fixed + broken, 0.5)
+    return min(1.0, 2 * float(fewer))  # the other side is as likely
 
 
 def sign_flip(

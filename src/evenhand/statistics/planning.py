@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.special import nctdtr, ndtr, ndtri
+import scipy  # its parts are loaded when first used
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import FloatArray, open_share, probability, t_quantile
@@ -74,8 +74,8 @@ def pairs_for_mcnemar(
     net = fixed - broken
     if net == 0:
         raise Undefined("as many fixed as broken: no number of items shows a difference of 0")
-    wide = float(ndtri(1 - open_share(alpha, "alpha") / 2)) * math.sqrt(discordant)
-    narrow = float(ndtri(open_share(power, "power"))) * math.sqrt(discordant - net**2)
+    wide = float(scipy.special.ndtri(1 - open_share(alpha, "alpha") / 2)) * math.sqrt(discordant)
+    narrow = float(scipy.special.ndtri(open_share(power, "power"))) * math.sqrt(discordant - net**2)
     return Needed(exact=((wide + narrow) / net) ** 2)
 
 
@@ -143,15 +143,15 @@ def _power(distance: float, df: float, family: int, together: int, alpha: float)
         return float(alone[0])
     # Given what the shared run adds, the tests are independent: averaged over it.
     with np.errstate(divide="ignore"):
-        reach = ndtri(alone)[:, None] + math.sqrt(_SHARED) * _NODES
-    given = ndtr(reach / math.sqrt(1 - _SHARED))
+        reach = scipy.special.ndtri(alone)[:, None] + math.sqrt(_SHARED) * _NODES
+    given = scipy.special.ndtr(reach / math.sqrt(1 - _SHARED))
     return float(_all_within(given) @ _WEIGHTS / _WEIGHTS.sum())
 
 
 def _one_power(distance: float, df: float, alpha: float) -> float:
     if df > _MOST_DF:
-        return float(ndtr(distance + ndtri(alpha / 2)))
-    return float(1 - nctdtr(df, distance, t_quantile(df, 1 - alpha / 2)))
+        return float(scipy.special.ndtr(distance + scipy.special.ndtri(alpha / 2)))
+    return float(1 - scipy.special.nctdtr(df, distance, t_quantile(df, 1 - alpha / 2)))
 
 
 def _all_within(given: FloatArray) -> FloatArray:
@@ -222,7 +222,10 @@ def items_needed(
 
 
 def _z(alpha: float, power: float) -> float:
-    return float(ndtri(1 - open_share(alpha, "alpha") / 2) + ndtri(open_share(power, "power")))
+    return float(
+        scipy.special.ndtri(1 - open_share(alpha, "alpha") / 2)
+        + scipy.special.ndtri(open_share(power, "power"))
+    )
 
 
 def _positive(value: float, name: str) -> float:

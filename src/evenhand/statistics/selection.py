@@ -9,8 +9,8 @@ not unusual. Draws are multinomial: the selections are independent, one group is
 from collections.abc import Callable
 
 import numpy as np
+import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike
-from scipy.special import chdtri
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import FloatArray, IntArray, open_share
@@ -99,7 +99,9 @@ def ratio_interval(
     # A group that leads may do so by chance: it is the best of so many, and those behind it stay.
     leads = group is not None and seen > 1
     by_low, low_tail = (0.0, tail / len(x)) if leads else (by_chance, tail)
-    for_low, for_high = (_pulled(*rest, by) for by in (by_low, chdtri(by_chance, 0.05)))
+    for_low, for_high = (
+        _pulled(*rest, by) for by in (by_low, scipy.special.chdtri(by_chance, 0.05))
+    )
 
     def drawn(ratio: float, others: FloatArray) -> FloatArray:
         best = float(others.max())

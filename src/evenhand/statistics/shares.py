@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv
 
 from evenhand.errors import Undefined
 from evenhand.statistics._shared import FloatArray, added, open_share, t_quantile
@@ -205,6 +205,6 @@ def _share_ends(found: Interval, even: float = 1.0) -> Ends:
     rows = even * found.n
     by_rows, by_clusters = (t_quantile(df, 1 - beyond) for df in (max(rows - 1, 1), found.df))
     n = min(p * (1 - p) / found.se**2 * (by_rows / by_clusters) ** 2, rows)
-    low = betaincinv(p * n, n - p * n + 1, beyond) if p > 0 else 0.0
-    high = betaincinv(p * n + 1, n - p * n, 1 - beyond) if p < 1 else 1.0
+    low = scipy.special.betaincinv(p * n, n - p * n + 1, beyond) if p > 0 else 0.0
+    high = scipy.special.betaincinv(p * n + 1, n - p * n, 1 - beyond) if p < 1 else 1.0
     return float(low), float(high)

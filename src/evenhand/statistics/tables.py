@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import IntArray, counts
@@ -118,7 +117,7 @@ def friedman(scores: Sequence[Sequence[float]] | ArrayLike) -> Friedman:
     return Friedman(
         chi2=chi2,
         df=k - 1,
-        p_value=float(chdtrc(k - 1, chi2)),
+        p_value=float(scipy.special.chdtrc(k - 1, chi2)),
         kendalls_w=chi2 / (blocks * (k - 1)),
         rank_sums=tuple(float(total) for total in sums),
         blocks=blocks,
