@@ -11,9 +11,10 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.gateway.policy import Check, Policy
+from evenhand.gateway.keys import new_key
+from evenhand.gateway.policy import Check, Policy, Tenant
 from evenhand.gateway.window import _ended
-from gateway.speaking import BAD, GOOD, Served, Speaker, gateway, upstream
+from gateway.speaking import BAD, GOOD, Served, Speaker, gateway, team, upstream
 from gateway.streams import TIMES, parts
 
 WINDOW: dict[str, Any] = {
@@ -204,6 +205,34 @@ async def test_a_client_that_leaves_in_a_window_ends_the_call_to_the_upstream() 
         while not (speaker.gone and served.exchanges):  # the test's own time-out is the bar
             await asyncio.sleep(0.01)
     assert [(one.action, one.reason) for one in served.exchanges] == [("blocked", "broken_off")]
+
+
+async def test_a_client_that_leaves_in_a_later_window_has_spent_what_was_reserved() -> None:
+    made: list[Served] = []
+
+    def slow_from_the_second(request: Any) -> str:
+        made[0].model._seconds = 3600 if made[0].model.requests >= 3 else 0
+        return team(request)
+
+    key, hashed = new_key()
+    tenant = Tenant(keys=[hashed], tokens_a_day=POLICY.check.tokens + 5_000)  # more than it said
+    check = POLICY.check.otherwise({"deadline": 60.0})
+    policy = Policy(check=check, tenants={"hr": tenant})
+    speaker = Speaker(texts=(f"{BAD} one. {BAD} two. {BAD} three.",))
+    async with (
+        upstream(speaker) as address,
+        gateway(address, policy, slow_from_the_second) as served,
+    ):
+        made.append(served)
+        asking = asyncio.create_task(served.ask(stream=True, key=key))
+        while served.model.requests < 4:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        while served.parts.admission.under_way:
+            await asyncio.sleep(0.01)
+        status, _, body = await served.ask(key=key)
+    assert (status, json.loads(body)["error"]["code"]) == (429, "budget_spent")
+    assert [one.reason for one in served.exchanges] == ["broken_off"]
 
 
 @given(st.text(alphabet='ab.!?… \n"”)3。', max_size=40), st.integers(0, 40))

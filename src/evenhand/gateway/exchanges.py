@@ -50,6 +50,7 @@ class Talk:
     started: float = field(default_factory=time.monotonic)
     upstream_seconds: float = 0.0
     checking: bool = False  # agents may have been asked
+    broken_off: bool = False  # a check was, so that what its agents used is not known
     verdicts: tuple[Verdict, ...] = ()
     left_out: int = 0  # fields of the upstream's answer; their names are its words too
 
@@ -57,7 +58,7 @@ class Talk:
     def tokens(self) -> int | None:
         """What its agents used; None where that is not known: a check that was broken off, or an
         answer without a count."""
-        if self.checking and not self.verdicts:
+        if self.broken_off or (self.checking and not self.verdicts):
             return None
         turns = [turn for one in self.verdicts for turn in one.turns]
         counts = [(turn.prompt_tokens, turn.completion_tokens) for turn in turns if not turn.error]

@@ -57,6 +57,7 @@ class _Windows:
     reply: ChoicesReply
     judged: int = 0  # how many of the upstream's signs have a verdict
     sent: str = ""
+    recorded: bool = False
     over: bool = False  # a stored text has taken the place of all that comes
     verdicts: list[Verdict] = field(default_factory=list)
     heard: asyncio.Event = field(default_factory=asyncio.Event)
@@ -84,7 +85,7 @@ class _Windows:
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-            if reason:
+            if reason and not self.recorded:
                 self.talk.verdicts = self.talk.verdicts or self._joined()
                 self.answering.record_anyway(self.talk, Action.BLOCKED, reason)
 
@@ -109,7 +110,9 @@ class _Windows:
         self.judged, self.talk.checking = end, True
         text = words.rstrip()
         earlier = [turn for one in self.verdicts for turn in one.turns]
+        self.talk.broken_off = True  # until there is a verdict
         verdict = await self.checker.window(self.talk.asked, self.sent, text, earlier)
+        self.talk.broken_off = False
         self.verdicts.append(verdict)
         refuse_blocked([verdict])
         self.over = verdict.action is Action.BLOCKED
@@ -127,6 +130,7 @@ class _Windows:
         reason = reason_of(self.talk.verdicts, action)
         said = said_of(self.talk, action, reason)
         self.answering.record_anyway(self.talk, action, reason)
+        self.recorded = True
         await self._write(comment(f"evenhand-action: {action}"))
         await self._write(b"".join(self.reply.rest(self.sent, said)))
         await self.sender.end()
