@@ -1,5 +1,7 @@
 # `make check` is exactly what CI runs.
 PY ?= .venv/bin/python
+# What is slow is printed: a new test pays for itself by making one of these faster.
+PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 
 .PHONY: check lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm bench-findings bench-conformance bench-injection bench-gate bench-view
 
@@ -34,31 +36,31 @@ APART = $(COMMANDS) $(CLUSTER) $(CRASH) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(
 
 test:
 	$(MAKE) --jobs=3 --output-sync=target test-others test-commands test-whole test-store test-cluster test-real test-training test-crash types docs contracts
-	$(PY) -m pytest $(TIMED)
+	$(PYTEST) $(TIMED)
 
 test-cluster:
-	$(PY) -m pytest $(CLUSTER) --ignore=$(CLUSTER_TIMED)
+	$(PYTEST) $(CLUSTER) --ignore=$(CLUSTER_TIMED)
 
 test-crash:
-	$(PY) -m pytest $(CRASH) $(CRASH_TIMED:%=--ignore=%)
+	$(PYTEST) $(CRASH) $(CRASH_TIMED:%=--ignore=%)
 
 test-commands:
-	$(PY) -m pytest $(COMMANDS) $(TIMED:%=--ignore=%)
+	$(PYTEST) $(COMMANDS) $(TIMED:%=--ignore=%)
 
 test-others:
-	$(PY) -m pytest tests $(APART:%=--ignore=%)
+	$(PYTEST) tests $(APART:%=--ignore=%)
 
 test-whole:
-	$(PY) -m pytest $(WHOLE)
+	$(PYTEST) $(WHOLE)
 
 test-real:
-	$(PY) -m pytest $(REAL)
+	$(PYTEST) $(REAL)
 
 test-store:
-	$(PY) -m pytest $(STORE)
+	$(PYTEST) $(STORE)
 
 test-training:
-	$(PY) -m pytest $(TRAINING)
+	$(PYTEST) $(TRAINING)
 
 # The versions and checksums that CI installs, anew; needs the network.
 lock:
