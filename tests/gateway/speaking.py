@@ -187,11 +187,12 @@ class Served:
     parts: Parts
 
     async def ask(
-        self, *, stream: bool = False, key: str = "", **more: Any
+        self, *, stream: bool = False, key: str = "", traceparent: str = "", **more: Any
     ) -> tuple[int, dict[str, str], bytes]:
         """Ask by a plain client; give status, headers and the whole body."""
         body = {"model": "up", "messages": [{"role": "user", "content": "Tell me."}], **more}
         headers = {"authorization": f"Bearer {key}"} if key else {}
+        headers |= {"traceparent": traceparent} if traceparent else {}
         async with (
             aiohttp.ClientSession() as session,
             session.post(f"{self.url}/chat/completions", json={**body, "stream": stream},
@@ -202,11 +203,19 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def gateway(
-    address: str, policy: Policy | None = None, script: Any = team
+    address: str,
+    policy: Policy | None = None,
+    script: Any = team,
+    record: Callable[[Exchange], None] = lambda _: None,
 ) -> AsyncIterator[Served]:
     """Serve a gateway before an address, with a scripted team."""
     policy = policy or Policy(check=Check(set=("performance=false", "max_iterations=1")))
     exchanges: list[Exchange] = []
+
+    def recorded(exchange: Exchange) -> None:
+        exchanges.append(exchange)
+        record(exchange)
+
     screen, model = Screen(), ScriptedModel(script)
     made = Upstream(address, seconds=policy.upstream_seconds, slow_after=policy.upstream_slow)
     parts = Parts(
@@ -215,7 +224,7 @@ async def gateway(
         admission=Admission(LocalQuotas(), policy.allowances(), most=policy.at_once),
         checkers={check: Checker(check, screen, build_method(check.method, check.set), Cast(model))
                   for check in policy.checks()},
-        record=exchanges.append,
+        record=recorded,
         metrics=lambda: b"",
     )  # fmt: skip
 

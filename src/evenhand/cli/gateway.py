@@ -49,6 +49,13 @@ def serve(
             help="Where a row for each exchange goes: postgresql://… or a folder for Parquet.",
         ),
     ] = None,
+    otel: Annotated[
+        bool,
+        typer.Option(
+            "--otel",
+            help="Send a span for each exchange to where OTEL_EXPORTER_OTLP_ENDPOINT says.",
+        ),
+    ] = False,
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
@@ -73,6 +80,7 @@ def serve(
         quotas=quotas,
         evidence=evidence,
         audit=audit,
+        otel=otel,
     )
     worker.rehearse(order)
     if not order.read().tenants and not _only_here(host):

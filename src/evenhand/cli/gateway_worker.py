@@ -1,10 +1,13 @@
 """One process of a gateway, as `evenhand gateway` starts it: it opens the parts and serves."""
 
+import importlib
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from evenhand import config as configuration
 from evenhand.cli.options import open_cast
@@ -18,7 +21,15 @@ from evenhand.gateway.checking import Checker
 from evenhand.gateway.evidence import SHORTEST_KEY, Evidence
 from evenhand.gateway.keys import Keyring
 from evenhand.gateway.parquet_audit import ParquetAudit
-from evenhand.gateway.policy import ANYBODY, Check, Policy, read_policy
+from evenhand.gateway.policy import (
+    ANYBODY,
+    LITELLM,
+    LITELLM_ALONE,
+    ROUTES,
+    Check,
+    Policy,
+    read_policy,
+)
 from evenhand.gateway.postgres_audit import PostgresAudit
 from evenhand.gateway.quotas import LocalQuotas, Quotas
 from evenhand.gateway.shared_quotas import SharedQuotas
@@ -26,6 +37,9 @@ from evenhand.gateway.traffic import Kept
 from evenhand.gateway.upstream import Upstream
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
+
+if TYPE_CHECKING:
+    from evenhand.gateway.telemetry import Evaluator, Telemetry
 
 # Methods whose first draft is `Item.answer`; the others would write an answer of their own.
 _FROM_AN_ANSWER = ("stardtox", "self_refine", "self_debias_reprompting")
@@ -46,6 +60,7 @@ class Order:
     quotas: str | None
     evidence: str | None
     audit: str | None
+    otel: bool
 
     def settings(self) -> Config:
         """The config file, whose default model is the upstream where none is named."""
@@ -141,7 +156,34 @@ async def _books(
         await audit.start()
         stack.push_async_callback(audit.close)
         books.audit(audit, secret)
+    if order.otel:
+        spans = _otel()
+        telemetry: Telemetry = spans.Telemetry(
+            spans.otlp(), evaluators(policy, checkers), policy=policy.sha256()
+        )
+        stack.push_async_callback(telemetry.close)
+        books.trace(telemetry)
     return books
+
+
+def evaluators(
+    policy: Policy, checkers: Mapping[Check, Checker]
+) -> "dict[tuple[str, str], Evaluator]":
+    """Who judges the answers to each tenant on each route."""
+    found = {}
+    for tenant, route in product(tuple(policy.tenants) or (ANYBODY,), (*ROUTES, LITELLM_ALONE)):
+        check = policy.check_for(tenant, LITELLM if route == LITELLM_ALONE else route)
+        found[tenant, route] = _otel().Evaluator.of(checkers[check])
+    return found
+
+
+def _otel() -> Any:
+    try:
+        return importlib.import_module("evenhand.gateway.telemetry")
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("opentelemetry"):
+            raise
+        raise UserError("--otel needs OpenTelemetry: pip install 'evenhand[otel]'") from None
 
 
 def _audit_store(address: str) -> AuditStore:
@@ -176,6 +218,8 @@ def rehearse(order: Order) -> None:
         raise UserError(
             f'content = "hashed" needs a key of {SHORTEST_KEY} signs or more in {HASHED_WITH}'
         )
+    if order.otel:
+        _otel().otlp().shutdown()
     Upstream(order.upstream)
     if policy.tenants:
         Keyring({name: one.keys for name, one in policy.tenants.items()})

@@ -107,7 +107,7 @@ class Gateway:
         elif (method, path) == ("POST", LITELLM_PATH):
             tenant = self._tenant(f"Bearer {headers.get('x-api-key')}")
             asked = await _in_time(_body(receive))
-            await self._guardrail.answer(tenant, asked, receive, sender)
+            await self._guardrail.answer(tenant, headers, asked, receive, sender)
         else:
             tenant = self._tenant(headers.get("authorization"))
             if (method, path) == ("GET", "/v1/models"):

@@ -1,6 +1,8 @@
-"""What is kept of every exchange, in one call: figures, a run folder, a row for those who audit."""
+"""What is kept of every exchange, in one call: figures, a run folder, a row for those who audit, a
+span for those who trace."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from evenhand.gateway.admission import Admission
 from evenhand.gateway.audit import Audit, AuditRow
@@ -8,7 +10,10 @@ from evenhand.gateway.breaker import Breaker
 from evenhand.gateway.evidence import Evidence, EvidenceLost
 from evenhand.gateway.metrics import Metrics
 from evenhand.gateway.policy import LITELLM_ALONE, ROUTES, Policy
-from evenhand.gateway.verdicts import Action, Exchange
+from evenhand.gateway.verdicts import NOT_RECORDED, Action, Exchange
+
+if TYPE_CHECKING:  # it needs an extra of its own
+    from evenhand.gateway.telemetry import Telemetry
 
 
 class Books:
@@ -21,6 +26,7 @@ class Books:
         self._evidence: Evidence | None = None
         self._audit: Audit | None = None
         self._secret = b""
+        self._telemetry: Telemetry | None = None
 
     def keep(self, evidence: Evidence) -> None:
         """Keep run folders."""
@@ -32,13 +38,18 @@ class Books:
         self._audit, self._secret = audit, secret
         self._metrics.watch("audit", audit)
 
+    def trace(self, telemetry: "Telemetry") -> None:
+        """Send spans."""
+        self._telemetry = telemetry
+        self._metrics.watch("otel", telemetry)
+
     def record(self, exchange: Exchange) -> None:
         """Put an exchange into the books. Raises `EvidenceLost` where none may go out without."""
         try:
             if self._evidence is not None:
                 self._evidence.record(exchange)
         except EvidenceLost:
-            self._note(replace(exchange, action=Action.BLOCKED, reason="not_recorded"))
+            self._note(replace(exchange, action=Action.BLOCKED, reason=NOT_RECORDED))
             raise
         self._note(exchange)
 
@@ -48,6 +59,8 @@ class Books:
             folder = self._evidence.place(exchange) if self._evidence is not None else ""
             row = AuditRow.of(exchange, policy=self._policy, evidence=folder, key=self._secret)
             self._audit.record(row)
+        if self._telemetry is not None:
+            self._telemetry.record(exchange)
 
     def refused(self, code: str) -> None:
         """Count a request that got no answer, by the code of its error."""

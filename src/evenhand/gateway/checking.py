@@ -65,6 +65,11 @@ class Checker:
         self._cast = cast
         self._declared = declared_by(method.agents())
 
+    @property
+    def screen(self) -> str:
+        """Name and version of the scorer that looks at every text."""
+        return self._screen.name
+
     async def verdicts(
         self, asked: Asked, texts: Sequence[str], observed: Sequence[str]
     ) -> tuple[Verdict, ...]:

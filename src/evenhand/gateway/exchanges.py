@@ -83,6 +83,7 @@ class Talk:
             action=action,
             reason=reason,
             seconds={"upstream": self.upstream_seconds, **spent, "all": whole},
+            traceparent=self.headers.get("traceparent", ""),
         )
 
 

@@ -49,7 +49,14 @@ class Guardrail:
         self._refused = refused
         self._prompts = Prompts()
 
-    async def answer(self, tenant: str, body: bytes, receive: Receive, sender: Sender) -> None:
+    async def answer(
+        self,
+        tenant: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        receive: Receive,
+        sender: Sender,
+    ) -> None:
         """Answer one question. In `observe` the answer comes before the check."""
         call = read(body)
         check = self._policy.check_for(tenant, LITELLM)
@@ -60,15 +67,18 @@ class Guardrail:
             await _send(sender, told)
         elif check.mode == "observe":
             await _send(sender, UNCHANGED)
-            await self._judged(tenant, call, check)
+            await self._judged(tenant, headers, call, check)
         else:
-            await _send(sender, await unless_gone(self._judged(tenant, call, check), receive))
+            judging = self._judged(tenant, headers, call, check)
+            await _send(sender, await unless_gone(judging, receive))
 
-    async def _judged(self, tenant: str, call: Call, check: Check) -> bytes:
+    async def _judged(
+        self, tenant: str, headers: Mapping[str, str], call: Call, check: Check
+    ) -> bytes:
         """Say what the proxy may do with an answer: `BLOCKED` for whatever is refused."""
         asked = self._prompts.asked(tenant, call)
         route = LITELLM_ALONE if asked is None else LITELLM
-        talk = Talk(route, asked or _asked(call.model, "", ""), tenant, {}, detailed=False)
+        talk = Talk(route, asked or _asked(call.model, "", ""), tenant, headers, detailed=False)
         checker, reply = self._checkers[check], CallReply(call)
         try:
             async with self._admission.enter(tenant, tokens=check.tokens) as permit:

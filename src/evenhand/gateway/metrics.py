@@ -6,7 +6,7 @@ every action is there from the start, at 0, because a series that is missing loo
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
-from typing import Literal
+from typing import Literal, Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -19,8 +19,6 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from evenhand.gateway.audit import Audit
-from evenhand.gateway.evidence import Evidence
 from evenhand.gateway.recorded import tokens
 from evenhand.gateway.verdicts import Action, Exchange
 
@@ -32,6 +30,16 @@ _NAME = "evenhand_gateway"
 _OTHER = "other"  # whoever is not configured
 # Our choice, in seconds: from a screen's millisecond to the longest deadline that makes sense.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
+
+
+class Writer(Protocol):
+    """Whatever exchanges are handed to behind the answers."""
+
+    lost: dict[Action, int]
+    healthy: bool
+
+    @property
+    def waiting(self) -> int: ...
 
 
 class Metrics:
@@ -86,7 +94,7 @@ class Metrics:
         for cause in CAUSES:
             self._seconds.labels(cause)
 
-    def watch(self, kind: str, writer: Evidence | Audit) -> None:
+    def watch(self, kind: str, writer: Writer) -> None:
         """Show what a writer lost, whether it can write, and how many wait for it."""
         self._registry.register(_Writer(kind, writer))
 
@@ -117,7 +125,7 @@ class Metrics:
 class _Writer(Collector):
     """The state of a writer, read when it is asked for."""
 
-    def __init__(self, kind: str, writer: Evidence | Audit) -> None:
+    def __init__(self, kind: str, writer: Writer) -> None:
         self._kind, self._writer = kind, writer
 
     def collect(self) -> Iterator[Metric]:

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from evenhand.domain import Answer, Turn
 
+NOT_RECORDED = "not_recorded"  # the reason where an answer is held back because of that
+
 
 class Action(StrEnum):
     """What happened to an answer, from the mildest to the gravest."""
@@ -55,3 +57,4 @@ class Exchange:
     action: Action
     reason: str
     seconds: Mapping[str, float] = field(default_factory=dict)  # upstream, screen, agents, all
+    traceparent: str = ""  # the client's header of that name, whatever it holds
