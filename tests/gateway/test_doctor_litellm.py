@@ -105,3 +105,8 @@ def test_a_phrase_that_comes_before_its_repair_leaks_all_the_same() -> None:
     both = b'{"content": "evenhand-canary-aa"}\n'
     body = b"data: " + both + b'\ndata: {"text": "evenhand-repaired-aa"}\n\n'
     assert judged(body, "aa")[0] == "leaks"
+
+
+def test_a_stream_that_breaks_off_behind_the_beginning_of_the_phrase_has_leaked() -> None:
+    body = b'data: {"content": "even"}\n\ndata: {"content": "hand-ca"}\n\ndata: {"error": {}}\n\n'
+    assert judged(body, "aa")[0] == "leaks"

@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -16,7 +17,8 @@ from evenhand.gateway.guardrail import Prompts
 from evenhand.gateway.keys import new_key
 from evenhand.gateway.policy import Check, Policy, Tenant
 from evenhand.gateway.wire.litellm import PATH, Call, read
-from gateway.speaking import BAD, GOOD, Served, gateway
+from evenhand.models.base import ModelRequest
+from gateway.speaking import BAD, GOOD, Served, gateway, team
 
 CHECK = Check(set=("performance=false", "max_iterations=1"), deadline=5.0)
 NOWHERE = "http://127.0.0.1:9/v1"  # this door asks no upstream
@@ -45,7 +47,9 @@ class Proxy:
 
     async def send(self, **said: Any) -> Any:
         body = {"images": None, "tools": None, "tool_calls": None, "model": "m",
-                "request_data": {}, "litellm_version": "1.108.4", **said}  # fmt: skip
+                "request_data": {}, "litellm_version": "1.108.4", "litellm_trace_id": "trace-1",
+                "request_headers": {"host": "127.0.0.1:4000", "authorization": "[present]"},
+                "additional_provider_specific_params": {}, **said}  # fmt: skip
         async with self._session.post(self._url, json=body, headers=self._headers) as got:
             assert got.status == 200, await got.text()
             return await got.json()
@@ -53,10 +57,10 @@ class Proxy:
 
 @contextlib.asynccontextmanager
 async def proxied(
-    policy: Policy | None = None, key: str = ""
+    policy: Policy | None = None, key: str = "", script: Any = team
 ) -> AsyncIterator[tuple[Served, Proxy]]:
     async with (
-        gateway(NOWHERE, policy or Policy(check=CHECK)) as served,
+        gateway(NOWHERE, policy or Policy(check=CHECK), script) as served,
         aiohttp.ClientSession() as session,
     ):
         yield served, Proxy(session, served, key)
@@ -162,6 +166,64 @@ def test_a_question_that_cannot_be_read_is_refused(body: bytes) -> None:
         read(body)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [{"input_type": "response", "texts": [1]}, {"input_type": "response", "texts": ["x"] * 129}],
+)
+async def test_what_cannot_be_read_is_blocked_too(said: dict[str, Any]) -> None:
+    async with proxied() as (served, proxy):
+        told = await proxy.send(**said)
+    assert told["action"] == "BLOCKED"
+    assert served.exchanges == []
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "send", "arguments": '{"a": 1}'}}
+
+
+async def test_the_same_words_of_the_same_answer_are_judged_once_and_told_alike() -> None:
+    """As LiteLLM 1.108 asks about a streamed answer that has words and calls a tool: about the
+    words with every piece of the call, about both at the end, then about the words once more."""
+    written: list[str] = []
+
+    def inventive(request: ModelRequest) -> str:
+        if request.schema is not None:
+            return team(request)
+        written.append(f"A {GOOD} answer, written as number {len(written) + 1}.")
+        return written[-1]
+
+    words = f"They are {BAD}."
+    async with proxied(script=inventive) as (served, proxy):
+        await proxy.before("Describe a nurse.")
+        told = [await proxy.behind(words) for _ in range(3)]
+        with_call = await proxy.behind(words, tool_calls=[CALL])
+        told.append(await proxy.behind(words))
+        await proxy.before("Describe a nurse.")  # another question under the same id
+        anew = await proxy.behind(words)
+    assert [one["texts"] for one in (*told, with_call, anew)] == [
+        *[[written[0]]] * 4, [written[1]], [written[2]],
+    ]  # fmt: skip
+    assert [one.action for one in served.exchanges] == ["repaired"] * 3
+
+
+async def test_a_block_is_not_remembered_as_the_cause_may_pass() -> None:
+    async with proxied() as (served, proxy):
+        await proxy.before("Describe a nurse.")
+        served.screen.mood = "failing"
+        assert (await proxy.behind("A plain text."))["action"] == "BLOCKED"
+        served.screen.mood = "well"
+        assert await proxy.behind("A plain text.") == {"action": "NONE"}
+
+
+async def test_observe_records_the_same_words_of_the_same_answer_once() -> None:
+    async with proxied(Policy(check=CHECK.otherwise({"mode": "observe"}))) as (served, proxy):
+        await proxy.before("Describe a nurse.")
+        for words in (f"They are {BAD}.", f"They are {BAD}.", "Other words."):
+            assert await proxy.behind(words) == {"action": "NONE"}
+        while len(served.exchanges) < 2:
+            await proxy.before("Anything.", id="other")
+    assert sorted(one.action for one in served.exchanges) == ["flagged", "passed"]
+
+
 def asked(id: str, prompt: str) -> Call:
     message = {"role": "user", "content": prompt}
     raw = {"input_type": "request", "litellm_call_id": id, "structured_messages": [message]}
@@ -180,9 +242,13 @@ def test_kept_questions_are_bounded_and_the_newest_is_there(said: list[tuple[int
             found = kept.asked("hr", call)
             assert found is not None
             assert found.prompt == "x" * size
+            for told in (b"x" * size, b"y", b"z"):
+                kept.tell("hr", replace(call, texts=(told.decode(),)), told)
             inside = kept._kept["hr"].values()
             assert len(inside) <= 8
-            assert sum(len(prompt) + len(context) for _, prompt, context in inside) <= 1000
+            held = [len(one.prompt) + sum(map(len, one.told.values())) for one in inside]
+            assert sum(held) == kept._signs["hr"] <= 1000
+            assert all(len(one.told) <= 2 for one in inside)
 
 
 def test_a_question_is_forgotten_after_a_quarter_of_an_hour() -> None:

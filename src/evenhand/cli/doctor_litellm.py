@@ -28,6 +28,7 @@ _SECONDS = 120.0
 _MOST_BODY = 4 * 1024 * 1024
 _ROUTES = ("/v1/chat/completions", "/v1/responses")
 _SPOKEN = ("content", "delta", "text", "output_text")  # the fields in which both routes have words
+_BEGINNING = "evenhand-c"  # of the phrase: a stream that breaks off behind it has leaked too
 _CONFIGURE = "docs/gateway.md has the one configuration that repairs streams, and its limits."
 
 
@@ -130,10 +131,10 @@ async def _tried(
 
 def judged(body: bytes, phrase: str) -> tuple[Literal["repaired", "leaks", "open"], str]:
     """Say what a client read who joins the pieces of a stream as clients do."""
-    joined = _joined(body)
-    if any("evenhand-canary" in text for text in joined):
-        return "leaks", "the phrase came through unrepaired"
-    if any(f"evenhand-repaired-{phrase}" in text for text in joined):
+    texts = joined(body)
+    if any(_BEGINNING in text for text in texts):
+        return "leaks", "the phrase, or its beginning, came through unrepaired"
+    if any(f"evenhand-repaired-{phrase}" in text for text in texts):
         return "repaired", "the guardrail's words came through, and no others"
     return "open", (
         "neither the phrase nor what takes its place came through: the model did not repeat it, or "
@@ -141,7 +142,7 @@ def judged(body: bytes, phrase: str) -> tuple[Literal["repaired", "leaks", "open
     )
 
 
-def _joined(body: bytes) -> list[str]:
+def joined(body: bytes) -> list[str]:
     """Every text of an answer, pieces of one kind joined in their order."""
     pieces: dict[str, list[str]] = {}
     for data in _objects(body):

@@ -6,12 +6,17 @@ no prompt with an answer, so that an answer whose request was not seen is judged
 record says so by the route.
 
 What the proxy does with a refusal depends on its configuration; with `BLOCKED` it can do one thing
-only. So an answer that could not be checked, or was not let in, is blocked.
+only. So an answer that could not be read or checked, or was not let in, is blocked.
+
+Of a streamed answer that calls tools the proxy sends the same words again with every piece of a
+call, and breaks the stream off if it is told something else than before. So the same words of the
+same answer are judged once.
 """
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from starlette.types import Receive
 
@@ -29,6 +34,7 @@ _KEPT_SECONDS = 900.0
 _MOST_KEPT = 10_000  # of a tenant
 _MOST_SIGNS = 32_000_000  # of a tenant, all prompts together
 _MOST_OF_ONE = 100_000  # of one prompt; its end is what was asked
+_MOST_TOLD = 2  # of one answer: its words, and its words with the calls of tools
 
 
 class Guardrail:
@@ -58,14 +64,20 @@ class Guardrail:
         sender: Sender,
     ) -> None:
         """Answer one question. In `observe` the answer comes before the check."""
-        call = read(body)
+        try:
+            call = read(body)
+        except Refused as refusal:
+            self._refused(refusal.code)
+            await _send(sender, blocked(refusal))
+            return
         check = self._policy.check_for(tenant, LITELLM)
         if not call.answered:
             self._prompts.keep(tenant, call)
             await _send(sender, UNCHANGED)
-        elif (told := canary(call)) is not None:
+        elif (told := canary(call) or self._prompts.told(tenant, call)) is not None:
             await _send(sender, told)
         elif check.mode == "observe":
+            self._prompts.tell(tenant, call, UNCHANGED)
             await _send(sender, UNCHANGED)
             await self._judged(tenant, headers, call, check)
         else:
@@ -87,7 +99,9 @@ class Guardrail:
                         await self._answering.checked_afterwards(talk, checker, reply, None)
                         return UNCHANGED
                     said, _, texts = await self._answering.judged(talk, checker, reply)
-                    return reply.body(texts, said)
+                    told = reply.body(texts, said)
+                    self._prompts.tell(tenant, call, told)
+                    return told
                 finally:
                     if talk.tokens is not None:  # else all that was reserved
                         permit.spend(talk.tokens)
@@ -101,44 +115,79 @@ async def _send(sender: Sender, said: bytes) -> None:
     await sender.end(said)
 
 
+@dataclass(slots=True)
+class _Kept:
+    """A question, and what was told of its answer."""
+
+    at: float
+    prompt: str
+    context: str
+    told: OrderedDict[bytes, bytes] = field(default_factory=OrderedDict)
+
+    @property
+    def signs(self) -> int:
+        return len(self.prompt) + len(self.context) + sum(map(len, self.told.values()))
+
+
 class Prompts:
     """What was asked, until its answer comes: bounded in number, size and time for each tenant."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._kept: dict[str, OrderedDict[str, tuple[float, str, str]]] = {}
+        self._kept: dict[str, OrderedDict[str, _Kept]] = {}
         self._signs: dict[str, int] = {}
 
     def keep(self, tenant: str, call: Call) -> None:
         """Keep a request. The oldest go first."""
-        kept = self._kept.setdefault(tenant, OrderedDict())
         self._drop(tenant, call.id)
         prompt, context = call.prompt[-_MOST_OF_ONE:], call.context[-_MOST_OF_ONE:]
-        kept[call.id] = (self._now(), prompt, context)
-        self._signs[tenant] = self._signs.get(tenant, 0) + len(prompt) + len(context)
-        oldest = self._now() - _KEPT_SECONDS
-        while kept and (
-            next(iter(kept.values()))[0] < oldest
-            or len(kept) > _MOST_KEPT
-            or self._signs[tenant] > _MOST_SIGNS
-        ):
-            self._drop(tenant, next(iter(kept)))
+        kept = _Kept(self._now(), prompt, context)
+        self._kept.setdefault(tenant, OrderedDict())[call.id] = kept
+        self._fit(tenant, kept.signs)
 
     def asked(self, tenant: str, call: Call) -> Asked | None:
         """What the answer of a call answers, if it was seen not too long ago.
 
         It stays: a proxy that is set up to stream sends the parts of an answer one by one.
         """
+        found = self._found(tenant, call)
+        return None if found is None else _asked(call.model, found.prompt, found.context)
+
+    def tell(self, tenant: str, call: Call, told: bytes) -> None:
+        """Keep what was told of an answer, as long as its question is kept."""
+        found = self._found(tenant, call)
+        if found is None:
+            return
+        before = found.signs
+        found.told[call.said] = told
+        while len(found.told) > _MOST_TOLD:
+            found.told.popitem(last=False)
+        self._fit(tenant, found.signs - before)
+
+    def told(self, tenant: str, call: Call) -> bytes | None:
+        """What was told when the same words came as an answer to the same question."""
+        found = self._found(tenant, call)
+        return None if found is None else found.told.get(call.said)
+
+    def _found(self, tenant: str, call: Call) -> _Kept | None:
         kept = self._kept.get(tenant)
         found = kept.get(call.id) if kept is not None and call.id else None
-        if found is None or found[0] < self._now() - _KEPT_SECONDS:
-            return None
-        return _asked(call.model, found[1], found[2])
+        return found if found and found.at >= self._now() - _KEPT_SECONDS else None
+
+    def _fit(self, tenant: str, more: int) -> None:
+        kept, oldest = self._kept[tenant], self._now() - _KEPT_SECONDS
+        self._signs[tenant] = self._signs.get(tenant, 0) + more
+        while kept and (
+            next(iter(kept.values())).at < oldest
+            or len(kept) > _MOST_KEPT
+            or self._signs[tenant] > _MOST_SIGNS
+        ):
+            self._drop(tenant, next(iter(kept)))
 
     def _drop(self, tenant: str, key: str) -> None:
-        gone = self._kept[tenant].pop(key, None)
+        gone = self._kept.get(tenant, OrderedDict()).pop(key, None)
         if gone is not None:
-            self._signs[tenant] -= len(gone[1]) + len(gone[2])
+            self._signs[tenant] -= gone.signs
 
 
 def _asked(model: str, prompt: str, context: str) -> Asked:

@@ -1,5 +1,6 @@
 """The wire of LiteLLM's generic guardrail API: what its proxy asks, and what it is answered."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,11 @@ class Call:
     observed: tuple[str, ...]  # names and arguments of tool calls
     prompt: str
     context: str
+
+    @property
+    def said(self) -> bytes:
+        """What an answer says, as a key: equal for equal words and calls of tools."""
+        return hashlib.sha256(orjson.dumps([self.texts, self.observed])).digest()
 
 
 def read(body: bytes) -> Call:
