@@ -101,6 +101,41 @@ def test_what_cannot_be_asked_is_said_in_words(arguments: list[str]) -> None:
     assert str(shown.exception)
 
 
+REPAIRED, PHRASE = "evenhand-repaired-0123456789abcdef", "evenhand-canary-0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ({"content": REPAIRED}, "repaired"),
+        ({"content": f'"{REPAIRED}".'}, "repaired"),
+        ({"content": PHRASE}, "leaks"),
+        ({"content": f"**{PHRASE}**"}, "leaks"),
+        ({"content": PHRASE[:12]}, "leaks"),
+        ({"content": f"Sure! Some things. {REPAIRED}"}, "leaks"),
+        ({"content": REPAIRED, "reasoning_content": PHRASE}, "leaks"),
+        ({"content": f"I will repeat it: {PHRASE}"}, "open"),
+        ({"content": "evenhand-canary-0123456789ABCDEF"}, "open"),
+        ({"content": "I will not say evenhand-canary."}, "open"),
+        ({"content": ""}, "open"),
+    ],
+)
+def test_what_a_client_reads_is_judged_by_all_of_its_words(
+    said: dict[str, str], found: str
+) -> None:
+    assert judged(json.dumps(said).encode(), "0123456789abcdef")[0] == found
+
+
+def test_an_answer_that_is_nested_too_deep_leaves_it_open() -> None:
+    deep = b'{"a":' * 1200 + b"1" + b"}" * 1200
+    assert judged(deep, "0123456789abcdef")[0] == "open"
+
+
+def test_an_address_with_a_password_is_not_quoted() -> None:
+    shown = CliRunner().invoke(app, ["doctor", "litellm", "admin:hunter2@proxy:4000"])
+    assert "hunter2" not in f"{shown.output}{shown.exception}"
+
+
 def test_a_phrase_that_comes_before_its_repair_leaks_all_the_same() -> None:
     both = b'{"content": "evenhand-canary-aa"}\n'
     body = b"data: " + both + b'\ndata: {"text": "evenhand-repaired-aa"}\n\n'

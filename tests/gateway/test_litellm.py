@@ -1,5 +1,6 @@
 """LiteLLM's proxy as a client: it asks before and behind a model, and does what it is told."""
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
@@ -149,10 +150,77 @@ async def test_a_tool_call_is_looked_at_in_whatever_shape_it_comes(arguments: An
     assert told["action"] == "BLOCKED"
 
 
-async def test_a_canary_takes_the_place_of_the_whole_text_so_that_nothing_hides_behind_it() -> None:
-    async with proxied() as (_, proxy):
-        told = await proxy.behind(f"evenhand-canary-0123456789abcdef {BAD}", f"{BAD}")
-    assert told["texts"] == ["evenhand-repaired-0123456789abcdef", ""]
+async def test_only_an_answer_that_is_nothing_but_a_canary_is_told_so() -> None:
+    word, call = "evenhand-canary-0123456789abcdef", {"function": {"name": "a", "arguments": BAD}}
+    async with proxied() as (served, proxy):
+        told = await proxy.behind(f'"{word}."')
+        assert told["texts"] == ["evenhand-repaired-0123456789abcdef"]
+        assert not served.exchanges
+        assert (await proxy.behind(f"{word} {BAD}"))["texts"] == [f"A {GOOD} answer."]
+        assert (await proxy.behind(word, tool_calls=[call]))["action"] == "BLOCKED"
+    assert [one.action for one in served.exchanges] == ["repaired", "blocked"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [{"function": BAD}, {"function": {"name": "a", "arguments": "{}"}, "custom": {"input": BAD}},
+     {"function": {"name": "a", "arguments": "{}", "note": BAD}}, BAD, [BAD], {BAD: 1}],
+)  # fmt: skip
+async def test_a_tool_call_of_any_shape_hides_nothing(call: Any) -> None:
+    async with proxied() as (served, proxy):
+        assert (await proxy.behind("A plain text.", tool_calls=[call]))["action"] == "BLOCKED"
+    assert [one.action for one in served.exchanges] == ["blocked"]
+
+
+@pytest.mark.parametrize("mode", ["hold", "observe"])
+async def test_what_was_never_looked_at_is_on_record_and_not_as_passed(mode: str) -> None:
+    key, hashed = new_key()
+    tenant = Tenant(keys=[hashed], requests_a_minute=3)
+    policy = Policy(check=CHECK.otherwise({"mode": mode}), tenants={"hr": tenant})
+    async with proxied(policy, key) as (served, proxy):
+        await proxy.behind("A plain text.", images=["data:image/png;base64,AA"])
+        await proxy.send(input_type="response", texts=["a"] * 129)
+        await proxy.send(input_type="response", texts=[], tool_calls=[{}] * 129)
+        await proxy.behind("A plain text.")  # one more than it may
+        while len(served.exchanges) < 4:
+            await asyncio.sleep(0.01)
+    wanted = "not_run" if mode == "observe" else "blocked"
+    assert [one.action for one in served.exchanges] == [wanted] * 4
+    assert served.exchanges[-1].reason == "rate_limited"
+
+
+async def test_requests_are_counted_before_they_are_read_too() -> None:
+    key, hashed = new_key()
+    tenant = Tenant(keys=[hashed], requests_a_minute=2)
+    async with proxied(Policy(check=CHECK, tenants={"hr": tenant}), key) as (_, proxy):
+        told = [(await proxy.before("Describe a nurse."))["action"] for _ in range(3)]
+    assert told == ["NONE", "NONE", "BLOCKED"]
+
+
+async def test_a_check_that_is_cut_off_has_spent_what_was_reserved() -> None:
+    key, hashed = new_key()
+    tenant = Tenant(keys=[hashed], tokens_a_day=CHECK.tokens + 5_000)
+    policy = Policy(check=CHECK.otherwise({"deadline": 0.3}), tenants={"hr": tenant})
+    async with proxied(policy, key) as (served, proxy):
+        served.model._seconds = 3600
+        await proxy.behind(f"They are {BAD}.")
+        assert (await proxy.behind("A plain text."))["action"] == "BLOCKED"
+    assert [one.reason for one in served.exchanges] == ["deadline", "budget_spent"]
+
+
+async def test_what_could_not_be_checked_is_checked_when_it_comes_again() -> None:
+    policy = Policy(check=CHECK.otherwise({"on_failure": "pass_flagged"}))
+    async with proxied(policy) as (served, proxy):
+        await proxy.before("Describe a nurse.")
+        served.screen.mood = "killed"
+        await proxy.behind(f"They are {BAD}.")
+        served.screen.mood = "well"
+        assert (await proxy.behind(f"They are {BAD}."))["texts"] == [f"A {GOOD} answer."]
+    assert [one.action for one in served.exchanges] == ["not_run", "repaired"]
+
+
+def test_an_id_of_any_length_takes_as_little_room() -> None:
+    assert len(asked("x" * 1_000_000, "Well?").id) == len(asked("y", "Well?").id)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +242,7 @@ async def test_what_cannot_be_read_is_blocked_too(said: dict[str, Any]) -> None:
     async with proxied() as (served, proxy):
         told = await proxy.send(**said)
     assert told["action"] == "BLOCKED"
-    assert served.exchanges == []
+    assert [(one.action, one.reason) for one in served.exchanges] == [("blocked", "bad_request")]
 
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "send", "arguments": '{"a": 1}'}}
@@ -239,11 +307,11 @@ def test_kept_questions_are_bounded_and_the_newest_is_there(said: list[tuple[int
         for number, size in said:
             call = asked(f"id-{number}", "x" * size)
             kept.keep("hr", call)
-            found = kept.asked("hr", call)
+            found = kept.found("hr", call)
             assert found is not None
             assert found.prompt == "x" * size
             for told in (b"x" * size, b"y", b"z"):
-                kept.tell("hr", replace(call, texts=(told.decode(),)), told)
+                kept.tell("hr", replace(call, texts=(told.decode(),)), found, told)
             inside = kept._kept["hr"].values()
             assert len(inside) <= 8
             held = [len(one.prompt) + sum(map(len, one.told.values())) for one in inside]
@@ -256,6 +324,18 @@ def test_a_question_is_forgotten_after_a_quarter_of_an_hour() -> None:
     kept, call = Prompts(now=lambda: time), asked("id", "Describe a nurse.")
     kept.keep("hr", call)
     time = 899.0
-    assert kept.asked("hr", call) is not None
+    assert kept.found("hr", call) is not None
     time = 901.0
-    assert kept.asked("hr", call) is None
+    assert kept.found("hr", call) is None
+
+
+def test_a_verdict_on_an_answer_is_not_told_of_another_that_took_its_id() -> None:
+    kept, call = Prompts(), asked("id", "First?")
+    kept.keep("hr", call)
+    first = kept.found("hr", call)
+    kept.keep("hr", asked("id", "Second?"))
+    kept.tell("hr", call, first, b"told")
+    second = kept.found("hr", call)
+    assert second is not None
+    assert not second.told
+    assert kept._signs["hr"] == len("Second?")

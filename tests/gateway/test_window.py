@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from evenhand.gateway.keys import new_key
 from evenhand.gateway.policy import Check, Policy, Tenant
 from evenhand.gateway.window import _ended
+from evenhand.models.base import ModelReply, Sample
 from gateway.speaking import BAD, GOOD, Served, Speaker, gateway, team, upstream
 from gateway.streams import TIMES, parts
 
@@ -240,9 +241,53 @@ def test_a_window_ends_behind_a_sentence_and_the_next_sign_never_changes_that(
     text: str, start: int
 ) -> None:
     end = _ended(text, min(start, len(text)))
-    assert min(start, len(text)) <= end <= len(text)
+    assert end == 0 or min(start, len(text)) < end <= len(text)
     for more in ("a", ".", '"', "3"):
         assert _ended(text + more, min(start, len(text))) >= end
+
+
+async def test_an_endpoint_that_counts_no_tokens_gets_no_more_calls_by_it() -> None:
+    def uncounted(request: Any) -> ModelReply:
+        return ModelReply((Sample(team(request)),), None, "silent", 0, 0.0)
+
+    policy = Policy(check=Check(**WINDOW, calls=6, tokens=6_000))
+    speaker = Speaker(texts=(" ".join(f"{BAD} {number}." for number in range(9)),))
+    async with upstream(speaker) as address, gateway(address, policy, uncounted) as served:
+        await served.ask(stream=True)
+    assert 0 < served.model.requests <= 6
+
+
+async def test_a_judge_that_is_cut_off_again_and_again_gets_no_more_calls_by_it() -> None:
+    check = Check(**{**WINDOW, "deadline": 0.2}, calls=2, on_failure="pass_flagged")
+    speaker = Speaker(texts=(" ".join(f"{BAD} {number}." for number in range(6)),))
+    async with upstream(speaker) as address, gateway(address, Policy(check=check)) as served:
+        served.model._seconds = 3600
+        await served.ask(stream=True)
+    assert 0 < served.model.requests <= 2
+
+
+async def test_sentences_beyond_the_most_windows_are_one_window() -> None:
+    text = "So. " * 1000 + f"They are {BAD}."
+    async with upstream(Speaker(texts=(text,))) as address, gateway(address, POLICY) as served:
+        _, _, body = await served.ask(stream=True)
+    assert BAD.encode() not in body
+    assert len(served.screen.seen) < 220
+
+
+async def test_a_text_without_an_end_is_not_waited_for_beyond_what_can_be_screened() -> None:
+    policy = Policy(check=Check(**WINDOW, longest=100))
+    speaker = Speaker(texts=("a " * 5000,))
+    async with upstream(speaker) as address, gateway(address, policy) as served:
+        status, _, body = await served.ask(stream=True)
+    assert (status, json.loads(body)["error"]["code"]) == (503, "not_checked")
+    assert len(served.exchanges[0].verdicts[0].before) <= len(speaker.texts[0])
+
+
+def test_a_million_dots_are_looked_through_at_once() -> None:
+    """The test's own time-out is the bar: before, some thousand took seconds."""
+    assert _ended("." * 1_000_000, 0) == 0
+    assert _ended("." * 1_000_000 + " a", 0) == 1_000_001
+    assert _ended('."' * 500_000, 0) == 0
 
 
 def test_numbers_and_dots_within_words_do_not_end_a_sentence() -> None:

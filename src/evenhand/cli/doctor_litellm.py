@@ -6,6 +6,7 @@ rewrites depends on its version, its configuration, the route and on streaming, 
 """
 
 import asyncio
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,8 +28,10 @@ from evenhand.models.http_client import plain_url, read_capped
 _SECONDS = 120.0
 _MOST_BODY = 4 * 1024 * 1024
 _ROUTES = ("/v1/chat/completions", "/v1/responses")
-_SPOKEN = ("content", "delta", "text", "output_text")  # the fields in which both routes have words
-_BEGINNING = "evenhand-c"  # of the phrase: a stream that breaks off behind it has leaked too
+# The fields in which both routes have words, and those in which a model thinks aloud.
+_SPOKEN = ("content", "delta", "text", "output_text", "reasoning_content", "reasoning", "refusal")
+_BEGINNING = 10  # signs of the phrase: a stream that breaks off behind so many has leaked too
+_QUOTES = re.compile(r"""[\s"'`*.]+""")  # what a model may put around a phrase
 _CONFIGURE = "docs/gateway.md has the one configuration that repairs streams, and its limits."
 
 
@@ -65,7 +68,7 @@ def litellm(
         raise UserError(f"--key-env {key_env}: this variable is not set, or is empty")
     address = plain_url(
         url,
-        no_address=f"{url} is not an address: give the proxy's, such as http://127.0.0.1:4000",
+        no_address="this is no address: give the proxy's, such as http://127.0.0.1:4000",
         tells_too_much="the address of the proxy must hold no password: name a --key-env",
     ).rstrip("/").removesuffix("/v1")  # fmt: skip
     passages = asyncio.run(_all(address, model, key))
@@ -130,15 +133,28 @@ async def _tried(
 
 
 def judged(body: bytes, phrase: str) -> tuple[Literal["repaired", "leaks", "open"], str]:
-    """Say what a client read who joins the pieces of a stream as clients do."""
-    texts = joined(body)
-    if any(_BEGINNING in text for text in texts):
-        return "leaks", "the phrase, or its beginning, came through unrepaired"
-    if any(f"evenhand-repaired-{phrase}" in text for text in texts):
+    """Say what a client read who joins the pieces of a stream as clients do.
+
+    The guardrail gives one word for the whole answer, so that any other word is the model's own. A
+    model that says more than the phrase is no canary, and is judged as any answer.
+    """
+    try:
+        texts = joined(body)
+    except RecursionError:
+        return "open", "the answer is nested too deep to be read"
+    canary, repaired = f"evenhand-canary-{phrase}", f"evenhand-repaired-{phrase}"
+    for text in texts:
+        others = _QUOTES.sub("", text.replace(canary, "").replace(repaired, ""))
+        begun = len(others) >= _BEGINNING and canary.startswith(others)
+        if begun or (canary in text and not others):
+            return "leaks", "the phrase, or its beginning, came through unrepaired"
+        if others and canary not in text and repaired in text:
+            return "leaks", "other words than the guardrail's came through"
+    if any(repaired in text for text in texts) and not any(canary in text for text in texts):
         return "repaired", "the guardrail's words came through, and no others"
     return "open", (
-        "neither the phrase nor what takes its place came through: the model did not repeat it, or "
-        "the guardrail is another. Try a --model that does as it is told"
+        "the model did not repeat the phrase and nothing else, or the guardrail is another. Try a "
+        "--model that does as it is told"
     )
 
 

@@ -12,10 +12,10 @@ Every other address, and every one of these without a key, is 401 before it is a
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import orjson
 from starlette.datastructures import Headers
@@ -106,8 +106,8 @@ class Gateway:
             await sender.end(self._parts.metrics())
         elif (method, path) == ("POST", LITELLM_PATH):
             tenant = self._tenant(f"Bearer {headers.get('x-api-key')}")
-            asked = await _in_time(_body(receive))
-            await self._guardrail.answer(tenant, headers, asked, receive, sender)
+            body = partial(_in_time, receive)
+            await self._guardrail.answer(tenant, headers, body, receive, sender)
         else:
             tenant = self._tenant(headers.get("authorization"))
             if (method, path) == ("GET", "/v1/models"):
@@ -169,7 +169,7 @@ class Gateway:
         async with self._parts.admission.enter(tenant, tokens=check.tokens) as permit:
             spent: int | None = 0
             try:
-                asked = await _asked(wire, await _in_time(_body(receive)))
+                asked = await _asked(wire, await _in_time(receive))
                 detailed = headers.get("evenhand-detail") == "1"
                 talk = Talk(wire.path, asked, tenant, self._forwarded(headers), detailed)
                 try:
@@ -243,10 +243,10 @@ def _no_key() -> Refused:
     return Refused(401, "no_key", "give a key of this gateway as Authorization: Bearer KEY")
 
 
-async def _in_time(reading: Coroutine[Any, Any, bytes]) -> bytes:
+async def _in_time(receive: Receive) -> bytes:
     try:
         async with asyncio.timeout(_BODY_SECONDS):
-            return await reading
+            return await _body(receive)
     except TimeoutError:
         raise Refused(408, "too_slow", "the request did not come in time") from None
 

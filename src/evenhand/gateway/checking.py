@@ -80,17 +80,24 @@ class Checker:
         fixed = (self._one(asked, text, ends, None) for text in observed)
         return tuple(await asyncio.gather(*rewritable, *fixed))
 
-    async def window(self, asked: Asked, sent: str, text: str, earlier: Sequence[Turn]) -> Verdict:
+    async def window(
+        self, asked: Asked, sent: str, text: str, earlier: Sequence[Verdict]
+    ) -> Verdict:
         """Decide about the next words of an answer of which others went out. Never raises.
 
         They are screened together with those; only the new ones can be rewritten. What agents said
-        of the earlier windows counts against the calls and tokens of the request.
+        of the earlier windows counts against the calls and tokens of the request; a call whose
+        tokens are not known has used its share of them.
         """
         ends = asyncio.get_running_loop().time() + self.check.deadline
-        spent = sum((turn.prompt_tokens or 0) + (turn.completion_tokens or 0) for turn in earlier)
-        whole = self._limits(1)
+        share = self.check.tokens // self.check.calls
+        turns = [turn for one in earlier for turn in one.turns]
+        untold = sum(one.cut_off for one in earlier)
+        spent = untold * share + sum(_tokens(turn, share) for turn in turns)
         left = replace(
-            whole, calls=max(0, whole.calls - len(earlier)), tokens=max(1, whole.tokens - spent)
+            self._limits(1),
+            calls=max(0, self.check.calls - len(turns) - untold),
+            tokens=max(1, self.check.tokens - spent),
         )
         return await self._one(asked, text, ends, left, sent)
 
@@ -234,3 +241,9 @@ class Checker:
             turns=tuple(told.turns),
             seconds=told.seconds,
         )
+
+
+def _tokens(turn: Turn, unknown: int) -> int:
+    if turn.prompt_tokens is None or turn.completion_tokens is None:
+        return unknown
+    return turn.prompt_tokens + turn.completion_tokens

@@ -60,8 +60,10 @@ class Talk:
         answer without a count."""
         if self.broken_off or (self.checking and not self.verdicts):
             return None
+        if any(one.cut_off for one in self.verdicts):
+            return None
         turns = [turn for one in self.verdicts for turn in one.turns]
-        counts = [(turn.prompt_tokens, turn.completion_tokens) for turn in turns if not turn.error]
+        counts = [(turn.prompt_tokens, turn.completion_tokens) for turn in turns]
         known = [spent for pair in counts for spent in pair if spent is not None]
         return sum(known) if len(known) == 2 * len(counts) else None
 

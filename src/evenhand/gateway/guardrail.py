@@ -13,9 +13,10 @@ call, and breaks the stream off if it is told something else than before. So the
 same answer are judged once.
 """
 
+import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from starlette.types import Receive
@@ -26,13 +27,14 @@ from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import Answering, Talk
 from evenhand.gateway.policy import LITELLM, LITELLM_ALONE, Check, Policy
 from evenhand.gateway.sending import PLAIN, Sender, unless_gone
+from evenhand.gateway.verdicts import Action
 from evenhand.gateway.wire import Asked
 from evenhand.gateway.wire.litellm import UNCHANGED, Call, CallReply, blocked, canary, read
 
 # Our choices: an answer comes within minutes, and what is kept of all tenants fits into memory.
 _KEPT_SECONDS = 900.0
 _MOST_KEPT = 10_000  # of a tenant
-_MOST_SIGNS = 32_000_000  # of a tenant, all prompts together
+_MOST_SIGNS = 32_000_000  # of all prompts together, shared alike by the tenants
 _MOST_OF_ONE = 100_000  # of one prompt; its end is what was asked
 _MOST_TOLD = 2  # of one answer: its words, and its words with the calls of tools
 
@@ -53,61 +55,69 @@ class Guardrail:
         self._admission = admission
         self._answering = answering
         self._refused = refused
-        self._prompts = Prompts()
+        self._prompts = Prompts(max(1, len(policy.tenants)))
 
     async def answer(
         self,
         tenant: str,
         headers: Mapping[str, str],
-        body: bytes,
+        body: Callable[[], Awaitable[bytes]],
         receive: Receive,
         sender: Sender,
     ) -> None:
         """Answer one question. In `observe` the answer comes before the check."""
-        try:
-            call = read(body)
-        except Refused as refusal:
-            self._refused(refusal.code)
-            await _send(sender, blocked(refusal))
-            return
         check = self._policy.check_for(tenant, LITELLM)
-        if not call.answered:
-            self._prompts.keep(tenant, call)
-            await _send(sender, UNCHANGED)
-        elif (told := canary(call) or self._prompts.told(tenant, call)) is not None:
-            await _send(sender, told)
-        elif check.mode == "observe":
-            self._prompts.tell(tenant, call, UNCHANGED)
-            await _send(sender, UNCHANGED)
-            await self._judged(tenant, headers, call, check)
-        else:
-            judging = self._judged(tenant, headers, call, check)
-            await _send(sender, await unless_gone(judging, receive))
-
-    async def _judged(
-        self, tenant: str, headers: Mapping[str, str], call: Call, check: Check
-    ) -> bytes:
-        """Say what the proxy may do with an answer: `BLOCKED` for whatever is refused."""
-        asked = self._prompts.asked(tenant, call)
-        route = LITELLM_ALONE if asked is None else LITELLM
-        talk = Talk(route, asked or _asked(call.model, "", ""), tenant, headers, detailed=False)
-        checker, reply = self._checkers[check], CallReply(call)
+        talk = Talk(LITELLM_ALONE, _asked("", "", ""), tenant, headers, detailed=False)
+        judging = False
         try:
             async with self._admission.enter(tenant, tokens=check.tokens) as permit:
                 try:
-                    if check.mode == "observe":
-                        await self._answering.checked_afterwards(talk, checker, reply, None)
-                        return UNCHANGED
-                    said, _, texts = await self._answering.judged(talk, checker, reply)
-                    told = reply.body(texts, said)
-                    self._prompts.tell(tenant, call, told)
-                    return told
+                    call = await asyncio.to_thread(read, await body())
+                    said = self._known(tenant, call)
+                    judging = said is None
+                    if said is None:
+                        said = await self._judged(talk, call, check, receive, sender)
+                    if not sender.started:
+                        await _send(sender, said)
                 finally:
                     if talk.tokens is not None:  # else all that was reserved
                         permit.spend(talk.tokens)
         except Refused as refusal:
             self._refused(refusal.code)
-            return blocked(refusal)
+            observes = check.mode == "observe"
+            if not judging:  # else it is on record
+                action = Action.NOT_RUN if observes else Action.BLOCKED
+                self._answering.record_anyway(talk, action, refusal.code)
+            await _send(sender, UNCHANGED if observes else blocked(refusal))
+
+    def _known(self, tenant: str, call: Call) -> bytes | None:
+        """What is said without a check: to a request, to a canary, to words that were judged."""
+        if not call.answered:
+            self._prompts.keep(tenant, call)
+            return UNCHANGED
+        kept = self._prompts.found(tenant, call)
+        return canary(call) or (kept.told.get(call.said) if kept is not None else None)
+
+    async def _judged(
+        self, talk: Talk, call: Call, check: Check, receive: Receive, sender: Sender
+    ) -> bytes:
+        """Say what the proxy may do with an answer. Raises `Refused`, and then it is on record."""
+        kept = self._prompts.found(talk.tenant, call)
+        talk.asked = _asked(call.model, "", "")
+        if kept is not None:
+            talk.route, talk.asked = LITELLM, _asked(call.model, kept.prompt, kept.context)
+        checker, reply = self._checkers[check], CallReply(call)
+        if check.mode == "observe":
+            self._prompts.tell(talk.tenant, call, kept, UNCHANGED)
+            await _send(sender, UNCHANGED)
+            await self._answering.checked_afterwards(talk, checker, reply, None)
+            return UNCHANGED
+        judging = self._answering.judged(talk, checker, reply)
+        said, _, texts = await unless_gone(judging, receive)
+        told = reply.body(texts, said)
+        if all(one.ran for one in talk.verdicts):
+            self._prompts.tell(talk.tenant, call, kept, told)
+        return told
 
 
 async def _send(sender: Sender, said: bytes) -> None:
@@ -130,10 +140,12 @@ class _Kept:
 
 
 class Prompts:
-    """What was asked, until its answer comes: bounded in number, size and time for each tenant."""
+    """What was asked, until its answer comes: bounded in number, size and time for each tenant, so
+    that none takes another's place."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, tenants: int = 1, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
+        self._most_signs = _MOST_SIGNS // tenants
         self._kept: dict[str, OrderedDict[str, _Kept]] = {}
         self._signs: dict[str, int] = {}
 
@@ -145,34 +157,24 @@ class Prompts:
         self._kept.setdefault(tenant, OrderedDict())[call.id] = kept
         self._fit(tenant, kept.signs)
 
-    def asked(self, tenant: str, call: Call) -> Asked | None:
-        """What the answer of a call answers, if it was seen not too long ago.
+    def found(self, tenant: str, call: Call) -> "_Kept | None":
+        """The question that an answer answers, if it was seen not too long ago.
 
         It stays: a proxy that is set up to stream sends the parts of an answer one by one.
         """
-        found = self._found(tenant, call)
-        return None if found is None else _asked(call.model, found.prompt, found.context)
-
-    def tell(self, tenant: str, call: Call, told: bytes) -> None:
-        """Keep what was told of an answer, as long as its question is kept."""
-        found = self._found(tenant, call)
-        if found is None:
-            return
-        before = found.signs
-        found.told[call.said] = told
-        while len(found.told) > _MOST_TOLD:
-            found.told.popitem(last=False)
-        self._fit(tenant, found.signs - before)
-
-    def told(self, tenant: str, call: Call) -> bytes | None:
-        """What was told when the same words came as an answer to the same question."""
-        found = self._found(tenant, call)
-        return None if found is None else found.told.get(call.said)
-
-    def _found(self, tenant: str, call: Call) -> _Kept | None:
         kept = self._kept.get(tenant)
         found = kept.get(call.id) if kept is not None and call.id else None
         return found if found and found.at >= self._now() - _KEPT_SECONDS else None
+
+    def tell(self, tenant: str, call: Call, kept: "_Kept | None", told: bytes) -> None:
+        """Keep what was told of an answer, as long as this question is kept."""
+        if kept is None or self._kept[tenant].get(call.id) is not kept:
+            return
+        before = kept.signs
+        kept.told[call.said] = told
+        while len(kept.told) > _MOST_TOLD:
+            kept.told.popitem(last=False)
+        self._fit(tenant, kept.signs - before)
 
     def _fit(self, tenant: str, more: int) -> None:
         kept, oldest = self._kept[tenant], self._now() - _KEPT_SECONDS
@@ -180,7 +182,7 @@ class Prompts:
         while kept and (
             next(iter(kept.values())).at < oldest
             or len(kept) > _MOST_KEPT
-            or self._signs[tenant] > _MOST_SIGNS
+            or self._signs[tenant] > self._most_signs
         ):
             self._drop(tenant, next(iter(kept)))
 

@@ -41,6 +41,11 @@ class Verdict:
     turns: tuple[Turn, ...] = ()  # what its agents said
     seconds: Mapping[str, float] = field(default_factory=dict)  # "screen" and "agents"
 
+    @property
+    def cut_off(self) -> bool:
+        """Whether agents may have been asked something that no turn tells of."""
+        return not self.ran and "agents" in self.seconds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:

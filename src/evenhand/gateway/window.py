@@ -13,6 +13,7 @@ from starlette.types import Receive
 
 from evenhand.domain import Answer, Draft, Turn
 from evenhand.gateway.checking import Checker
+from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import (
     Answering,
     Talk,
@@ -29,7 +30,12 @@ from evenhand.gateway.wire import Wire
 from evenhand.gateway.wire.choices import ChoicesReply
 
 # Where a sentence has ended for certain: what comes behind it has begun. "3.5" does not end at 3.
-_ENDED = re.compile(r"""[.!?…]+["'”’)\]]*\s+|[。！？]+["'”’」』）]*|\n+""")
+# Possessive: what hostile text it is tried on, it never goes back.
+_ENDED = re.compile(
+    r"""(?<![.!?…])[.!?…]++["'”’)\]]*+\s++|(?<![。！？])[。！？]++["'”’」』）]*+|\n++"""
+)
+_MOST_WINDOWS = 200  # our choice: each costs a screen of all before it; what comes then is held
+_AGAIN = 200  # our choice, in signs: so much of what had no end is looked at again with new words
 
 
 async def answer_in_windows(
@@ -37,7 +43,7 @@ async def answer_in_windows(
 ) -> None:
     """Send the sentences of an answer, each behind its own verdict."""
     reply = wire.reply(talk.asked)
-    single = isinstance(reply, ChoicesReply) and reply.so_far is not None
+    single = isinstance(reply, ChoicesReply) and reply.single
     if not (single and talk.asked.stream and talk.asked.schema is None):
         await answer_held(answering, talk, wire, checker, receive, sender)
         return
@@ -55,9 +61,11 @@ class _Windows:
     checker: Checker
     sender: Sender
     reply: ChoicesReply
-    judged: int = 0  # how many of the upstream's signs have a verdict
+    pending: str = ""  # what has no verdict yet
+    looked: int = 0  # so much of that has no end of a sentence
     sent: str = ""
     recorded: bool = False
+    ended: bool = False
     over: bool = False  # a stored text has taken the place of all that comes
     verdicts: list[Verdict] = field(default_factory=list)
     heard: asyncio.Event = field(default_factory=asyncio.Event)
@@ -76,42 +84,48 @@ class _Windows:
                 await self._release_sentences()
             await reading
             await self._release_sentences()
-            await self._release(len(self._so_far))
-            await self._ended()
+            await self._release(len(self.pending))
+            await self._end()
             reason = ""
-        except Exception as error:
-            reason = getattr(error, "code", reason)
+        except Refused as refusal:
+            found = self.talk.verdicts or self._joined()
+            blocked = [one for one in found if one.action is Action.BLOCKED]
+            reason = blocked[0].reason if blocked else refusal.code
             raise
         finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
-            if reason and not self.recorded:
+            if reason and not self.recorded:  # before anything that could be cancelled
                 self.talk.verdicts = self.talk.verdicts or self._joined()
                 self.answering.record_anyway(self.talk, Action.BLOCKED, reason)
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
 
     async def still_checking(self) -> None:
         """Show that the connection lives."""
         await self._write(comment("evenhand is checking"))
 
-    @property
-    def _so_far(self) -> str:
-        return self.reply.so_far or ""
-
     async def _release_sentences(self) -> None:
-        """Release what has ended, one by one: what is a window does not hang on how it comes in."""
-        while (end := _ended(self._so_far, self.judged)) > self.judged and not self.over:
+        """Release what has ended, one by one: what is a window does not hang on how it comes in.
+        What is too long to be screened is released too, for the policy to decide."""
+        self.pending += self.reply.new_words()
+        while len(self.verdicts) < _MOST_WINDOWS:
+            end = _ended(self.pending, self.looked)
+            if not end and len(self.sent) + len(self.pending) > self.checker.check.longest:
+                end = len(self.pending)
+            if not end:
+                break
             await self._release(end)
+        self.looked = max(0, len(self.pending) - _AGAIN)
 
     async def _release(self, end: int) -> None:
         """Judge the words up to there, and send what they become."""
-        words = self._so_far[self.judged : end]
+        words, self.pending = self.pending[:end], self.pending[end:]
+        self.looked = 0
         if not words or self.over:
             return
-        self.judged, self.talk.checking = end, True
+        self.talk.checking = True
         text = words.rstrip()
-        earlier = [turn for one in self.verdicts for turn in one.turns]
         self.talk.broken_off = True  # until there is a verdict
-        verdict = await self.checker.window(self.talk.asked, self.sent, text, earlier)
+        verdict = await self.checker.window(self.talk.asked, self.sent, text, self.verdicts)
         self.talk.broken_off = False
         self.verdicts.append(verdict)
         refuse_blocked([verdict])
@@ -120,7 +134,7 @@ class _Windows:
         self.sent += out
         await self._write(b"".join(self.reply.window(out)))
 
-    async def _ended(self) -> None:
+    async def _end(self) -> None:
         """Judge what there is beside words, put the exchange on record, and send the end."""
         beside = await self.checker.verdicts(self.talk.asked, (), self.reply.observed)
         self.talk.left_out = len(self.reply.left_out)
@@ -131,9 +145,8 @@ class _Windows:
         said = said_of(self.talk, action, reason)
         self.answering.record_anyway(self.talk, action, reason)
         self.recorded = True
-        await self._write(comment(f"evenhand-action: {action}"))
-        await self._write(b"".join(self.reply.rest(self.sent, said)))
-        await self.sender.end()
+        rest = b"".join(self.reply.rest(self.sent, said))
+        await self._write(comment(f"evenhand-action: {action}") + rest, last=True)
 
     def _joined(self) -> tuple[Verdict, ...]:
         """One verdict of all windows: the gravest of theirs, on all words."""
@@ -146,7 +159,7 @@ class _Windows:
         for one in self.verdicts:
             for cause, spent in one.seconds.items():
                 seconds[cause] = seconds.get(cause, 0.0) + spent
-        before, reason = self._so_far, reason_of(self.verdicts, action)
+        before, reason = self.reply.so_far, reason_of(self.verdicts, action)
         drafts = (Draft(text=before), Draft(text=self.sent))
         asked = any(one.answer for one in self.verdicts)
         return (
@@ -163,16 +176,22 @@ class _Windows:
             ),
         )
 
-    async def _write(self, data: bytes) -> None:
-        """Write whole events, one writer at a time."""
+    async def _write(self, data: bytes, *, last: bool = False) -> None:
+        """Write whole events, one writer at a time, and nothing behind the last."""
         async with self.writing:
+            if self.ended:
+                return
             if not self.sender.started:
                 await self.sender.start(200, STREAM, head(self.talk, "checking"))
-            if data:
+            self.ended = last
+            if last:
+                await self.sender.end(data)
+            elif data:
                 await self.sender.body(data)
 
 
 def _ended(text: str, start: int) -> int:
-    """The place behind the first sentence that has ended; the start where none has."""
+    """The place behind the first sentence that has ended, 0 if none has. None begins to end before
+    `start`."""
     found = _ENDED.search(text, start)
-    return found.end() if found else start
+    return found.end() if found else 0

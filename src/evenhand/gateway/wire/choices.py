@@ -78,6 +78,7 @@ class ChoicesReply(ABC):
         self._model = asked.model
         self._usage: dict[str, Any] | None = None
         self._done = self._opened = False
+        self._taken = 0  # pieces of text
         self.left_out: set[str] = set()
 
     def read(self, body: bytes) -> None:
@@ -145,11 +146,21 @@ class ChoicesReply(ABC):
     # -- in windows ------------------------------------------------------------------------------
 
     @property
-    def so_far(self) -> str | None:
-        """What the only choice has said so far; None where more than one was asked for."""
-        if self._expected != 1:
-            return None
+    def single(self) -> bool:
+        """Whether one choice was asked for."""
+        return self._expected == 1
+
+    @property
+    def so_far(self) -> str:
+        """What the only choice has said so far."""
         return "".join(choice.said for choice in self._choices.values())
+
+    def new_words(self) -> str:
+        """What the only choice has said since this was called last."""
+        pieces = [piece for choice in self._choices.values() for piece in choice.text or ()]
+        new = "".join(pieces[self._taken :])
+        self._taken = len(pieces)
+        return new
 
     def window(self, text: str) -> Iterator[bytes]:
         """Events with words of the only choice, which has not ended yet."""

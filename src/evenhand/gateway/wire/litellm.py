@@ -14,16 +14,17 @@ from evenhand.gateway.wire.chat import conversation
 
 PATH = "/beta/litellm_basic_guardrail_api"
 UNCHANGED = orjson.dumps({"action": "NONE"})
-# What `evenhand doctor litellm` has a model repeat. The whole text becomes the answer to it, so
-# that nobody can have the rest of a text passed by it.
-_CANARY = re.compile(r"evenhand-canary-([0-9a-f]{16})")
+# What `evenhand doctor litellm` has a model repeat. It must be all that was said, so that nothing
+# can hide from the check beside it.
+_CANARY = re.compile(r"""[\s"'`*.]*evenhand-canary-([0-9a-f]{16})[\s"'`*.]*""")
+_OF_A_CALL = {"id", "type", "index", "function"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One question of the proxy."""
 
-    id: str
+    id: str  # the hash of the proxy's own, of which the length is not bounded
     answered: bool  # a model has spoken; else it is about to be asked
     model: str
     texts: tuple[str, ...]
@@ -47,15 +48,21 @@ def read(body: bytes) -> Call:
     if not all(isinstance(text, str) for text in texts):
         raise strict.refused("`texts` holds something that is no text.", "bad_request")
     answered = kind == "response"
-    if answered and len(texts) > strict.MOST_TEXTS:
-        raise strict.refused(f"`texts` may hold {strict.MOST_TEXTS}.", "bad_request")
+    calls = strict.field(raw, "tool_calls", list, []) if answered else []
+    if answered and max(len(texts), len(calls)) > strict.MOST_TEXTS:
+        raise strict.refused(
+            f"`texts` and `tool_calls` may hold {strict.MOST_TEXTS} each.", "bad_request"
+        )
+    if answered and raw.get("images"):
+        raise strict.refused("Only text can be checked, and the answer has images.")
     prompt, context = conversation(strict.field(raw, "structured_messages", list, []))
+    name = strict.field(raw, "litellm_call_id", str, "")
     return Call(
-        id=strict.field(raw, "litellm_call_id", str, ""),
+        id=hashlib.sha256(name.encode()).hexdigest() if name else "",
         answered=answered,
         model=strict.field(raw, "model", str, ""),
         texts=tuple(texts),
-        observed=tuple(_called(strict.field(raw, "tool_calls", list, []))) if answered else (),
+        observed=tuple(_called(calls)),
         prompt=prompt or ("\n\n".join(texts) if not answered else ""),
         context=context,
     )
@@ -65,9 +72,10 @@ def _called(calls: Sequence[Any]) -> Iterator[str]:
     """What tool calls say. One of a shape that we do not know is read whole."""
     for call in calls:
         function = call.get("function") if isinstance(call, dict) else None
-        said = [function.get(key) for key in ("name", "arguments")] if function else [None]
-        if all(isinstance(one, str) for one in said):
-            yield from (strict.readable(str(one)) for one in said if one)
+        words = list(function.values()) if isinstance(function, dict) else [None]
+        plain = isinstance(function, dict) and function.keys() == {"name", "arguments"}
+        if plain and call.keys() <= _OF_A_CALL and all(isinstance(one, str) for one in words):
+            yield from (strict.readable(one) for one in words if one)
         else:
             yield strict.readable(orjson.dumps(call).decode())
 
@@ -98,11 +106,11 @@ class CallReply:
 
 
 def canary(call: Call) -> bytes | None:
-    """The answer to a text with the canary of `evenhand doctor litellm`, if there is one."""
-    found = [_CANARY.search(text) for text in call.texts]
-    if not any(found):
+    """The answer to the canary of `evenhand doctor litellm`, if an answer is nothing else."""
+    found = [match for text in call.texts if (match := _CANARY.fullmatch(text))]
+    if not found or len(found) != len(call.texts) or call.observed:
         return None
-    texts = [f"evenhand-repaired-{one[1]}" if one else "" for one in found]
+    texts = [f"evenhand-repaired-{match[1]}" for match in found]
     return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": texts})
 
 
