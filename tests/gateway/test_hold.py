@@ -38,6 +38,19 @@ async def test_a_bad_answer_is_repaired_and_a_good_one_goes_out_as_it_is(stream:
     assert exchange.verdicts[0].before == f"They are {BAD}."
 
 
+async def test_a_part_that_did_not_happen_took_no_time_rather_than_0_seconds() -> None:
+    speaker = Speaker(texts=("They are people.",))
+    async with upstream(speaker) as address, gateway(address) as served:
+        await served.ask()
+        speaker.texts = (f"They are {BAD}.",)
+        await served.ask()
+        speaker.fault = "404"
+        await served.ask()
+    asked = [set(one.seconds) for one in served.exchanges]
+    screened = {"all", "upstream", "screen"}
+    assert asked == [screened, screened | {"agents"}, {"all", "upstream"}]
+
+
 async def test_no_byte_of_a_bad_stream_leaves_however_it_is_cut_and_whatever_fails() -> None:
     rng = random.Random(5)
     faults = ("cut", "no end", "noise", "drop", "500", "404")

@@ -248,7 +248,10 @@ def test_a_window_ends_behind_a_sentence_and_the_next_sign_never_changes_that(
 
 async def test_an_endpoint_that_counts_no_tokens_gets_no_more_calls_by_it() -> None:
     def uncounted(request: Any) -> ModelReply:
-        return ModelReply((Sample(team(request)),), None, "silent", 0, 0.0)
+        return ModelReply(
+            samples=(Sample(team(request)),), usage=None, served_by="silent", started_us=0,
+            seconds=0.0,
+        )  # fmt: skip
 
     policy = Policy(check=Check(**WINDOW, calls=6, tokens=6_000))
     speaker = Speaker(texts=(" ".join(f"{BAD} {number}." for number in range(9)),))

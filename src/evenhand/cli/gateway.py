@@ -9,10 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from evenhand import config as configuration
 from evenhand.cli.groups import group_for
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, PriceFile
 from evenhand.cli.screen import err, out, print_json
 from evenhand.errors import UserError
+
+_HERE = "http://127.0.0.1:8088"
 
 gateway = typer.Typer(
     cls=group_for("serve"),
@@ -68,7 +71,7 @@ def serve(
 
     Example: evenhand gateway serve --upstream http://127.0.0.1:8080/v1 --policy policy.toml
     """
-    worker = _worker()
+    worker = _part("gateway_worker")
     order = worker.Order(
         upstream=upstream,
         upstream_key_env=upstream_key_env,
@@ -112,6 +115,47 @@ def key(json: Json = False) -> None:
     out.print(f'\nand this goes into the policy file:\nkeys = ["{hashed}"]', highlight=False)
 
 
+@gateway.command()
+def top(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The gateway.")] = _HERE,
+    key_env: Annotated[
+        str | None, typer.Option(help="The environment variable with the key of an operator.")
+    ] = None,
+    evidence: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Show the last repairs of these run folders, word by word."
+        ),
+    ] = None,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
+    prices: PriceFile = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Watch a running gateway: what it does, what it adds, what it lost.
+
+    Rates and shares are of the last minute; the first look says what there was since the start.
+    Each process of a gateway counts for itself: with --replicas every look tries to meet them all,
+    and says how many it met. Behind a load balancer a look meets one gateway of several, so watch
+    each at its own address. Ctrl-C ends it.
+
+    Example: evenhand gateway top http://127.0.0.1:8088 --key-env OPERATOR_KEY
+    """
+    part = _part("gateway_top")
+    settings = configuration.load(config, None, None, prices=prices)
+    part.watch(
+        part.Wish(
+            url=url,
+            key_env=key_env,
+            evidence=evidence,
+            every=None if once else every,
+            prices=settings.prices.prices() if settings.prices else None,
+            as_json=json,
+        )
+    )
+
+
 def _only_here(host: str) -> bool:
     try:
         return host == "localhost" or ip_address(host).is_loopback
@@ -119,9 +163,9 @@ def _only_here(host: str) -> bool:
         return False
 
 
-def _worker() -> Any:
+def _part(name: str) -> Any:
     try:
-        return importlib.import_module("evenhand.cli.gateway_worker")
+        return importlib.import_module(f"evenhand.cli.{name}")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("evenhand"):
             raise

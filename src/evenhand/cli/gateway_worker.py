@@ -1,5 +1,6 @@
 """One process of a gateway, as `evenhand gateway` starts it: it opens the parts and serves."""
 
+import asyncio
 import importlib
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -11,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand import config as configuration
 from evenhand.cli.options import open_cast
+from evenhand.cli.watching import Terminal
 from evenhand.config import Config, scorer_by_name
 from evenhand.errors import UserError
+from evenhand.experiments.certificates import certificates_of, certificates_of_scorer
+from evenhand.experiments.running import look_at_judges
+from evenhand.experiments.watch import Watch
 from evenhand.gateway.admission import Admission
 from evenhand.gateway.app import Application, Parts
 from evenhand.gateway.audit import Audit, AuditStore
@@ -106,10 +111,8 @@ async def opened(order: Order) -> AsyncIterator[Parts]:
             slow_after=policy.upstream_slow,
         )
         stack.push_async_callback(upstream.close)
-        checkers = {}
-        for check in policy.checks():
-            if check not in checkers:
-                checkers[check] = await _checker(check, settings, stack)
+        watch = Watch() if policy.require_certified_judges else None
+        checkers = await _checkers(policy, settings, stack, watch)
         quotas: Quotas = SharedQuotas(order.quotas) if order.quotas else LocalQuotas()
         stack.push_async_callback(quotas.close)
         admission = Admission(quotas, policy.allowances(), most=policy.at_once)
@@ -131,7 +134,7 @@ async def _books(
 ) -> Books:
     """Open what keeps the record of every exchange."""
     tenants = tuple(policy.tenants) or (ANYBODY,)
-    books = Books(policy, tenants)
+    books = Books(policy, tenants, order.replicas)
     secret = (configuration.secret(HASHED_WITH) or "").encode()
     replica = str(os.getpid()) if order.replicas > 1 else ""
     if order.evidence:
@@ -191,13 +194,33 @@ def _audit_store(address: str) -> AuditStore:
     return PostgresAudit(address) if postgres else ParquetAudit(address)
 
 
-async def _checker(check: Check, settings: Config, stack: AsyncExitStack) -> Checker:
-    method = method_of(check)
-    cast = await open_cast(settings, method.agents())
-    stack.push_async_callback(cast.close)
-    screen = scorer_by_name(settings, check.screen)
-    stack.push_async_callback(screen.close)
-    return Checker(check, screen, method, cast)
+async def _checkers(
+    policy: Policy, settings: Config, stack: AsyncExitStack, watch: Watch | None
+) -> dict[Check, Checker]:
+    """Open a checker for each check. With a watch, one whose judges are not certified is refused.
+
+    A screen that asks a language model lets texts through by its word, so it counts as a judge."""
+    folder = settings.judges.certificates if settings.judges else None
+    checkers = {}
+    for check in dict.fromkeys(policy.checks()):
+        method = method_of(check)
+        cast = await open_cast(settings, method.agents())
+        stack.push_async_callback(cast.close)
+        screen = scorer_by_name(settings, check.screen)
+        stack.push_async_callback(screen.close)
+        if watch is not None:
+            judges = certificates_of(method, cast, folder)
+            judges += certificates_of_scorer("screen", screen, folder)
+            look_at_judges(judges, watch, required=True)
+        checkers[check] = Checker(check, screen, method, cast)
+    return checkers
+
+
+async def _look_at_judges(order: Order, policy: Policy, settings: Config) -> None:
+    asks_upstream = settings.default_model().base_url == order.upstream != order.base_url
+    watch = Terminal(settings, order.upstream if asks_upstream else None)
+    async with AsyncExitStack() as stack:
+        await _checkers(policy, settings, stack, watch)
 
 
 def application(order: Order) -> Application:
@@ -208,16 +231,7 @@ def application(order: Order) -> Application:
 def rehearse(order: Order) -> None:
     """Refuse what cannot be served before any process starts."""
     policy, settings = order.read(), order.settings()
-    if policy.require_evidence and not order.evidence:
-        raise UserError("the policy has require_evidence: say where to, with --evidence FOLDER")
-    variable = order.upstream_key_env
-    if variable and not configuration.secret(variable):
-        raise UserError(f"--upstream-key-env {variable}: this variable is not set, or is empty")
-    hashed = order.evidence and any(check.content == "hashed" for check in policy.checks())
-    if hashed and len(configuration.secret(HASHED_WITH) or "") < SHORTEST_KEY:
-        raise UserError(
-            f'content = "hashed" needs a key of {SHORTEST_KEY} signs or more in {HASHED_WITH}'
-        )
+    _refuse_what_is_not_there(order, policy)
     if order.otel:
         _otel().otlp().shutdown()
     Upstream(order.upstream)
@@ -228,3 +242,18 @@ def rehearse(order: Order) -> None:
     for check in policy.checks():
         method_of(check)
         scorer_by_name(settings, check.screen)
+    if policy.require_certified_judges:
+        asyncio.run(_look_at_judges(order, policy, settings))
+
+
+def _refuse_what_is_not_there(order: Order, policy: Policy) -> None:
+    if policy.require_evidence and not order.evidence:
+        raise UserError("the policy has require_evidence: say where to, with --evidence FOLDER")
+    variable = order.upstream_key_env
+    if variable and not configuration.secret(variable):
+        raise UserError(f"--upstream-key-env {variable}: this variable is not set, or is empty")
+    hashed = order.evidence and any(check.content == "hashed" for check in policy.checks())
+    if hashed and len(configuration.secret(HASHED_WITH) or "") < SHORTEST_KEY:
+        raise UserError(
+            f'content = "hashed" needs a key of {SHORTEST_KEY} signs or more in {HASHED_WITH}'
+        )

@@ -22,8 +22,10 @@ _KEPT = ("--config", "--base-url")  # of what was typed: where the judge is
 class Terminal(Watch):
     """Tells a person on stderr what an experiment does, and stops it on Ctrl-C."""
 
-    def __init__(self, settings: Config) -> None:
+    def __init__(self, settings: Config, base_url: str | None = None) -> None:
+        """Under this config; `base_url` is where the default model is if nobody typed it."""
         self._settings = settings
+        self._base_url = base_url
 
     def note(self, text: str) -> None:
         err.print(Text(text, style="bold"), soft_wrap=True)
@@ -56,6 +58,8 @@ class Terminal(Watch):
             words += _typed(option)
         name = self._settings.cast.get(judge.role, "default")  # in [models] of the config
         if judge.within_scorer or name == "default":
+            if self._base_url and not judge.within_scorer:
+                words += ["--base-url", self._base_url]
             words += ["--model", judge.model]
         else:
             words += ["--judge", name]

@@ -16,6 +16,7 @@ from evenhand.instruments.judge.certificate import TOGETHER, Found, Wanted, find
 from evenhand.instruments.judge.source import ONE, TWO, prompt
 from evenhand.methods import Method, Panel, Rate
 from evenhand.methods import settings as settings_of
+from evenhand.scorers import Scorer
 
 Certified = tuple["JudgeInCast", Found]
 
@@ -46,9 +47,7 @@ def judges_of(method: Method, cast: Cast) -> list[JudgeInCast]:
     return [judge for role in roles for judge in _judge(role, cast, judging[role])]
 
 
-def certificates_of(
-    method: Method, cast: Cast, folder: Path | None
-) -> list[tuple[JudgeInCast, Found]]:
+def certificates_of(method: Method, cast: Cast, folder: Path | None) -> list[Certified]:
     """Pair each judge with the certificate in the folder that decides for it, or with why none
     does. The audit reads marks as JSON, so it says nothing of a judge that is read otherwise. A
     panel of mixed models is audited as one judge, so its models share a certificate."""
@@ -56,14 +55,19 @@ def certificates_of(
     mixed = isinstance(method, Panel) and method.models > 1
     panel = TOGETHER.join(judge.model for judge in judges)
     return [
-        (
-            judge,
-            _BY_LOGPROB
-            if judge.by_logprob
-            else find(folder, wanted(method, panel if mixed else judge.model)),
-        )
+        (judge, _found(judge, wanted(method, panel if mixed else judge.model), folder))
         for judge in judges
     ]
+
+
+def certificates_of_scorer(role: str, scorer: Scorer, folder: Path | None) -> list[Certified]:
+    """Pair the language model that a scorer of its own asks, if it asks one, in the same way."""
+    judges = _within(role, scorer.describe())
+    return [(judge, _found(judge, wanted(Rate(), judge.model), folder)) for judge in judges]
+
+
+def _found(judge: JudgeInCast, certificate: Wanted, folder: Path | None) -> Found:
+    return _BY_LOGPROB if judge.by_logprob else find(folder, certificate)
 
 
 def wanted(method: Method, model: str) -> Wanted:
@@ -87,13 +91,17 @@ def _judge(role: str, cast: Cast, judging: Sequence[Agent[Any]]) -> Iterator[Jud
     player = cast.model_for(role)
     described = player.describe()
     if described.get("kind") == "scorer":
-        inside = _model_within(described["scorer"])
-        if inside is not None:
-            by_logprob = described["scorer"].get("read") == "logprob"
-            yield JudgeInCast(role, inside, within_scorer=True, by_logprob=by_logprob)
+        yield from _within(role, described["scorer"])
     elif judging:
         by_logprob = any(agent.logprobs for agent in judging)
         yield JudgeInCast(role, player.name, within_scorer=False, by_logprob=by_logprob)
+
+
+def _within(role: str, scorer: dict[str, Any]) -> Iterator[JudgeInCast]:
+    inside = _model_within(scorer)
+    if inside is not None:
+        by_logprob = scorer.get("read") == "logprob"
+        yield JudgeInCast(role, inside, within_scorer=True, by_logprob=by_logprob)
 
 
 def _model_within(scorer: dict[str, Any]) -> str | None:

@@ -9,7 +9,7 @@ import orjson
 
 from evenhand.agents import Cast
 from evenhand.errors import ModelRefused, UserError
-from evenhand.experiments.certificates import certificates_of
+from evenhand.experiments.certificates import Certified, certificates_of
 from evenhand.experiments.request import Request
 from evenhand.experiments.watch import Watch
 from evenhand.methods import Method
@@ -48,7 +48,7 @@ async def execute(request: Request, watch: Watch) -> Ended:
     stop, progress = watch.stop(), Progress()
     try:
         if not (request.asks_nobody or request.is_audit):
-            look_at_judges(request, request.method, cast, watch)
+            _look(request, request.method, cast, watch)
         purse = _purse(request, cast)
         async with watch.progress(progress):
             pilot = await _run(request, plan, progress, stop, purse, watch)
@@ -65,14 +65,18 @@ async def execute(request: Request, watch: Watch) -> Ended:
     )
 
 
-def look_at_judges(request: Request, method: Method, cast: Cast, watch: Watch) -> None:
+def look_at_judges(found: Sequence[Certified], watch: Watch, *, required: bool) -> None:
     """Tell the state of each judge's certificate; refuse where one is required and does not pass.
     Nothing has been asked yet."""
-    found = certificates_of(method, cast, request.certificates)
     watch.judges(found)
     refused = [one for one in found if not one[1].passes]
-    if request.require_certified and refused:
+    if required and refused:
         raise watch.refuse(refused[0])
+
+
+def _look(request: Request, method: Method, cast: Cast, watch: Watch) -> None:
+    found = certificates_of(method, cast, request.certificates)
+    look_at_judges(found, watch, required=request.require_certified)
 
 
 async def require_certified(request: Request, methods: Sequence[Method], watch: Watch) -> None:
@@ -81,7 +85,7 @@ async def require_certified(request: Request, methods: Sequence[Method], watch: 
     for method in methods:
         cast = await request.open_cast(method)
         try:
-            look_at_judges(request, method, cast, watch)
+            _look(request, method, cast, watch)
         finally:
             await request.close(cast)
 

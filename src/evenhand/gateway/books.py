@@ -19,10 +19,10 @@ if TYPE_CHECKING:  # it needs an extra of its own
 class Books:
     """The books of one gateway process. Without evidence and audit there are the figures alone."""
 
-    def __init__(self, policy: Policy, tenants: tuple[str, ...]) -> None:
+    def __init__(self, policy: Policy, tenants: tuple[str, ...], replicas: int = 1) -> None:
         self._policy = policy.sha256()
         self._require = policy.require_evidence
-        self._metrics = Metrics(tenants, (*ROUTES, LITELLM_ALONE))
+        self._metrics = Metrics(tenants, (*ROUTES, LITELLM_ALONE), replicas)
         self._evidence: Evidence | None = None
         self._audit: Audit | None = None
         self._secret = b""

@@ -48,7 +48,7 @@ class Talk:
     id: str = field(default_factory=lambda: f"eh-{secrets.token_hex(12)}")
     at: float = field(default_factory=time.time)
     started: float = field(default_factory=time.monotonic)
-    upstream_seconds: float = 0.0
+    upstream_seconds: float | None = None  # None: it was not asked
     checking: bool = False  # agents may have been asked
     broken_off: bool = False  # a check was, so that what its agents used is not known
     verdicts: tuple[Verdict, ...] = ()
@@ -69,10 +69,12 @@ class Talk:
 
     def ended(self, action: Action, reason: str) -> Exchange:
         """The exchange as evidence and metrics take it."""
-        causes = ("screen", "agents")
-        spent = {one: max((v.seconds.get(one, 0.0) for v in self.verdicts), default=0.0)
-                 for one in causes}  # fmt: skip
-        whole = time.monotonic() - self.started
+        seconds = {"all": time.monotonic() - self.started}
+        if self.upstream_seconds is not None:
+            seconds["upstream"] = self.upstream_seconds
+        for verdict in self.verdicts:  # they run side by side
+            for cause, took in verdict.seconds.items():
+                seconds[cause] = max(took, seconds.get(cause, 0.0))
         return Exchange(
             id=self.id,
             tenant=self.tenant,
@@ -84,7 +86,7 @@ class Talk:
             verdicts=self.verdicts,
             action=action,
             reason=reason,
-            seconds={"upstream": self.upstream_seconds, **spent, "all": whole},
+            seconds=seconds,
             traceparent=self.headers.get("traceparent", ""),
         )
 

@@ -4,6 +4,9 @@ Tenants and routes are those that are configured, so a label never grows with wh
 every action is there from the start, at 0, because a series that is missing looks like a good day.
 """
 
+import os
+import socket
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Literal, Protocol
@@ -43,9 +46,9 @@ class Writer(Protocol):
 
 
 class Metrics:
-    """The figures of one gateway, each instance with a registry of its own."""
+    """The figures of one process of a gateway, each instance with a registry of its own."""
 
-    def __init__(self, tenants: Iterable[str], routes: Iterable[str]) -> None:
+    def __init__(self, tenants: Iterable[str], routes: Iterable[str], replicas: int = 1) -> None:
         self._registry = CollectorRegistry()
         self._tenants, self._routes = {*tenants, _OTHER}, {*routes, _OTHER}
         ours = self._registry
@@ -71,6 +74,12 @@ class Metrics:
             ("tenant", "direction"),
             registry=ours,
         )
+        self._of_models = Counter(
+            f"{_NAME}_model_tokens",
+            "Tokens of agents by the model that was asked, where its endpoint counted them.",
+            ("model", "direction"),
+            registry=ours,
+        )
         self._uncounted = Counter(
             f"{_NAME}_agent_tokens_unknown",
             "Exchanges with agents whose tokens were not counted.",
@@ -84,6 +93,7 @@ class Metrics:
         self._breaker = Enum(
             f"{_NAME}_breaker", "The breaker before the upstream.", states=_STATES, registry=ours
         )
+        self._say_who_counts(replicas)
         for tenant, route, action in product(self._tenants, self._routes, Action):
             self._requests.labels(tenant, route, action)
         for tenant in self._tenants:
@@ -93,6 +103,24 @@ class Metrics:
                 self._tokens.labels(tenant, direction)
         for cause in CAUSES:
             self._seconds.labels(cause)
+
+    def _say_who_counts(self, replicas: int) -> None:
+        """Name this process, so that whoever asks twice knows whether the same one answered."""
+        up = Gauge(
+            f"{_NAME}_process_seconds",
+            "How long this process has counted.",
+            ("process",),
+            registry=self._registry,
+        )
+        began = time.monotonic()
+        name = f"{socket.gethostname()}-{os.getpid()}"
+        up.labels(name).set_function(lambda: time.monotonic() - began)
+        several = Gauge(
+            f"{_NAME}_replicas",
+            "Processes that answer at this port, each with figures of its own.",
+            registry=self._registry,
+        )
+        several.set(replicas)
 
     def watch(self, kind: str, writer: Writer) -> None:
         """Show what a writer lost, whether it can write, and how many wait for it."""
@@ -114,6 +142,9 @@ class Metrics:
         known = tokens(turns)
         for direction, spent in zip(("in", "out"), known, strict=True):
             self._tokens.labels(tenant, direction).inc(spent or 0)
+        for turn in turns:  # by models of the config, so these labels are bounded too
+            self._of_models.labels(turn.model, "in").inc(turn.prompt_tokens or 0)
+            self._of_models.labels(turn.model, "out").inc(turn.completion_tokens or 0)
         if None in known:
             self._uncounted.labels(tenant).inc()
 

@@ -105,6 +105,7 @@ class Policy(BaseModel):
     upstream_slow: _Seconds | None = None  # an answer that takes longer counts as a failure
     at_once: Annotated[int, Field(ge=1)] = 1024  # requests under way, over all tenants
     require_evidence: bool = False  # nothing goes out that is not on record
+    require_certified_judges: bool = False  # each judge must hold a certificate that says pass
     operators: list[str] = []  # hashes of keys that may read /metrics
 
     def check_for(self, tenant: str, route: str) -> Check:

@@ -1,0 +1,123 @@
+"""`require_certified_judges`: a gateway whose judges hold no certificate that passes stays down."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from evenhand.cli.gateway_worker import Order, opened, rehearse
+from evenhand.errors import UserError
+from evenhand.experiments.certificates import wanted
+from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.instruments.judge import Design
+from evenhand.instruments.judge.certificate import keep
+from evenhand.instruments.judge.scope import NEEDED
+from evenhand.methods import Rate
+from gateway.speaking import Speaker, upstream
+
+REQUIRED = "require_certified_judges = true\n"
+
+
+def certify(folder: Path, model: str, failed: str = "") -> None:
+    """Write a certificate of the default audit's size, with one check failed or none."""
+    needed = wanted(Rate(), model)
+    state: Literal["pass", "fail"] = "fail" if failed else "pass"
+    checks = [
+        CertifiedCheck(
+            name=name, state="fail" if name == failed else "pass", required=True, says="so it is"
+        )
+        for name in sorted(NEEDED.checks)
+    ]
+    made = Certificate(
+        judge=Judge(model=model, served_by=[], described={}),
+        method=needed.method,
+        prompts=dict(needed.prompts),
+        benchmark={
+            "version": needed.version,
+            "sampling": Design().describe(),
+            "own": {"scenarios": None, "labels": {}},
+            "probes": {"injection": 180},
+        },
+        margins={"score": 0.25, "win_rate": 0.05},
+        limits={"calls": 64},
+        seed=None,
+        evenhand="0.1.0",
+        created="2026-11-01T00:00:00Z",
+        calls=2000,
+        checks=checks,
+        state=state,
+    )
+    keep(made.sealed(), folder / "certificates")
+
+
+def order(folder: Path, address: str, policy: str = "", config: str = "") -> Order:
+    """A gateway before this address whose agents ask the upstream itself."""
+    (folder / "policy.toml").write_text(REQUIRED + policy)
+    named = f'[judges]\ncertificates = "{folder / "certificates"}"\n'
+    (folder / "evenhand.toml").write_text(named + config)
+    given: dict[str, Any] = dict.fromkeys(Order.__dataclass_fields__)
+    given |= {"upstream": address, "replicas": 1}
+    given |= {"policy": str(folder / "policy.toml"), "config": str(folder / "evenhand.toml")}
+    return Order(**given)
+
+
+async def test_a_judge_without_a_certificate_is_named_with_the_command_that_makes_one(
+    tmp_path: Path,
+) -> None:
+    speaker = Speaker()
+    async with upstream(speaker) as address:
+        with pytest.raises(UserError) as refused:
+            await asyncio.to_thread(rehearse, order(tmp_path, address))
+    said = str(refused.value)
+    assert "bias_evaluator is played by 'up'" in said
+    told = said.splitlines()[-1]
+    assert told == f"evenhand judge-check --base-url {address} --model up --out runs/judge-up"
+    assert speaker.seen == [], "nobody was asked"
+
+
+async def test_a_judge_that_passed_lets_the_gateway_start(tmp_path: Path) -> None:
+    certify(tmp_path, "up")
+    async with upstream(Speaker()) as address:
+        asked = order(tmp_path, address)
+        await asyncio.to_thread(rehearse, asked)
+        async with opened(asked) as parts:
+            assert len(parts.checkers) == 1
+
+
+async def test_a_judge_that_failed_keeps_every_process_down(tmp_path: Path) -> None:
+    certify(tmp_path, "up", failed="identity")
+    async with upstream(Speaker()) as address:
+        asked = order(tmp_path, address)
+        with pytest.raises(UserError, match="certificate says fail"):
+            await asyncio.to_thread(rehearse, asked)
+        with pytest.raises(UserError, match="certificate says fail"):
+            async with opened(asked):
+                pass
+
+
+async def test_the_method_of_one_tenant_is_enough_to_be_refused(tmp_path: Path) -> None:
+    """The settings of stardtox can read its judge in a way that no certificate holds for."""
+    certify(tmp_path, "up")
+    tenant = '[tenants.hr]\nkeys = ["sha256:{}"]\nset = ["read=logprob"]\n'.format("0" * 64)
+    async with upstream(Speaker()) as address:
+        with pytest.raises(UserError, match="log-probabilities"):
+            await asyncio.to_thread(rehearse, order(tmp_path, address, tenant))
+
+
+async def test_a_screen_that_asks_a_language_model_is_a_judge_too(tmp_path: Path) -> None:
+    certify(tmp_path, "up")
+    async with upstream(Speaker()) as address:
+        scorer = f'[scorers.asking]\nkind = "judge"\nbase_url = "{address}"\nmodel = "another"\n'
+        asked = order(tmp_path, address, 'screen = "asking"', scorer)
+        with pytest.raises(UserError, match="screen is played by 'another'"):
+            await asyncio.to_thread(rehearse, asked)
+        certify(tmp_path, "another")
+        await asyncio.to_thread(rehearse, asked)
+
+
+async def test_without_the_rule_nobody_needs_a_certificate(tmp_path: Path) -> None:
+    async with upstream(Speaker()) as address:
+        asked = order(tmp_path, address)
+        Path(str(asked.policy)).write_text("require_certified_judges = false")
+        await asyncio.to_thread(rehearse, asked)

@@ -1,0 +1,180 @@
+"""The examples under deploy/ fit the code: policies, command lines, ports, paths, time to stop."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from evenhand.cli.app import load
+from evenhand.cli.gateway_worker import method_of
+from evenhand.gateway.keys import Keyring
+from evenhand.gateway.policy import Policy, read_policy
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+CLOSING = 30  # seconds that `gateway serve` leaves its parts beyond the grace
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+OBJECTS = {
+    one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes/gateway.yaml").read_text())
+}
+POD = OBJECTS["Deployment"]["spec"]["template"]["spec"]
+CONTAINER = POD["containers"][0]
+GATEWAYS = {name: one for name, one in COMPOSE["services"].items() if name.startswith("gateway")}
+README = [
+    shlex.split(line)[1:]
+    for line in (DEPLOY / "README.md").read_text().splitlines()
+    if line.startswith("evenhand ")
+]
+COMMANDS = [CONTAINER["args"], *(one["command"] for one in GATEWAYS.values()), *README]
+
+
+def policies(folder: Path) -> list[Policy]:
+    mapped = folder / "policy.toml"
+    mapped.write_text(OBJECTS["ConfigMap"]["data"]["policy.toml"])
+    return [read_policy(DEPLOY / "policy.toml"), read_policy(mapped)]
+
+
+def parsed(words: list[str]) -> dict[str, Any]:
+    """What the command line makes of words; it raises where it would end with a usage error."""
+    command, name, *rest = words
+    context = load(command).commands[name].make_context(name, list(rest))
+    return {"command": name, **context.params}
+
+
+def test_there_are_command_lines_to_look_at() -> None:
+    assert len(GATEWAYS) == 2
+    assert len(README) == 2
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=range(len(COMMANDS)))
+def test_every_command_line_is_one_of_ours(words: list[str]) -> None:
+    assert words[0] == "gateway"
+    assert parsed(words)
+    with pytest.raises(Exception, match="no-such-option"):
+        parsed([*words, "--no-such-option"])
+
+
+def test_the_policies_are_accepted_and_let_nobody_in_by_default(tmp_path: Path) -> None:
+    for policy in policies(tmp_path):
+        assert policy.tenants, "without tenants it would not listen elsewhere"
+        assert policy.operators
+        Keyring({name: one.keys for name, one in policy.tenants.items()})
+        Keyring({"operators": policy.operators})
+        for check in policy.checks():
+            method_of(check)
+        hashes = {*policy.operators, *(key for one in policy.tenants.values() for key in one.keys)}
+        assert hashes == {f"sha256:{'0' * 64}"}
+
+
+def test_both_examples_have_the_same_policy(tmp_path: Path) -> None:
+    one, other = policies(tmp_path)
+    assert one.sha256() == other.sha256()
+
+
+def test_one_port_is_meant_everywhere() -> None:
+    port = parsed(["gateway", "serve", "--upstream", "http://x/v1"])["port"]
+    served = {parsed(words)["port"] for words in COMMANDS if words[1] == "serve"}
+    assert served == {port}
+    assert f"EXPOSE {port}\n" in DOCKERFILE
+    assert f"http://127.0.0.1:{port}/health" in DOCKERFILE
+    assert {one["ports"][0].rpartition(":")[2] for one in GATEWAYS.values()} == {str(port)}
+    assert CONTAINER["ports"] == [{"name": "http", "containerPort": port}]
+    assert OBJECTS["Service"]["spec"]["ports"][0]["port"] == port
+    assert OBJECTS["NetworkPolicy"]["spec"]["ingress"][0]["ports"][0]["port"] == port
+
+
+def test_who_is_well_and_who_is_ready_is_asked_where_the_gateway_says_it() -> None:
+    routes = (ROOT / "src/evenhand/gateway/app.py").read_text()
+    probes = {name: CONTAINER[f"{name}Probe"]["httpGet"] for name in ("readiness", "liveness")}
+    assert probes == {
+        "readiness": {"path": "/ready", "port": "http"},
+        "liveness": {"path": "/health", "port": "http"},
+    }
+    assert '("GET", "/health"), ("GET", "/ready")' in routes
+
+
+def test_there_is_time_to_finish_what_is_under_way(tmp_path: Path) -> None:
+    for_compose, for_kubernetes = policies(tmp_path)
+    first = int(CONTAINER["lifecycle"]["preStop"]["exec"]["command"][1])
+    needed = first + for_kubernetes.grace + CLOSING
+    assert POD["terminationGracePeriodSeconds"] > needed
+    for one in GATEWAYS.values():
+        assert int(one["stop_grace_period"].removesuffix("s")) > for_compose.grace + CLOSING
+    served = (ROOT / "src/evenhand/cli/gateway.py").read_text()
+    assert f"int(order.read().grace) + {CLOSING} " in served
+
+
+def test_what_is_mounted_is_what_is_named() -> None:
+    mounts = {one["mountPath"] for one in CONTAINER["volumeMounts"]}
+    named = parsed(CONTAINER["args"])
+    assert {str(Path(named["policy"]).parent), str(Path(named["evidence"]).parent)} <= mounts
+    assert named["upstream_key_env"] in {one["name"] for one in CONTAINER["env"]}
+    folders = set()
+    for one in GATEWAYS.values():
+        said = parsed(one["command"])
+        assert said["upstream_key_env"] in one["environment"]
+        places = dict(volume.split(":")[1::-1] for volume in one["volumes"])
+        assert str(said["policy"]) in places
+        folders.add(places[said["evidence"]])
+    assert len(folders) == 2, "two processes must not write to one folder"
+
+
+def test_evidence_of_two_pods_is_never_one_folder() -> None:
+    assert parsed(CONTAINER["args"])["evidence"] == "/evidence/$(POD_NAME)"
+    [name] = [one for one in CONTAINER["env"] if one["name"] == "POD_NAME"]
+    assert name["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+
+
+def test_no_key_stands_in_a_file() -> None:
+    secret = [one["valueFrom"] for one in CONTAINER["env"] if one["name"] != "POD_NAME"]
+    assert all(one.keys() == {"secretKeyRef"} for one in secret)
+    for one in COMPOSE["services"].values():
+        for name, value in one.get("environment", {}).items():
+            assert value.startswith("${") or name in ("POSTGRES_USER", "POSTGRES_DB")
+
+
+def test_it_is_not_root() -> None:
+    user = re.findall(r"^USER (\d+)$", DOCKERFILE, re.MULTILINE)
+    assert user == [str(POD["securityContext"]["runAsUser"])]
+    assert POD["securityContext"]["runAsNonRoot"] is True
+
+
+# -- the lock ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def locked() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("locked", DEPLOY / "locked.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_package_that_the_gateway_names_is_locked_with_its_checksum(
+    locked: ModuleType,
+) -> None:
+    known = locked.blocks((ROOT / "requirements/ci.txt").read_text())
+    named = locked.wanted((ROOT / "pyproject.toml").read_text())
+    names = [locked.plain(re.match(r"[\w-]+", one)[0]) for one in named]  # type: ignore[index]
+    assert "granian" in names
+    for name in names:
+        assert re.fullmatch(
+            r"[\w.-]+==\S+ \\\n( +--hash=sha256:[0-9a-f]{64}( \\)?\n?)+", known[name]
+        )
+
+
+def test_what_is_not_locked_is_an_error(locked: ModuleType) -> None:
+    lock = (ROOT / "requirements/ci.txt").read_text()
+    with pytest.raises(SystemExit, match=r"not in requirements/ci.txt: un-locked;"):
+        locked.copied(lock, ["aiohttp", "Un_Locked"])
+    lines = locked.copied(lock, ["aiohttp", "Prometheus_Client"]).splitlines()
+    packages = [line for line in lines if not line.startswith(" ")]
+    assert [line.partition("==")[0] for line in packages] == ["aiohttp", "prometheus-client"]
