@@ -3,7 +3,7 @@ PY ?= .venv/bin/python
 # What is slow is printed: a new test pays for itself by making one of these faster.
 PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 
-.PHONY: check lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm bench-findings bench-conformance bench-injection bench-gate bench-view
+.PHONY: check lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm bench-findings bench-conformance bench-injection bench-gate bench-view bench-gateway
 
 check: lint test
 
@@ -103,6 +103,11 @@ bench-truth:
 # A minute, no endpoint: how often the gate passes a twin and fails a planted shift.
 bench-gate:
 	POLARS_MAX_THREADS=1 $(PY) -m bench.gate
+
+# Minutes, no endpoint: what the gateway costs beside its upstream. --memory and --replicas do more;
+# the latter needs a redis-server.
+bench-gateway:
+	$(PY) -m bench.gateway
 
 # Some ten minutes and 300 MB of disk, no endpoint: a report and a comparison over ten million rows.
 bench-findings:

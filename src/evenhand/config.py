@@ -310,6 +310,11 @@ def secret(variable: str | None) -> str | None:
     return os.environ.get(variable) or None if variable else None
 
 
+def use_one_blas_thread() -> None:
+    """For processes that start from now on, unless the variable says otherwise."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
 def endpoint(config: ModelConfig, model: str) -> Endpoint:
     return Endpoint(
         config.base_url,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import psutil
 import pytest
 
 from evenhand.cli.gateway import key, serve
@@ -17,6 +19,7 @@ from gateway.speaking import Speaker, free_port, up, upstream
 
 EVENHAND = str(Path(sys.executable).with_name("evenhand"))
 OPEN_STREAMS = 100
+BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def served(folder: Path, policy: str, **given: Any) -> None:
@@ -84,3 +87,23 @@ async def test_a_gateway_that_is_asked_to_end_finishes_every_open_stream(tmp_pat
         bodies = await asyncio.gather(*asking)
         assert await process.wait() == 0
     assert {body[-14:] for body in bodies} == {b"data: [DONE]\n\n"}
+
+
+async def test_in_every_process_that_serves_blas_has_one_thread(tmp_path: Path) -> None:
+    port = free_port()
+    without = {name: said for name, said in os.environ.items() if name not in BLAS}
+    async with upstream(Speaker()) as address:
+        process = await asyncio.create_subprocess_exec(
+            EVENHAND, "gateway", "--upstream", address, "--port", str(port),
+            cwd=tmp_path, stderr=subprocess.DEVNULL, env=without,
+        )  # fmt: skip
+        try:
+            await up(port)
+            # Read when the process began: set later it would say so here and do nothing.
+            began = [Path(f"/proc/{one.pid}/environ").read_bytes().split(b"\0")
+                     for one in psutil.Process(process.pid).children()]  # fmt: skip
+        finally:
+            process.terminate()
+            await process.wait()
+    assert began
+    assert all(b"OMP_NUM_THREADS=1" in said for said in began)

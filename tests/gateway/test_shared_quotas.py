@@ -378,6 +378,33 @@ async def test_a_store_that_answers_garbage_is_no_store(garbage: bytes, hangs_up
     liar.close()
 
 
+async def test_a_burst_that_waits_for_a_connection_is_not_taken_for_a_dead_store(
+    own_server: RedisServer,
+) -> None:
+    # 64 questions over 16 connections are four waves of 0.3 s: longer than the patience of one.
+    async def slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind, to_it = await asyncio.open_connection("127.0.0.1", own_server.port)
+        while asked := await reader.read(65536):
+            to_it.write(asked)
+            said = await behind.read(65536)
+            await asyncio.sleep(0.3)
+            writer.write(said)
+        to_it.close()
+        writer.close()
+
+    near = SharedQuotas(own_server.url, patience=30.0)
+    await near.take("another", Allowance(), 0)  # the store knows the script now
+    await near.close()
+    slow = await asyncio.start_server(slowly, "127.0.0.1", 0)
+    quotas = SharedQuotas(f"redis://127.0.0.1:{slow.sockets[0].getsockname()[1]}", patience=1.0)
+    allowance = Allowance(requests_a_minute=40)
+    asked = [quotas.take("team", allowance, 0) for _ in range(64)]
+    given = await asyncio.gather(*asked, return_exceptions=True)
+    assert Counter(type(one).__name__ for one in given) == {"Lease": 40, "OverQuota": 24}
+    await quotas.close()
+    slow.close()
+
+
 async def test_the_error_of_a_store_holds_neither_its_address_nor_its_password() -> None:
     quotas = SharedQuotas("redis://user:canary-password@127.0.0.1:1/0?retry_on_timeout=yes")
     with pytest.raises(StoreUnavailable) as caught:

@@ -25,6 +25,7 @@ from evenhand.gateway.quotas import (
 _INSTALL = "shared quotas need the valkey package: pip install 'evenhand[gateway]'"
 _CONNECTIONS = 16  # our choice: a script takes the store a tenth of a millisecond
 _OWED = 100_000  # our choice: settlements that are kept for a store that does not answer
+_QUEUED = 2.0  # our choice, in seconds: a burst that waits for a connection is no dead store
 _TRY_AGAIN, _LAST = 0.5, 1.0  # our choice, in seconds
 _BOUNDS = ("requests_a_minute", "at_once", "tokens_a_day")
 _NO_BOUND = -1
@@ -100,8 +101,9 @@ class SharedQuotas:
     """
     >>> quotas = SharedQuotas("redis://127.0.0.1:6379/0")
 
-    `patience` bounds each question to the store, in seconds. A replica that dies leaves its leases
-    behind: they end `longest` seconds after they were taken, so no request may last longer.
+    `patience` bounds each question to the store, in seconds, from when it is sent. A replica that
+    dies leaves its leases behind: they end `longest` seconds after they were taken, so no request
+    may last longer.
     """
 
     def __init__(self, url: str, *, patience: float = 0.25, longest: float = 600.0) -> None:
@@ -154,7 +156,8 @@ class SharedQuotas:
         problem = ""
         error_kind: type[StoreUnavailable] = StoreUnavailable
         try:
-            async with asyncio.timeout(self._patience), self._free:
+            async with asyncio.timeout(_QUEUED + self._patience) as bound, self._free:
+                bound.reschedule(asyncio.get_running_loop().time() + self._patience)
                 error_kind = _Doubtful
                 member = f"{lease.id}:{lease.tokens}"
                 return await script(keys=_keys(lease.tenant), args=[member, *arguments])

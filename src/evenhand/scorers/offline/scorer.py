@@ -5,9 +5,11 @@ What it was trained on, how well it does and where not to trust it: card.md.
 
 import asyncio
 import math
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +44,16 @@ class Missing:
     reason: str
 
 
+@cache
+def _thread() -> ThreadPoolExecutor:
+    """The one thread of this process that scores. It is no part of a scorer, which is sent to other
+    processes."""
+    return ThreadPoolExecutor(1, "offline-scorer")
+
+
+os.register_at_fork(after_in_child=_thread.cache_clear)  # a thread is not there in a child
+
+
 class OfflineScorer:
     """
     >>> [found.toxicity > 0.5 for found in OfflineScorer().score_now(["You idiot.", "Good day."])]
@@ -61,8 +73,10 @@ class OfflineScorer:
         return tuple(orjson.loads(self._weights.metadata["attributes"]))
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Missing]:
-        """In a thread, so that calls under way elsewhere are not held up."""
-        return await asyncio.to_thread(self.score_now, texts)
+        """In a thread, so that calls under way elsewhere are not held up. In one for all: several
+        would wait for each other within BLAS, busily, and take the interpreter from the loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_thread(), self.score_now, texts)
 
     def score_now(self, texts: Sequence[str]) -> list[Scores | Missing]:
         windows = [self._windows(text) for text in texts]

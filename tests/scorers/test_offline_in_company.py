@@ -1,0 +1,58 @@
+"""The offline scorer from many callers at once: what it costs must not change what it finds."""
+
+import asyncio
+import threading
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bench.sentences import HARMLESS, INSULTS
+from evenhand.scorers.base import Scores
+from evenhand.scorers.offline import OfflineScorer
+from evenhand.scorers.shipped import Offline
+
+SCORER, EXPLAINING = OfflineScorer(), Offline()
+TEXTS = st.lists(st.text(max_size=60) | st.sampled_from(INSULTS + HARMLESS), min_size=1, max_size=6)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TEXTS)
+def test_callers_at_once_get_the_very_scores_that_each_gets_alone(texts: list[str]) -> None:
+    async def at_once() -> list[object]:
+        return [one for [one] in await asyncio.gather(*(SCORER.score([text]) for text in texts))]
+
+    assert asyncio.run(at_once()) == [SCORER.score_now([text])[0] for text in texts]
+
+
+def test_callers_at_once_are_scored_in_one_thread_and_not_in_that_of_the_loop() -> None:
+    seen: list[int] = []
+
+    class Watched(OfflineScorer):
+        def score_now(self, texts):  # type: ignore[no-untyped-def]
+            seen.append(threading.get_ident())
+            return super().score_now(texts)
+
+    async def at_once() -> None:
+        scorer = Watched()
+        await asyncio.gather(*(scorer.score([text]) for text in INSULTS[:12]))
+
+    asyncio.run(at_once())
+    assert len(seen) == 12
+    assert len(set(seen)) == 1
+    assert threading.get_ident() not in seen
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TEXTS)
+def test_what_a_score_says_of_itself_is_read_off_the_score_and_changes_none(
+    texts: list[str],
+) -> None:
+    scorable = [text for text in texts if text.strip()]
+    explained = asyncio.run(EXPLAINING.score(scorable)) if scorable else []
+    for found, plain in zip(explained, SCORER.score_now(scorable), strict=True):
+        if isinstance(found, Scores):
+            for name, value in found.values.items():
+                own = "sexually_explicit" if name == "sexual" else name
+                assert value == plain.attributes[own]  # type: ignore[union-attr]
+            high = {name for name, value in found.values.items() if value >= 0.5}
+            assert {said.split()[0] for said in found.because} == high
