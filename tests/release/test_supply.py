@@ -53,13 +53,14 @@ def test_every_locked_file_has_a_checksum_and_no_line_names_a_place() -> None:
 
 def test_ci_installs_nothing_past_the_lock_but_torch() -> None:
     said = (ROOT / ".ci" / "run").read_text()
-    installs = re.findall(r"(?m)^\s*install (.*)$", said)
+    installs = re.findall(r"(?m)^\s*install (.*?)(?: &&)?$", said)
     assert installs == [
-        "--no-deps --require-hashes -r requirements/ci.txt",
+        "--no-deps --require-hashes -r requirements/uv.txt",
         "-r requirements/torch.txt",
         "--no-deps --no-build-isolation -e .",
     ]
-    assert said.count("pip install") == 1
+    assert "\nlock=(--quiet --no-deps --require-hashes -r requirements/ci.txt)\n" in said
+    assert said.count('"${lock[@]}"') == said.count("pip install") == 2  # by uv, else by pip
 
 
 def test_the_list_of_a_release_holds_every_locked_package(tmp_path: Path) -> None:

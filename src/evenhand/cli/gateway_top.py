@@ -43,7 +43,7 @@ def watch(wish: Wish) -> None:
     """Look at a gateway until Ctrl-C, or once."""
     address = plain_url(
         wish.url,
-        no_address=f"{wish.url} is not an address: evenhand gateway top http://127.0.0.1:8088",
+        no_address="this is no address. An example: evenhand gateway top http://127.0.0.1:8088",
         tells_too_much="the address of the gateway must hold no password: name a --key-env",
     ).rstrip("/").removesuffix("/v1")  # fmt: skip
     key = configuration.secret(wish.key_env)
