@@ -8,7 +8,8 @@ All is on loopback: client, upstream and gateways are processes of their own, wh
 machine's cores. Rounds are interleaved, so that what disturbs one arm disturbs all; ratios are
 taken within a round. In `observe` an answer leaves before its check, so that a rate is that of
 requests whose check has ended too: the clock runs until nothing is under way any more.
-EVENHAND_LITELLM may name the chat completions of a LiteLLM proxy, which is then measured too.
+EVENHAND_LITELLM may name the chat completions of two LiteLLM proxies, one before an upstream of 0
+ms and one of 50 ms, with a blank between: they are then measured too.
 """
 
 import argparse
@@ -193,8 +194,9 @@ def speed(rounds: int, seconds: float) -> None:
             for arm, policy in POLICIES.items():
                 gateway = stack.enter_context(Served(folder, address, policy))
                 arms[wait, arm] = gateway.chat, gateway
-        if proxy := os.environ.get("EVENHAND_LITELLM"):
-            arms[0, LITELLM] = proxy, None
+        proxies = os.environ.get("EVENHAND_LITELLM", "").split()
+        for wait, proxy in zip(LATENCIES, proxies, strict=False):
+            arms[wait, LITELLM] = proxy, None
         for url, _ in arms.values():
             client.does(Load([url], requests=100))
         for number in range(rounds):
