@@ -24,7 +24,7 @@ class Echo(Speaker):
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         asked = (await request.json())["messages"][-1]["content"]
-        bad = f" {BAD}" if hash(asked) % 3 == 0 else ""
+        bad = f" {BAD}" if int(asked.split()[1]) % 3 == 0 else ""
         message = {"role": "assistant", "content": f"You said {asked}.{bad}"}
         choice = {"index": 0, "finish_reason": "stop", "message": message}
         return web.json_response({"id": "c", "object": "chat.completion", "choices": [choice]})

@@ -45,7 +45,7 @@ from gateway.speaking import Screen, Speaker, free_port, gateway, team, up, upst
 from .exchanges import NOON, exchange, kept, passed, refused, repaired, turn
 
 EVENHAND = str(Path(sys.executable).with_name("evenhand"))
-WHO = Evaluator(screen="offline@1+3f2a", method="stardtox", prompts="ab" * 32)
+WHO = Evaluator(screen="offline@1+3f2a", method="stardtox", prompts="ab" * 32, certified="unknown")
 HERE = {(tenant, "/chat/completions"): WHO for tenant in ("team-hr", ANYBODY)}
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -237,8 +237,10 @@ def test_who_judges_is_known_for_every_tenant_and_route() -> None:
     spelt = json.dumps(prompts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     hashed = hashlib.sha256(spelt.encode()).hexdigest()
     assert found["search", "/responses"] == Evaluator(
-        screen="word@1", method="stardtox", prompts=hashed
+        screen="word@1", method="stardtox", prompts=hashed, certified="unknown"
     )
+    required = policy.model_copy(update={"require_certified_judges": True})
+    assert {one.certified for one in evaluators(required, checkers).values()} == {"pass"}
 
 
 async def test_the_span_of_a_proxys_question_is_the_parent_as_well() -> None:

@@ -176,7 +176,7 @@ def evaluators(
     found = {}
     for tenant, route in product(tuple(policy.tenants) or (ANYBODY,), (*ROUTES, LITELLM_ALONE)):
         check = policy.check_for(tenant, LITELLM if route == LITELLM_ALONE else route)
-        found[tenant, route] = _otel().Evaluator.of(checkers[check])
+        found[tenant, route] = _otel().Evaluator.of(checkers[check], policy)
     return found
 
 

@@ -19,7 +19,7 @@ from evenhand.gateway.verdicts import Action
 
 Series = tuple[str, frozenset[tuple[str, str]]]
 _PREFIX = "evenhand_gateway_"
-WRITERS = ("evidence", "audit")
+WRITERS = ("evidence", "audit", "otel")
 QUANTILES = {"p50": 0.5, "p99": 0.99}
 SPAN = 60.0  # our choice, in seconds: of a window; shares of two seconds would jump
 

@@ -34,6 +34,7 @@ from opentelemetry.util.types import AttributeValue
 from evenhand import __version__
 from evenhand.errors import UserError
 from evenhand.gateway.checking import Checker
+from evenhand.gateway.policy import Policy
 from evenhand.gateway.recorded import plain_name
 from evenhand.gateway.verdicts import NOT_RECORDED, Action, Exchange, Verdict
 
@@ -51,9 +52,10 @@ class Evaluator:
     screen: str  # "offline@1+3f2a…"
     method: str
     prompts: str  # the hash over the names and hashes of all prompts of the method
+    certified: str  # "pass" where the policy requires it, else nobody has looked: "unknown"
 
     @classmethod
-    def of(cls, checker: Checker) -> "Evaluator":
+    def of(cls, checker: Checker, policy: Policy) -> "Evaluator":
         """The evaluator that a checker is."""
         record = checker.record()
         prompts = orjson.dumps(record.prompts, option=orjson.OPT_SORT_KEYS)
@@ -61,6 +63,7 @@ class Evaluator:
             screen=checker.screen,
             method=record.method["name"],
             prompts=hashlib.sha256(prompts).hexdigest(),
+            certified="pass" if policy.require_certified_judges else "unknown",
         )
 
 
@@ -218,7 +221,7 @@ class Telemetry:
                 "evenhand.evaluator.kind": "method",
                 "evenhand.evaluator.models": sorted({plain_name(t.model) for t in verdict.turns}),
                 "evenhand.evaluator.prompts_sha256": evaluator.prompts,
-                "evenhand.evaluator.certified": "unknown",  # the gateway reads no certificates yet
+                "evenhand.evaluator.certified": evaluator.certified,
             }
         name, _, version = evaluator.screen.partition("@")
         if verdict.ran and verdict.screen is not None:

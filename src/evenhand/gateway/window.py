@@ -43,11 +43,10 @@ async def answer_in_windows(
 ) -> None:
     """Send the sentences of an answer, each behind its own verdict."""
     reply = wire.reply(talk.asked)
-    single = isinstance(reply, ChoicesReply) and reply.single
-    if not (single and talk.asked.stream and talk.asked.schema is None):
+    in_parts = talk.asked.stream and talk.asked.schema is None
+    if not (in_parts and isinstance(reply, ChoicesReply) and reply.single):
         await answer_held(answering, talk, wire, checker, receive, sender)
         return
-    assert isinstance(reply, ChoicesReply)
     windows = _Windows(answering, talk, checker, sender, reply)
     await unless_gone(windows.answer(wire), receive, windows.still_checking)
 
