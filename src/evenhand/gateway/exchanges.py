@@ -28,7 +28,7 @@ from evenhand.gateway.upstream import (
     refuse_compressed,
 )
 from evenhand.gateway.verdicts import Action, Exchange, Verdict, gravest
-from evenhand.gateway.wire import Asked, Reply, Said, Wire
+from evenhand.gateway.wire import Asked, Reply, Said, Spoken, Wire
 
 _BLOCKED = "the answer was held back by the policy of this gateway"
 _NOT_CHECKED = "the answer could not be checked, so it is held back; try again later"
@@ -116,12 +116,15 @@ class Answering:
         except BaseException:  # a client that goes away gets nothing
             self.record_anyway(talk, Action.BLOCKED, "broken_off")
             raise
-        return await self.judged(talk, checker, reply)
+        talk.left_out = len(reply.left_out)
+        said, texts = await self.judged(talk, checker, reply)
+        return said, reply, texts
 
-    async def judged(self, talk: Talk, checker: Checker, reply: Reply) -> Ready:
+    async def judged(
+        self, talk: Talk, checker: Checker, reply: Spoken
+    ) -> tuple[Said, Sequence[str]]:
         """Check an answer that is whole, and give what may leave. Raises `Refused`, and whatever
         happens the exchange is on record."""
-        talk.left_out = len(reply.left_out)
         talk.checking = bool(reply.texts)
         try:
             talk.verdicts = await checker.verdicts(talk.asked, reply.texts, reply.observed)
@@ -136,7 +139,7 @@ class Answering:
             raise Refused(503, "not_recorded", _NOT_RECORDED, headers=_SOON) from None
         refuse_blocked(talk.verdicts)
         texts = [one.text for one in talk.verdicts[: len(reply.texts)]]
-        return said_of(talk, action, reason), reply, texts
+        return said_of(talk, action, reason), texts
 
     def record_anyway(self, talk: Talk, action: Action, reason: str) -> None:
         """Record what nothing can be done about any more. What is lost is counted."""
@@ -202,6 +205,10 @@ class Answering:
         except Garbled:
             self.record_anyway(talk, Action.NOT_RUN, "upstream_garbled")
             return
+        await self.judged_afterwards(talk, checker, reply)
+
+    async def judged_afterwards(self, talk: Talk, checker: Checker, reply: Spoken) -> None:
+        """Keep what a check says of an answer that is whole and has left."""
         talk.checking = bool(reply.texts)
         try:
             found = await checker.verdicts(talk.asked, reply.texts, reply.observed)

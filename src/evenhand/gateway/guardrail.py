@@ -29,7 +29,7 @@ from evenhand.gateway.policy import LITELLM, LITELLM_ALONE, Check, Policy
 from evenhand.gateway.sending import PLAIN, Sender, unless_gone
 from evenhand.gateway.verdicts import Action
 from evenhand.gateway.wire import Asked
-from evenhand.gateway.wire.litellm import UNCHANGED, Call, CallReply, blocked, canary, read
+from evenhand.gateway.wire.litellm import UNCHANGED, Call, answer, blocked, canary, read
 
 # Our choices: an answer comes within minutes, and what is kept of all tenants fits into memory.
 _KEPT_SECONDS = 900.0
@@ -106,15 +106,15 @@ class Guardrail:
         talk.asked = _asked(call.model, "", "")
         if kept is not None:
             talk.route, talk.asked = LITELLM, _asked(call.model, kept.prompt, kept.context)
-        checker, reply = self._checkers[check], CallReply(call)
+        checker = self._checkers[check]
         if check.mode == "observe":
             self._prompts.tell(talk.tenant, call, kept, UNCHANGED)
             await _send(sender, UNCHANGED)
-            await self._answering.checked_afterwards(talk, checker, reply, None)
+            await self._answering.judged_afterwards(talk, checker, call)
             return UNCHANGED
-        judging = self._answering.judged(talk, checker, reply)
-        said, _, texts = await unless_gone(judging, receive)
-        told = reply.body(texts, said)
+        judging = self._answering.judged(talk, checker, call)
+        _, texts = await unless_gone(judging, receive)
+        told = answer(call, texts)
         if all(one.ran for one in talk.verdicts):
             self._prompts.tell(talk.tenant, call, kept, told)
         return told

@@ -30,7 +30,22 @@ class Said:
     detail: Mapping[str, Any] = field(default_factory=dict)  # goes into the body if asked for
 
 
-class Reply(Protocol):
+class Spoken(Protocol):
+    """What an answer says, where it is whole."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every text that a person may read and that can be repaired, in a fixed order."""
+        ...
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """What is checked and passed, flagged or blocked, but never rewritten: arguments of tool
+        calls, refusals."""
+        ...
+
+
+class Reply(Spoken, Protocol):
     """An upstream's answer while it comes in, and when it is whole.
 
     A plain answer is read by `read`, a streamed one by `feed` until `whole`. After that the texts
@@ -52,17 +67,6 @@ class Reply(Protocol):
     @property
     def whole(self) -> bool:
         """Whether the answer has ended as this wire ends one. A cut one never becomes whole."""
-        ...
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Every text that a person may read and that can be repaired, in a fixed order."""
-        ...
-
-    @property
-    def observed(self) -> tuple[str, ...]:
-        """What is checked and passed, flagged or blocked, but never rewritten: arguments of tool
-        calls, refusals."""
         ...
 
     def body(self, texts: Sequence[str], said: Said) -> bytes:

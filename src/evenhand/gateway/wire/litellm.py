@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from evenhand.gateway.errors import Refused
-from evenhand.gateway.wire import Said, strict
+from evenhand.gateway.wire import strict
 from evenhand.gateway.wire.chat import conversation
 
 PATH = "/beta/litellm_basic_guardrail_api"
@@ -80,29 +80,11 @@ def _called(calls: Sequence[Any]) -> Iterator[str]:
             yield strict.readable(orjson.dumps(call).decode())
 
 
-class CallReply:
-    """An answer as the proxy sent it: it is whole, and is written as an answer to the proxy."""
-
-    def __init__(self, call: Call) -> None:
-        self.texts, self.observed = call.texts, call.observed
-        self.left_out: set[str] = set()
-        self.whole = True
-
-    def read(self, body: bytes) -> None:
-        """There is nothing more to read."""
-
-    def feed(self, data: bytes) -> None:
-        """There is nothing more to read."""
-
-    def body(self, texts: Sequence[str], said: Said) -> bytes:  # noqa: ARG002 others say it there
-        """Give the texts back, all of them, if one has changed."""
-        if tuple(texts) == self.texts:
-            return UNCHANGED
-        return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": list(texts)})
-
-    def events(self, texts: Sequence[str], said: Said) -> Iterator[bytes]:
-        """The proxy takes no stream."""
-        raise NotImplementedError
+def answer(call: Call, texts: Sequence[str]) -> bytes:
+    """Give the texts back, all of them, if one has changed."""
+    if tuple(texts) == call.texts:
+        return UNCHANGED
+    return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": list(texts)})
 
 
 def canary(call: Call) -> bytes | None:
