@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from evenhand.errors import DeadlinePassed
 from evenhand.models.base import ModelRequest
 from loopback import replies
 from loopback.http import Call, Line
+from loopback.standstill import Standstill
 
 from .conftest import Connect, Serve
 
@@ -120,6 +122,16 @@ async def test_a_good_answer_just_before_the_deadline_is_taken(
     assert reply.attempts == 1
 
 
+async def test_what_this_process_computes_after_a_deadline_counts_as_late() -> None:
+    async with Standstill() as still:
+        await asyncio.sleep(0.01)
+        due, computed = asyncio.get_running_loop().time(), time.process_time()
+        while time.process_time() - computed < 2 * LATE:
+            pass
+        ended = asyncio.get_running_loop().time()
+    assert still.late(due, ended) >= 1.9 * LATE
+
+
 def _request(words: str) -> ModelRequest:
     deadline = asyncio.get_running_loop().time() + SECONDS
     return ModelRequest(messages=(Message("user", words),), deadline=deadline)
@@ -129,10 +141,12 @@ async def _late(complete: Callable[[ModelRequest], Awaitable[object]], words: st
     """Seconds from the deadline to the error. Never much before it either: a stall is not busy."""
     request = _request(words)
     assert request.deadline is not None
-    with pytest.raises(DeadlinePassed) as caught:
-        await complete(request)
+    async with Standstill() as still:
+        with pytest.raises(DeadlinePassed) as caught:
+            await complete(request)
+        ended = asyncio.get_running_loop().time()
     assert caught.value.reason == "deadline_passed"
-    late = asyncio.get_running_loop().time() - request.deadline
+    late = still.late(request.deadline, ended)
     print(f"{late * 1000:.1f} ms after the deadline, {caught.value.attempts} attempts")
     return late
 

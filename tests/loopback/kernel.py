@@ -15,13 +15,15 @@ from evenhand.models import ChatModel
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
 from evenhand.store import RunReader
 
+from .standstill import Standstill
+
 
 @dataclass(frozen=True, kw_only=True)
 class TimedStarDTox(StarDTox):
-    """StarDTox, with a note of how long after (before: < 0) its deadline each item ended."""
+    """StarDTox, with a note of when each item was to end and when it ended."""
 
     @cached_property
-    def overshoot(self) -> list[float]:
+    def ends(self) -> list[tuple[float, float]]:
         return []
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
@@ -29,7 +31,7 @@ class TimedStarDTox(StarDTox):
         try:
             return await super().answer(item, ask)
         finally:
-            self.overshoot.append(asyncio.get_running_loop().time() - ask.deadline)
+            self.ends.append((ask.deadline, asyncio.get_running_loop().time()))
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Ran:
     path: Path
     results: pl.DataFrame
     turns: pl.DataFrame
-    overshoot: list[float]
+    overshoot: list[float]  # how long after (before: < 0) its deadline each item ended
 
     @property
     def answered(self) -> int:
@@ -75,9 +77,11 @@ async def run_items(
         in_flight=in_flight,
     )
     try:
-        await run(plan, out, progress=Progress(), stop=StopSignal())
+        async with Standstill() as still:
+            await run(plan, out, progress=Progress(), stop=StopSignal())
     finally:
         await model.close()
     reader = RunReader(out)
     reader.verify()
-    return Ran(out, reader.results().collect(), reader.turns().collect(), method.overshoot)
+    overshoot = [still.late(due, ended) for due, ended in method.ends]
+    return Ran(out, reader.results().collect(), reader.turns().collect(), overshoot)
