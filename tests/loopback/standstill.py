@@ -1,4 +1,4 @@
-"""How long a machine that others use too stood still, so that a test of deadlines does not count it."""
+"""How long a shared machine stood still, so that a test of deadlines does not count it."""
 
 import asyncio
 import time
@@ -44,7 +44,7 @@ class Standstill:
                 self._stood.append((begin, end, stood))
 
     def late(self, due: float, ended: float) -> float:
-        """How long after `due` something ended (before: < 0), without the standing still between."""
+        """How long after `due` something ended (before: < 0), without the standing still."""
         overlaps = (
             min(stood, max(min(end, ended) - max(begin, due), 0.0))
             for begin, end, stood in self._stood
