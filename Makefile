@@ -27,7 +27,7 @@ TRAINING = tests/training tests/likelihood
 CRASH = tests/crash
 CRASH_TIMED = tests/crash/test_stop.py tests/crash/test_disk_full.py
 TIMED = $(CRASH_TIMED) $(TIMED_FAULTS:%=tests/faults/test_%.py) $(CLUSTER_TIMED)
-TIMED_FAULTS = adaptive_concurrency hostile_output retry_after total_deadline upstream_faults
+TIMED_FAULTS = adaptive_concurrency retry_after total_deadline upstream_faults
 # What a reader or a user would do: pages, examples, packages of others, the self-test.
 WHOLE = tests/docs tests/examples tests/front_door tests/plugins tests/self_test tests/conformance
 # The slower half of the rest: commands, and what is computed of runs.

@@ -13,7 +13,7 @@ import pytest
 
 from evenhand.domain import Message
 from evenhand.errors import ModelError
-from evenhand.models import ModelReply
+from evenhand.models import ModelReply, ScriptedModel
 from evenhand.models.base import ModelRequest
 from evenhand.models.limiter import AdaptiveLimit
 from loopback import replies
@@ -35,6 +35,13 @@ IN_JSON: frozenset[str | None] = frozenset({"harm"})
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight attempts at the true pace take twelve seconds; what is tested here is not the pace."""
     monkeypatch.setattr("evenhand.models.retry._FIRST_PAUSE", 0.005)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The first run of a process loads modules, which holds up its event loop once."""
+    model = ScriptedModel(lambda request: "Hello.")
+    asyncio.run(run_items(model, texts(1), tmp_path_factory.mktemp("first") / "run"))
 
 
 async def _run_against(behaviour: Behaviour, connect: Connect, out: Path) -> tuple[Ran, float]:
