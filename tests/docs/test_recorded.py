@@ -1,0 +1,41 @@
+"""The recorded runs are whole, and what the page says of them is what their table holds."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from docs.test_code_blocks import ROOT
+from evenhand.store import RunReader
+
+FRONTIER = ROOT / "recorded" / "qwen2.5-coder-1.5b" / "frontier"
+RUNS = sorted(path.parent for path in FRONTIER.glob("*/run.json"))
+# As the page names them; the others stand there by their own names.
+ON_THE_PAGE = {
+    "self_consistency:calls=1": "its vote of one",
+    "stardtox:choice_brain=rule+support_above=0.5+max_iterations=1": "`stardtox`, judge of support",
+    "stardtox:read=logprob+max_iterations=1": "`stardtox`, judge by log-probability",
+}
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_a_recorded_run_has_every_byte_and_every_item(run: Path) -> None:
+    reader = RunReader(run)
+    reader.verify()
+    assert reader.totals().items == 88
+
+
+def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
+    page = (ROOT / "docs" / "results.md").read_text().splitlines()
+    methods = json.loads((FRONTIER / "frontier.json").read_text())["methods"]
+    assert len(methods) == len(RUNS) == 8
+    for method in methods:
+        shown = ON_THE_PAGE.get(method["name"], f"`{method['name']}`")
+        [row] = [line for line in page[:40] if line.startswith((f"| {shown} |", f"| ◆ {shown} |"))]
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        numbers = method["estimates"]
+        assert cells[1].split()[0] == f"{numbers['unsupported_attribution']['value']:.2f}"
+        assert cells[2] == f"{numbers['accuracy_disambiguated']['value']:.2f}"
+        assert cells[3] == f"{numbers['over_abstention']['value']:.2f}"
+        assert cells[5] == f"{method['cost']['calls']['mean']:.2f}"
+        assert cells[6] == f"{method['cost']['tokens']['mean']:.0f}"
