@@ -11,8 +11,8 @@ from evenhand.domain import Message
 from evenhand.errors import DeadlinePassed
 from evenhand.models.base import ModelRequest
 from loopback import replies
+from loopback.gauges import Standstill
 from loopback.http import Call, Line
-from loopback.standstill import Standstill
 
 from .conftest import Connect, Serve
 

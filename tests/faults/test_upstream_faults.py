@@ -13,8 +13,8 @@ from evenhand.models.base import ModelRequest
 from evenhand.models.limiter import AdaptiveLimit
 from evenhand.models.retry import MAX_ATTEMPTS
 from loopback.faulty import Faults, LoopbackServer
+from loopback.gauges import Standstill
 from loopback.kernel import Ran, run_items, texts
-from loopback.standstill import Standstill
 
 from .conftest import Connect, Serve
 

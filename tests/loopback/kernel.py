@@ -15,7 +15,7 @@ from evenhand.models import ChatModel
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
 from evenhand.store import RunReader
 
-from .standstill import Standstill
+from .gauges import Standstill
 
 
 @dataclass(frozen=True, kw_only=True)
