@@ -61,7 +61,7 @@ def _give_back() -> None:
 
 class LoopLag:
     """The longest time for which this process's own computing held up the event loop during an
-    `async with`. Where a shared machine stands still, nothing is computed."""
+    `async with`. While a shared machine stands still, nothing is computed."""
 
     seconds: float = 0.0
 
@@ -87,14 +87,13 @@ class LoopLag:
             self.seconds = max(self.seconds, min(held, computed))
 
 
-class Standstill:
-    """A heartbeat in the event loop. Of the time between two beats, what was neither the sleep that
-    was asked for nor processor time of this process was taken by others: the machine stood still.
-    What this process computed, in whichever thread, is never taken for that; a call that blocks the
-    loop without computing would be, so a test of that is no test for this."""
+class Lateness:
+    """How long after its time something ended, without the time for which the event loop was held
+    up meanwhile. A heartbeat in the loop sees every hold-up, whether a shared machine stood still or
+    computed slowly; what is left is time in which the loop was free and the thing had not ended."""
 
     def __init__(self) -> None:
-        self._stood: list[tuple[float, float, float]] = []  # begin, end, seconds of standing still
+        self.held: list[tuple[float, float]] = []  # from when a beat was due to when it came
 
     async def __aenter__(self) -> Self:
         self._beating = asyncio.create_task(self._beat())
@@ -115,17 +114,11 @@ class Standstill:
     async def _beat(self) -> None:
         clock = asyncio.get_running_loop().time
         while True:
-            begin, computed = clock(), time.process_time()
+            due = clock() + _BEAT
             await asyncio.sleep(_BEAT)
-            end = clock()
-            stood = end - begin - _BEAT - (time.process_time() - computed)
-            if stood > 0:
-                self._stood.append((begin, end, stood))
+            self.held.append((due, clock()))
 
-    def late(self, due: float, ended: float) -> float:
-        """How long after `due` something ended (before: < 0), without the standing still."""
-        overlaps = (
-            min(stood, max(min(end, ended) - max(begin, due), 0.0))
-            for begin, end, stood in self._stood
-        )
-        return ended - due - sum(overlaps)
+    def of(self, due: float, ended: float) -> float:
+        """Seconds from `due` to `ended` (before: < 0), without the hold-ups between them."""
+        between = (max(min(end, ended) - max(begin, due), 0.0) for begin, end in self.held)
+        return ended - due - sum(between)

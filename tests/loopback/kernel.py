@@ -15,7 +15,7 @@ from evenhand.models import ChatModel
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
 from evenhand.store import RunReader
 
-from .gauges import Standstill
+from .gauges import Lateness
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +77,11 @@ async def run_items(
         in_flight=in_flight,
     )
     try:
-        async with Standstill() as still:
+        async with Lateness() as lateness:
             await run(plan, out, progress=Progress(), stop=StopSignal())
     finally:
         await model.close()
     reader = RunReader(out)
     reader.verify()
-    overshoot = [still.late(due, ended) for due, ended in method.ends]
+    overshoot = [lateness.of(due, ended) for due, ended in method.ends]
     return Ran(out, reader.results().collect(), reader.turns().collect(), overshoot)
