@@ -89,7 +89,7 @@ class LoopLag:
 
 class Lateness:
     """How long after its time something ended, without the time for which the event loop was held
-    up meanwhile. A heartbeat in the loop sees every hold-up, whether a shared machine stood still or
+    up meanwhile. A heartbeat in the loop sees every hold-up, whether a machine stood still or
     computed slowly; what is left is time in which the loop was free and the thing had not ended."""
 
     def __init__(self) -> None:
