@@ -13,7 +13,7 @@ from evenhand.models.base import ModelRequest
 from evenhand.models.limiter import AdaptiveLimit
 from evenhand.models.retry import MAX_ATTEMPTS
 from loopback.faulty import Faults, LoopbackServer
-from loopback.gauges import Lateness
+from loopback.gauges import Lateness, LoopLag
 from loopback.kernel import Ran, run_items, texts
 
 from .conftest import Connect, Serve
@@ -21,7 +21,8 @@ from .conftest import Connect, Serve
 SEEDS = range(5)
 ITEMS = 1_000
 FAULTS = {"429", "500", "hang", "cut", "drip", "garbage", "reset"}
-LATE = 0.1  # seconds an item may end after its deadline
+LATE = 0.1  # seconds an item may end after its deadline, the loop being free
+HELD = 0.5  # seconds for which our own computing may hold up the loop, which `LATE` does not count
 
 
 async def _run(seed: int, server: LoopbackServer, connect: Connect, out: Path) -> Ran:
@@ -92,12 +93,13 @@ async def test_hundreds_of_short_deadlines_end_on_time(
         model = connect(server.url, limit=AdaptiveLimit(start=100))
         limits = Limits(seconds=seconds)
         out = tmp_path / str(attempt)
-        ran = await run_items(model, texts(200), out, limits=limits, in_flight=20)
-        print(f"latest end {max(ran.overshoot) * 1000:.0f} ms after the deadline")
+        async with LoopLag() as lag:
+            ran = await run_items(model, texts(200), out, limits=limits, in_flight=20)
+        print(f"latest end {max(ran.overshoot):.3f} s late, loop held {lag.seconds:.3f} s")
         assert set(ran.reasons) == {"deadline_passed"}
         assert len(ran.reasons) + ran.answered == 200
         assert len(ran.reasons) > 100
-        if max(ran.overshoot) <= LATE:
+        if max(ran.overshoot) <= LATE and lag.seconds <= HELD:
             return
     pytest.fail("no run ended its items on time")
 

@@ -9,7 +9,7 @@ import pytest
 BENCH = Path(__file__).parents[2] / "bench" / "flat_memory.py"
 
 
-# The bench alone runs BBQ's 58,492 items. Two kilobytes kept of each item are 0.16 here, none 0.02.
+# The bench alone runs BBQ's 58,492 items. 2.5 kB kept of each item are 0.16 here, none 0.02.
 SIZE = ["--items", "25000", "--early", "10000"]
 
 
