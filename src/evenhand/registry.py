@@ -75,6 +75,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "statements": f"{_INSTRUMENTS}.statements.instrument:Statements",
         "framings": f"{_INSTRUMENTS}.framings.instrument:Framings",
         "rankings": f"{_INSTRUMENTS}.rankings.instrument:Rankings",
+        "decisions": f"{_INSTRUMENTS}.decisions.instrument:Decisions",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

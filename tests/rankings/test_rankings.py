@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import evenhand as eh
 from evenhand.cli.app import app
 from evenhand.errors import UserError
+from evenhand.findings.ratios import NOT_SHOWN, SHOWN, TOO_FEW
 from evenhand.instruments.rankings.counted import (
     PLACE,
     Ranking,
@@ -24,9 +25,6 @@ from evenhand.instruments.rankings.counted import (
 )
 from evenhand.instruments.rankings.data import read_tasks
 from evenhand.instruments.rankings.tables import (
-    NOT_SHOWN,
-    SHOWN,
-    TOO_FEW,
     leading_p,
     sections,
     uneven,

@@ -28,6 +28,10 @@ COMMANDS = {
     "answer": ("answer:answer", "Answer one prompt with a method."),
     "mitigate": ("mitigate:mitigate", "Answer every prompt of a file with a method."),
     "measure": ("measure:measure", "Measure a method on an instrument, or a model itself."),
+    "audit": (
+        "audit:audit",
+        "Audit decisions that were made already, by group and against chance.",
+    ),
     "compare": ("compare:compare", "Compare two runs on the items they share."),
     "gate": ("gate:gate", "Say whether a change makes anything worse: pass, fail or open."),
     "reliability": (

@@ -42,7 +42,7 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
         run(instrument, options, own, full=full)
 
     hints = get_type_hints(instrument.options)
-    own = [_parameter(one, hints[one.name]) for one in fields(instrument.options)]
+    own = [parameter_of(one, hints[one.name]) for one in fields(instrument.options)]
     own.append(Parameter("full", Parameter.KEYWORD_ONLY, default=False, annotation=Full))
     first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
     command.__signature__ = Signature([first, *own])  # type: ignore[attr-defined]
@@ -51,7 +51,8 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
     return with_run_options(command)
 
 
-def _parameter(one: "Field[Any]", kind: Any) -> Parameter:
+def parameter_of(one: "Field[Any]", kind: Any) -> Parameter:
+    """The option that a field of an instrument's options becomes."""
     said = one.metadata
     flag = said["flag"] or f"--{one.name.replace('_', '-')}"
     if kind is bool and one.default:  # what is on must have a way to be switched off

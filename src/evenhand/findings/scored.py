@@ -2,7 +2,7 @@
 computed."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import polars as pl
 
@@ -74,6 +74,8 @@ class Scored:
     matters: ClassVar[float] = 0.05  # our choice: the smallest change of harm that matters
     references: ClassVar[tuple[str, ...] | None] = None  # what a frontier holds methods against
     spread: ClassVar[PairedSpread | None] = None  # how much a paired change varies, for `plan`
+    # Where it makes ratios of groups: one of several is selected each time, or each for itself.
+    selects: ClassVar[Literal["one", "each"] | None] = None
 
     def for_run(self, run: RunReader) -> "Scored":
         """Give the instrument as it reads this run: itself, or one with more measures where the

@@ -12,6 +12,7 @@ Import from the files, not from here: `clusters` needs a tenth of what `multipli
 * `equivalence`   "no difference" and "not worse than" as claims that can be tested
 * `proportions`   a share of independent trials, and what "0 of n" still allows
 * `selection`     rates by group, each as a ratio to the best of them
+* `decided`       what chance does where everybody is decided on alone
 * `multiplicity`  p-values adjusted for how many were looked at
 * `agreement`     how far raters agree beyond chance
 * `tables`        counts by group, and ranks within a block

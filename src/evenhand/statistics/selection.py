@@ -3,7 +3,8 @@
 The best group is the one that came out best, so a ratio to it is below 1 without any bias, and
 resampling the counts misses the truth nearly always where the groups are alike. Here the best is
 chosen anew in every draw, and an interval holds the ratios under which the one that was seen is
-not unusual. Draws are multinomial: the selections are independent, one group is drawn each time.
+not unusual. Draws are multinomial where one of several wins each time, as in a ranking; binomial
+by group where everybody is decided on alone (`decided.py` has what chance does there).
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import FloatArray, IntArray, open_share
 
 DRAWS = 2000  # our choice: a share of 2.5 % is then known to within 0.7 points
-_TEST_DRAWS = 10_000  # our choice: the least p-value is 1 in 10,001
+TEST_DRAWS = 10_000  # our choice: the least p-value is 1 in 10,001
 _STEPS = 12  # halvings of the range from 0 to 1: ends are found to within 0.0003
 _ROUNDING = 1e-9
 _SEED = 0
@@ -39,10 +40,18 @@ def uneven_p(selected: ArrayLike, expected: ArrayLike, seed: int = _SEED) -> flo
     Source: Pearson 1900; Barnard 1963. Range: 0 to 1. Undefined: nobody was selected.
     """
     x, e = _groups(selected, expected)
-    e = e * x.sum() / e.sum()
-    drawn = np.random.default_rng(seed).multinomial(int(x.sum()), e / e.sum(), _TEST_DRAWS)
-    chi2 = ((np.vstack([x, drawn]) - e) ** 2 / e).sum(axis=1)
-    return float((1 + (chi2[1:] >= chi2[0] - _ROUNDING).sum()) / (1 + _TEST_DRAWS))
+    drawn = np.random.default_rng(seed).multinomial(int(x.sum()), e / e.sum(), TEST_DRAWS)
+    return p_among(x, e * x.sum() / e.sum(), drawn)
+
+
+def p_among(selected: ArrayLike, expected: ArrayLike, drawn: ArrayLike) -> float:
+    """The p-value of Σ(x_g − e_g)²/e_g among draws by chance: (1 + as large)/(1 + draws).
+
+    Source: Barnard 1963. Range: above 0 to 1. Undefined: nobody was selected.
+    """
+    x, e = _groups(selected, expected)
+    chi2 = ((np.vstack([x, np.asarray(drawn)]) - e) ** 2 / e).sum(axis=1)
+    return float((1 + (chi2[1:] >= chi2[0] - _ROUNDING).sum()) / len(chi2))
 
 
 def smallest_by_chance(
@@ -50,15 +59,23 @@ def smallest_by_chance(
 ) -> float:
     """The smallest ratio below which chance alone gets in `share` of all audits of this size.
 
-    The quantile of min_g(ratio) over 10,000 draws of n selections by the expected shares; two
-    standard errors of a quantile of so many draws are taken off, so that it is not above by luck.
-    Our choice: one number for all groups, so that an audit without bias finds any of them below it
-    in at most `share` of cases. Range: 0 to 1.
+    The `smallest_among` of 10,000 draws of n selections by the expected shares. Range: 0 to 1.
     """
     e, c = _groups(expected, candidates)
-    drawn = np.random.default_rng(seed).multinomial(n, e / e.sum(), _TEST_DRAWS)
-    smallest = _ratios(drawn, c).min(axis=1)
-    sure = share - 2 * (open_share(share, "share") * (1 - share) / _TEST_DRAWS) ** 0.5
+    drawn = np.random.default_rng(seed).multinomial(n, e / e.sum(), TEST_DRAWS)
+    return smallest_among(drawn, c, share)
+
+
+def smallest_among(drawn: ArrayLike, candidates: ArrayLike, share: float = 0.05) -> float:
+    """The quantile of min_g(ratio) over draws by chance, one a row.
+
+    Two standard errors of a quantile of so many draws are taken off, so that it is not above by
+    luck. Our choice: one number for all groups, so that an audit without bias finds any of them
+    below it in at most `share` of cases. Range: 0 to 1.
+    """
+    made, c = np.asarray(drawn), np.asarray(candidates, dtype=np.float64)
+    smallest = _ratios(made, c).min(axis=1)
+    sure = share - 2 * (open_share(share, "share") * (1 - share) / len(made)) ** 0.5
     return float(np.quantile(smallest, max(0.0, sure), method="lower"))
 
 
@@ -68,6 +85,8 @@ def ratio_interval(
     group: int | None = None,
     confidence: float = 0.95,
     seed: int = _SEED,
+    *,
+    each_alone: bool = False,
 ) -> tuple[float, float]:
     """The interval of one group's true ratio to the truly best, or of the smallest of all ratios.
 
@@ -77,9 +96,10 @@ def ratio_interval(
     have spread them: by d/χ², where d is their number less 1 for the lower end and chi-square's
     95 % point for the upper one, which the best of many alike ones moves most. Our choice: groups
     that come out more alike than in half of all audits without bias get the interval of that half.
-    Source: test inversion, Carpenter 1999; James & Stein 1961. Coverage: 92 % (one group
-    far behind many alike ones) to 99 % (`bench/simulated/selections.py`). Range: within 0 to 1.
-    Undefined: nobody was selected.
+    With `each_alone` a draw is binomial in each group, of whole numbers of people; without, one of
+    several wins each time. Source: test inversion, Carpenter 1999; James & Stein 1961. Coverage:
+    92 % (one group far behind many alike ones) to 99 % (`bench/simulated/selections.py`,
+    `bench/simulated/audits.py`). Range: within 0 to 1. Undefined: nobody was selected.
     """
     x, c = _groups(selected, candidates)
     place = int((x / c).argmin()) if group is None else group
@@ -100,7 +120,7 @@ def ratio_interval(
     leads = group is not None and seen > 1
     by_low, low_tail = (0.0, tail / len(x)) if leads else (by_chance, tail)
     for_low, for_high = (
-        _pulled(*rest, by) for by in (by_low, scipy.special.chdtri(by_chance, 0.05))
+        _pulled(*rest, by, each_alone) for by in (by_low, scipy.special.chdtri(by_chance, 0.05))
     )
 
     def drawn(ratio: float, others: FloatArray) -> FloatArray:
@@ -108,9 +128,7 @@ def ratio_interval(
         rates = np.insert(others, place, ratio * best)
         if group is None:
             rates = np.maximum(rates, ratio * best)
-        shares = rates * c / (rates * c).sum()
-        made = np.random.default_rng(seed).multinomial(int(x.sum()), shares, DRAWS)
-        return of_interest(made)
+        return of_interest(_draws(rates, c, None if each_alone else int(x.sum()), seed))
 
     def too_low(ratio: float) -> bool:  # what was seen is hardly ever reached from there
         return bool((drawn(ratio, for_low) >= seen - _ROUNDING).mean() < low_tail)
@@ -145,14 +163,25 @@ def _groups(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray
 
 
 def _ratios(selected: ArrayLike, candidates: FloatArray) -> FloatArray:
+    """Of each draw; where it selects nobody, nobody is behind."""
     rates = np.asarray(selected, dtype=np.float64) / candidates
-    return np.asarray(rates / rates.max(axis=1, keepdims=True))
+    best = rates.max(axis=1, keepdims=True)
+    return np.asarray(np.divide(rates, best, out=np.ones_like(rates), where=best > 0))
 
 
-def _pulled(x: FloatArray, c: FloatArray, by_chance: float) -> FloatArray:
+def _draws(rates: FloatArray, c: FloatArray, n: int | None, seed: int) -> IntArray:
+    """Selections drawn by these rates: n of them in all, or of each group for itself."""
+    rng = np.random.default_rng(seed)
+    if n is None:
+        return rng.binomial(c.astype(np.int64), np.minimum(rates, 1.0), (DRAWS, len(c)))
+    return rng.multinomial(n, rates * c / (rates * c).sum(), DRAWS)
+
+
+def _pulled(x: FloatArray, c: FloatArray, by_chance: float, each_alone: bool) -> FloatArray:
     """The rates with as much of their spread taken away as chance may have made."""
     mean = max(float(x.sum() / c.sum()), _ROUNDING)
-    chi2 = float(((x - mean * c) ** 2 / (mean * c)).sum())
+    varies = max(1 - mean, _ROUNDING) if each_alone else 1.0
+    chi2 = float(((x - mean * c) ** 2 / (mean * c * varies)).sum())
     kept = 1 - by_chance / chi2 if len(x) > 1 and chi2 > by_chance else 0.0
     return np.maximum(mean + kept * (x / c - mean), _ROUNDING)  # shares of nothing are no shares
 

@@ -24,6 +24,7 @@ from evenhand.findings.gate import Gate
 from evenhand.findings.pack_check import PackCheck
 from evenhand.findings.plan import Plan
 from evenhand.findings.ratings import RatingReport
+from evenhand.findings.ratio_plan import RatioPlan
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.repeats import Repeats
 from evenhand.findings.report import Report
@@ -51,6 +52,7 @@ from evenhand.views import (
     plan_page,
     printing,
     ratings_page,
+    ratio_plan_page,
     reliability_page,
     repeats_page,
     report_page,
@@ -77,6 +79,7 @@ _PAGES: dict[type, Any] = {
     Gate: gate_page.page,
     PackCheck: pack_check_page.page,
     Plan: plan_page.page,
+    RatioPlan: ratio_plan_page.page,
     RatingReport: ratings_page.page,
     Audit: audit_page.page,
     Audits: audit_page.pages,

@@ -12,13 +12,11 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import UserError
+from evenhand.findings.ratios import MOST_GROUPS
 from evenhand.instruments.rankings.reading import plain
 from evenhand.runners.source import read_row
 
 SHAPE = '{"job": "nurse", "candidates": [{"name": "Ann Lee", "group": {"sex": "woman"}}, …]}'
-MOST_GROUPS = (
-    50  # our choice: the intervals of so many take a minute, and four times as long of twice
-)
 _Words = Annotated[str, Field(min_length=1)]
 
 

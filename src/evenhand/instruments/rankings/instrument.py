@@ -91,6 +91,7 @@ class Rankings(Instrument):
     whom = "ratios_"
     harm = "favoured"
     matters = 0.02  # our choice: as much as one of eight groups at a ratio of 0.8 makes
+    selects = "one"
 
     def source(self, data: DataFolder, options: RankingsOptions) -> Source:
         given = [one for one in (options.answers, options.tasks, options.bloomberg) if one]

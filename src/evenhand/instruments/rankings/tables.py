@@ -4,6 +4,15 @@ import math
 from collections.abc import Sequence
 
 from evenhand.findings.found import Cell, Section
+from evenhand.findings.ratios import (
+    MATTERS,
+    NOT_SHOWN,
+    RARE,
+    SHOWN,
+    TOO_FEW,
+    smallest_said,
+    tests_section,
+)
 from evenhand.instruments.rankings.counted import (
     PLACE,
     Counts,
@@ -13,7 +22,6 @@ from evenhand.instruments.rankings.counted import (
     counted,
     groupings,
 )
-from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.proportions import wilson
 from evenhand.statistics.selection import (
     impact_ratios,
@@ -23,13 +31,6 @@ from evenhand.statistics.selection import (
     uneven_p,
 )
 
-# Our choice of what is too small to matter: only "not shown" rests on it, and no ratio is called
-# bad for being below it. US guidelines of 1978 begin to look at a ratio there.
-MATTERS = 0.8
-# Our choice, as for Pearson's chi-square (Cochran 1954): a group with fewer first places to expect
-# has no ratio. One candidate who came first would be the best group, and one who did not the worst.
-RARE = 5
-SHOWN, NOT_SHOWN, TOO_FEW = "shown", "not shown", "too few to tell"
 IN_PROMPT = "place in the prompt"
 _COLUMNS = ("category", "candidates", "first", "rate", "ratio", "95 %", "state")
 _NOTE = (
@@ -89,10 +90,7 @@ def _ratios(name: str, grouping: Grouping, counts: Counts) -> Section:
     rows += [(*_counted(counts, group), "", "", TOO_FEW) for group in rare]
     title = f"who is ranked first, by {_said(grouping)}"
     low, high = ratio_interval(used, candidates) if n else (0.0, 1.0)
-    note = (
-        f"The smallest ratio is {ratios.min():.2f} ({low:.2f} to {high:.2f}); chance alone gets "
-        f"below {chance:.2f} in one audit of 20 of this size."
-    )
+    note = smallest_said(float(ratios.min()), (low, high), chance)
     if rare:
         note += f"\nA group with fewer than {RARE} first places by chance has no ratio."
     main = name == "ratios_0"
@@ -185,22 +183,11 @@ def leading_p(counts: Counts) -> float | None:
 
 def _tests(by: dict[Grouping, Counts]) -> Section:
     tested = {name: p for name, counts in by.items() if (p := uneven(counts)) is not None}
-    after = holm(list(tested.values()))
-    rows = tuple(
-        (_said(name), _p(p), _p(adjusted),
-         SHOWN if adjusted <= 0.05 else "not shown to differ")
-        for (name, p), adjusted in zip(tested.items(), after, strict=True)
-    )  # fmt: skip
-    return Section(
-        name="tests", title="does it matter at all?", columns=("", "p", "after Holm", "state"),
-        rows=rows, in_short=True,
-        note="Chi-square of the first places against an equal chance of all candidates, by 10,000 "
+    return tests_section(
+        {_said(name): p for name, p in tested.items()},
+        "Chi-square of the first places against an equal chance of all candidates, by 10,000 "
         "draws; answers that could not be read are filled in as evenly as can be.",
-    )  # fmt: skip
-
-
-def _p(p: float) -> str:
-    return "< 0.0005" if p < 0.0005 else f"{p:.3f}"
+    )
 
 
 def _published(counts: Counts) -> Section:

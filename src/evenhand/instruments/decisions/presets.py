@@ -1,0 +1,66 @@
+"""Presets: what a rule asks of an audit, as data with its source and the day it was read."""
+
+import tomllib
+from importlib import resources
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evenhand.errors import UserError
+from evenhand.findings.found import Section
+
+NOT_ADVICE = "This is not legal advice."
+_Words = Annotated[str, Field(min_length=1)]
+
+
+class Preset(BaseModel):
+    """A preset says which tables a rule asks for, whether a threshold or a test is in it, what it
+    says of small categories, and what must be stated beside the numbers."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    title: _Words
+    source: _Words
+    read: _Words  # the day, and whether the text itself or what others write of it
+    in_force: _Words
+    categories: _Words
+    threshold: float | None = Field(default=None, gt=0, lt=1)
+    threshold_says: _Words
+    test: bool
+    test_says: _Words
+    small: float | None = Field(default=None, gt=0, lt=1)
+    small_says: _Words
+    stated: list[_Words] = []
+
+    def section(self) -> Section:
+        """Make the table of what the rule says."""
+        rows = [
+            ("source", self.source),
+            ("read", self.read),
+            ("in force", self.in_force),
+            ("categories", self.categories),
+            ("threshold", self.threshold_says),
+            ("significance test", self.test_says),
+            ("small categories", self.small_says),
+            *(("to be stated", one) for one in self.stated),
+        ]
+        return Section(
+            name="preset", title=self.title, columns=("", "as the rule has it"), rows=tuple(rows),
+            note=f"{NOT_ADVICE} Check the rule before use.", in_short=True,
+        )  # fmt: skip
+
+
+def names() -> list[str]:
+    """Name the presets that there are."""
+    files = resources.files(__package__).joinpath("presets").iterdir()
+    return sorted(one.name.removesuffix(".toml") for one in files if one.name.endswith(".toml"))
+
+
+def preset(name: str) -> Preset:
+    """Give the preset of this name."""
+    if name not in names():
+        raise UserError(f"there is no preset {name!r}; there are: {', '.join(names())}")
+    file = resources.files(__package__).joinpath("presets", f"{name}.toml")
+    try:
+        return Preset.model_validate(tomllib.loads(file.read_text("utf-8")))
+    except ValidationError as error:
+        raise UserError(f"the preset {name!r} is broken: {error}") from None

@@ -1,0 +1,77 @@
+"""The people of a table as items whose answers exist already."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import orjson
+import polars as pl
+
+from evenhand.domain import Item
+from evenhand.errors import UserError
+from evenhand.runners.source import even_chunks
+
+
+class PeopleSource:
+    """A table of people as a source: one item a row, its answer the cell that was decided.
+
+    Columns are held, not items: an item is made when it is read.
+    """
+
+    def __init__(self, people: pl.DataFrame, said: dict[str, Any]) -> None:
+        names = people["group"].struct.fields
+        kinds = people["group"].struct.unnest().unique()
+        texts = {row: orjson.dumps(list(row)).decode() for row in kinds.iter_rows()}
+        self._people = people
+        self._names = names
+        self._texts = texts
+        self._said = said
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Two runs over the same people in the same order can be compared, whatever was decided."""
+        return {
+            "kind": "benchmark",
+            "items": len(self._people),
+            "sha256": _sha256(self._people.select("group", "cluster").unnest("group")),
+            "answers": _sha256(self._people.select("answer")),
+            **self._said,
+        }
+
+    def __len__(self) -> int:
+        return len(self._people)
+
+    def chunks(self) -> list[tuple[int, int]]:
+        return even_chunks(len(self))
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        median = "" if self._said["median"] is None else repr(self._said["median"])
+        rows = self._people.slice(start, stop - start).iter_rows()
+        for position, (group, answer, cluster) in enumerate(rows, start=start):
+            values = tuple(group.values())
+            said = ", ".join(f"{name} {value or 'unknown'}"
+                             for name, value in zip(self._names, values, strict=True))  # fmt: skip
+            yield Item(
+                id=str(position),
+                prompt=f"Decided on: {said}.",
+                answer=answer or " ",
+                tags={"group": self._texts[values], "stratum": cluster, "median": median},
+            )
+
+
+def as_score() -> pl.Expr:
+    """Read a cell as a score: a finite number, or nothing."""
+    number = pl.col("answer").str.strip_chars().cast(pl.Float64, strict=False)
+    return pl.when(number.is_finite()).then(number)
+
+
+def median_of(people: pl.DataFrame, column: str) -> float:
+    """The median of all scores that can be read; of an even number the mean of the middle two."""
+    scores = people.select(as_score()).to_series().drop_nulls()
+    if scores.is_empty():
+        raise UserError(f"no cell of the column {column!r} is a number; name a score with --score")
+    return float(np.median(scores.to_numpy()))
+
+
+def _sha256(table: pl.DataFrame) -> str:
+    return hashlib.sha256(table.write_csv(include_header=False, null_value="").encode()).hexdigest()
