@@ -26,6 +26,10 @@ engine = "mediawiki"
 [judges]                                 # see docs/malibu.md
 certificates = "certificates"
 
+[harms.tenants]                          # see docs/harms.md
+policy_file = "tenants.md"
+examples = "tenants.jsonl"
+
 [prices]                                 # or a file of its own, by --prices FILE
 currency = "USD"
 
@@ -48,6 +52,7 @@ from evenhand.agents import Agent, Cast, Limits
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.instruments._contract import DataFolder
+from evenhand.instruments.harm import HarmConfig, HarmName, OwnHarm, certified_judge, own_harm
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
 from evenhand.models.keys import SHORTEST, KeyPlace, key_place, origin
@@ -67,6 +72,7 @@ DEFAULT_URL = "http://127.0.0.1:8080/v1"
 DEFAULT_FILE = Path("evenhand.toml")
 SCORERS: dict[str, Callable[[], Scorer]] = {"offline": offline, "wordlist": WordList}  # built in
 LENDER = "run:"  # a run whose critiques the placebo critic takes (`critique=other`)
+HARM = "harm:"  # a harm of the user's own, as a scorer
 
 _Positive = Annotated[float, Field(gt=0)]
 _Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -139,7 +145,12 @@ class Config(BaseModel):
     limits: Limits = Limits()
     search: SearchConfig | None = None  # None: nothing is searched, nothing leaves
     judges: JudgesConfig | None = None
+    harms: dict[HarmName, HarmConfig] = {}
     prices: PriceFile | None = None
+
+    @property
+    def certificates(self) -> Path | None:
+        return self.judges.certificates if self.judges else None
 
     def default_model(self) -> ModelConfig:
         return self.models.get("default", ModelConfig())
@@ -224,7 +235,7 @@ def _check_names(config: Config) -> None:
     twice = sorted(config.scorers.keys() & {*config.models, *SCORERS, SUPPORT})
     if twice:
         raise UserError(f"[scorers.{twice[0]}]: a model or a built-in scorer has that name")
-    names = [*config.models, *SCORERS, SUPPORT, *config.scorers]
+    names = [*config.models, *SCORERS, SUPPORT, *config.scorers, *map(HARM.__add__, config.harms)]
     for role, name in config.cast.items():
         if name not in names and not name.startswith(LENDER):
             known = ", ".join([*sorted(names), f"{LENDER}FOLDER"])
@@ -374,7 +385,16 @@ def scorer_by_name(config: Config, name: str) -> Scorer:
         return SCORERS[name]()
     if name in config.scorers:
         return build(config.scorers[name], os.environ, config.default_key())
+    if name.startswith(HARM):
+        harm = harm_by_name(config, name.removeprefix(HARM))
+        judge = endpoint(config.models[harm.config.judge], harm.model)
+        return certified_judge(harm, judge, config.certificates)
     if "=" in name:
         return build(spoken(name), os.environ, config.default_key())
-    known = ", ".join(sorted([*SCORERS, *config.scorers]))
+    known = ", ".join(sorted([*SCORERS, *config.scorers, *map(HARM.__add__, config.harms)]))
     raise UserError(f"there is no scorer {name!r}; there are: {known}; or write KIND=URL")
+
+
+def harm_by_name(config: Config, name: str) -> OwnHarm:
+    """A harm of the config, certified or not."""
+    return own_harm(name, config.harms, {role: one.model for role, one in config.models.items()})

@@ -68,6 +68,7 @@ OURS = {
     "said_first",
     "said_second",
     "rubric",  # what raters are asked, people and models alike
+    "options",  # the two words that a verdict may be, in one order or the other
 }
 OPEN = {
     # The task itself, which the model is to do.
@@ -128,8 +129,9 @@ def test_a_shipped_prompt_without_one_of_its_variables_raises_and_names_it(name:
 
 def _agents() -> set[str]:
     """The prompts of every agent that a method asks, under each of its settings."""
-    # The conversation's own, and a scorer's two.
+    # The conversation's own, a scorer's two, and those of harms of the user's own.
     found = {"shared/reask", "scorers/judge", "scorers/judge_digit"}
+    found |= {"harms/judge", "harms/judge_yes_no"}
     found |= {agent.prompt.id for n in (2, 3) for agent in DefaultPrompt(wording=n).agents()}
     for method in (*map(named, registry.names("methods")), Debate, DebateTopics, RateText):
         hints = get_type_hints(method)

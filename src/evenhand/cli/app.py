@@ -77,6 +77,10 @@ COMMANDS = {
         "runs:runs",
         "Look at run folders: list, show, report, repeats, status, export, verify.",
     ),
+    "harms": (
+        "harms:harms",
+        "Harms of your own: a policy in words, and the check that lets it be used.",
+    ),
     "scorers": ("scorers:scorers", "Toxicity scorers: list them, score texts, audit them."),
     "debate": ("debate:debate", "Let a model debate in roles and score what it says for bias."),
     "pairs": ("pairs:pairs", "Make preference pairs to train on."),

@@ -141,7 +141,7 @@ class Order:
             ray_address=configuration.ray_cluster() if on_ray else None,
             dry_run=self.dry_run,
             share_equal=self.share_equal,
-            certificates=self.settings.judges.certificates if self.settings.judges else None,
+            certificates=self.settings.certificates,
             require_certified=self.require_certified,
             is_audit=self.is_audit,
         )

@@ -200,7 +200,7 @@ async def _checkers(
     """Open a checker for each check. With a watch, one whose judges are not certified is refused.
 
     A screen that asks a language model lets texts through by its word, so it counts as a judge."""
-    folder = settings.judges.certificates if settings.judges else None
+    folder = settings.certificates
     checkers = {}
     for check in dict.fromkeys(policy.checks()):
         method = method_of(check)

@@ -78,7 +78,7 @@ def make(
         key=sign,
         previous=previous,
         prices=settings.prices.prices() if settings.prices else None,
-        certificates=certificates or (settings.judges.certificates if settings.judges else None),
+        certificates=certificates or settings.certificates,
     )
     evidence = made([run for place in runs for run in runs_in(place)], to, wishes)
     said = f"wrote {to}: {len(evidence.runs)} runs, {evidence.figures:,} figures"

@@ -56,7 +56,7 @@ def report(
         if path is not None and path.suffix != ending:
             raise UserError(f"{path}: the name must end in {ending}")
     settings = configuration.load(config, None, None, prices=prices)
-    folder = certificates or (settings.judges.certificates if settings.judges else None)
+    folder = certificates or settings.certificates
     found = dossier_of(
         [(run, None) for place in runs for run in runs_in(place)],
         title=title,

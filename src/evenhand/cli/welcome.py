@@ -23,7 +23,7 @@ Try without a model:  evenhand measure bbq --method random --out runs/try
 
 Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
       train  serve-local  conformance  reliability  rate  judge-compare
-      judge-scenarios  reproduce  gate  view  pack  audit
+      judge-scenarios  harms  reproduce  gate  view  pack  audit  swap
 All commands: evenhand --help"""
 
 

@@ -21,8 +21,9 @@ from evenhand.scorers import Scorer
 Certified = tuple["JudgeInCast", Found]
 
 # A guard model answers with the labels it was trained for and gives no marks, so the audit of
-# judges cannot ask it; `evenhand scorers audit` does.
-_NO_JUDGE = "guard"
+# judges cannot ask it; `evenhand scorers audit` does. A harm of the user's own is not opened at all
+# without the certificate of its own check (`evenhand harms check`), which binds how it is read.
+_NO_JUDGE = ("guard", "harm")
 _BY_LOGPROB = Found(
     problem="the audit of judges reads JSON, and this one is read by log-probabilities (read=json "
     "is what a certificate can hold for)"
@@ -108,6 +109,6 @@ def _model_within(scorer: dict[str, Any]) -> str | None:
     """Find the language model that a scorer asks for its verdict: the scorer's description holds
     that model's."""
     inside = scorer.get("model")
-    if not isinstance(inside, dict) or scorer.get("kind") == _NO_JUDGE:
+    if not isinstance(inside, dict) or scorer.get("kind") in _NO_JUDGE:
         return None
     return str(inside["model"])

@@ -5,7 +5,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,6 +25,7 @@ _DIGITS = {str(mark): mark / 9 for mark in range(10)}  # each is one token in ev
 _LONGEST_REPLY = 300  # tokens
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
 _Percent = Annotated[int, Field(ge=0, le=100)]
+_V = TypeVar("_V", bound=BaseModel)
 
 
 class Verdict(BaseModel):
@@ -97,14 +98,21 @@ def _weighted(sample: Sample) -> Scores | Unscored:
 
 
 def _written(said: str) -> Scores | Unscored:
+    verdict = typed(Verdict, said)
+    if isinstance(verdict, Unscored):
+        return verdict
+    numbers = verdict.model_dump(exclude={"reason"})
+    return Scores({name: value / 100 for name, value in numbers.items()}, (verdict.reason,))
+
+
+def typed(kind: type[_V], said: str) -> _V | Unscored:
+    """A verdict in JSON, read strictly as this kind of reply."""
     fenced = _FENCE.fullmatch(said.strip())
     try:
         fields = json.loads(fenced[1] if fenced else said, object_pairs_hook=_once)
-        verdict = Verdict.model_validate(fields)
+        return kind.model_validate(fields)
     except (ValidationError, ValueError, RecursionError):
         return Unscored("garbage", f"not the verdict asked for: {said[:80]!r}")
-    numbers = verdict.model_dump(exclude={"reason"})
-    return Scores({name: value / 100 for name, value in numbers.items()}, (verdict.reason,))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

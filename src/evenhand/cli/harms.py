@@ -1,0 +1,176 @@
+"""`evenhand harms …`: harms of the user's own, and the check that lets them be used."""
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+from typing import Annotated
+
+import polars as pl
+import typer
+from rich.table import Table
+
+from evenhand import config as configuration
+from evenhand.cli.execution import Order, end
+from evenhand.cli.forecast import show_forecast
+from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.scorer_texts import gathered
+from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.watching import Terminal
+from evenhand.config import Config, ModelConfig
+from evenhand.errors import UserError
+from evenhand.experiments import running
+from evenhand.experiments.request import with_player
+from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.instruments.harm.audit import audit
+from evenhand.instruments.harm.certificate import FILE, holding
+from evenhand.instruments.harm.settings import OwnHarm
+from evenhand.instruments.harm.source import HarmSource, benign
+from evenhand.instruments.judge.certificate import keep
+from evenhand.instruments.scorer import ToxicitySets
+from evenhand.methods.harm_check import AS_WRITTEN, SWAPPED, HarmCheck
+from evenhand.models.base import ChatModel
+from evenhand.scorers import ScorerModel
+from evenhand.scorers.harm import HarmJudge
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+from evenhand.views import files, terminal_of
+
+harms = typer.Typer(
+    help="Harms of your own: a policy in words, and the check that lets it be used.",
+    no_args_is_help=True,
+)
+
+
+_KINDS = ("harmful", "benign")
+
+
+@harms.command("list")
+def list_(config: ConfigFile = None, json: Json = False) -> None:
+    """The harms of the config file, and whether each may be used.
+
+    Example: evenhand harms list
+    """
+    settings = configuration.load(config, None, None)
+    rows = [_row(settings, name) for name in settings.harms]
+    if json:
+        print_json(rows)
+        return
+    if not rows:
+        out.print("the config has no [harms.NAME]; docs/harms.md says how one is written")
+        return
+    table = Table("harm", "judge", "harmful", "benign", "certificate", box=None)
+    for row in rows:
+        table.add_row(*map(str, row.values()))
+    out.print(table)
+
+
+def _row(settings: Config, name: str) -> dict[str, str | int]:
+    row: dict[str, str | int] = {"harm": name, "judge": settings.harms[name].judge}
+    try:
+        harm = configuration.harm_by_name(settings, name)
+        found = holding(harm, settings.certificates)
+        counts = {kind: harm.examples.count(harm=kind == "harmful") for kind in _KINDS}
+    except UserError as problem:
+        return {**row, **dict.fromkeys(_KINDS, ""), "certificate": str(problem)}
+    return {**row, **counts, "certificate": found if isinstance(found, str) else "pass"}
+
+
+def _check(
+    options: RunOptions,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A harm that `list` shows.")],
+    sets: Annotated[
+        str | None,
+        typer.Option(
+            help="Benign texts of these sets too, with commas, such as hatecheck: docs/scorers.md."
+        ),
+    ] = None,
+    sample: Annotated[int, typer.Option(min=1, help="Texts of each set.")] = 100,
+    full: Annotated[bool, typer.Option("--full", help="Show every table.")] = False,
+) -> None:
+    """Check a harm of your own and write its certificate.
+
+    How often does its judge miss the harm, and flag what is none? By which group, and does its
+    verdict turn with other words or with yes and no swapped?
+
+    Asks about every labelled example in three forms. Writes report.json and harm-certificate.json
+    into the run folder, and the certificate into the folder that [judges] in the config names. Ends
+    with code 2 if fewer than 95 % of the verdicts could be read, with 3 at a cap. That a harm fails
+    its check is a result, and code 0.
+
+    Example: evenhand harms check tenants --out runs/harm-tenants
+    """
+    settings = options.settings()
+    harm = configuration.harm_by_name(settings, name)
+    model = settings.models[harm.config.judge]
+    source = HarmSource(harm, _sets(sets, sample))
+    order = options.order(source, HarmCheck(), _alone(settings, model))
+    order = replace(order, is_audit=True)
+    request = order.request()
+    for agent, swapped in ((AS_WRITTEN, False), (SWAPPED, True)):
+        request = with_player(request, agent.role, partial(_player, harm, model, swapped))
+    ended = asyncio.run(running.execute(request, Terminal(order.settings)))
+    if ended.pilot is not None:
+        show_forecast(order, ended, json=options.json)
+        return
+    if ended.early:
+        end(ended, below_floor=False)
+    covered = _conclude(order, settings, json=options.json, full=full)
+    end(ended, below_floor=covered < COVERAGE_FLOOR)
+
+
+harms.command("check")(
+    with_run_options(
+        _check,
+        without=("method", "wording", "set_", "engine", "actors", "require_certified_judges"),
+    )
+)
+
+
+def _alone(settings: Config, model: ModelConfig) -> Config:
+    """The config with the judge as its only model: no further one is needed, so none is looked
+    at."""
+    return settings.model_copy(update={"models": {"default": model}, "cast": {}, "search": None})
+
+
+def _player(harm: OwnHarm, model: ModelConfig, swapped: bool) -> ChatModel:
+    endpoint = configuration.endpoint(model, harm.model)
+    return ScorerModel(HarmJudge(harm.asked, endpoint, swapped=swapped))
+
+
+def _sets(listed: str | None, sample: int) -> dict[str, pl.DataFrame]:
+    if listed is None:
+        return {}
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    data = configuration.data_folder()
+    tables, left_out = gathered(ToxicitySets(local=data.local, cache=data.cache), names)
+    found = benign(tables, sample)
+    empty = [name for name, table in found.items() if table.is_empty()]
+    if empty or left_out:
+        raise UserError(
+            f"--sets: {(empty or list(left_out))[0]} has no benign texts that name a group, or is "
+            "not at hand; sets that do: hatecheck, identity_templates, toxigen"
+        )
+    return found
+
+
+def _conclude(order: Order, settings: Config, *, json: bool, full: bool) -> float:
+    """Write and show what was found; gives the share of verdicts that could be read."""
+    folder = settings.certificates
+    found, certificate = audit(RunReader(order.out), folder)
+    files.write_report(found, str(order.out))
+    open_folder(order.out).replace(FILE, certificate.to_bytes())
+    if json:
+        print_json(files.plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found, full=full))
+        out.print(f"{order.out}/report.json, {FILE}", style="dim")
+    if folder is None:
+        err.print(
+            'kept nowhere, so it opens nothing: write certificates = "certificates" under [judges] '
+            "in the config and run this again",
+            soft_wrap=True,
+        )
+    else:
+        err.print(f"certificate kept as {keep(certificate, folder)}", soft_wrap=True)
+    return 1 - int(found.more["missing"]) / len(order.source)

@@ -1,0 +1,7 @@
+"""Harms of the user's own: a policy in words and labelled examples become a judge whose errors are
+measured before it may steer or report anything."""
+
+from evenhand.instruments.harm.certificate import certified_judge
+from evenhand.instruments.harm.settings import HarmConfig, HarmName, OwnHarm, own_harm
+
+__all__ = ["HarmConfig", "HarmName", "OwnHarm", "certified_judge", "own_harm"]

@@ -1,0 +1,134 @@
+"""The certificate of a harm: it lets one policy in one prompt be judged by one model, as long as
+neither of them, the examples nor the bars have changed since."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import UserError
+from evenhand.findings.certificate import Certificate
+from evenhand.findings.check import OPEN
+from evenhand.instruments.harm.settings import OwnHarm
+from evenhand.models.base import ChatModel
+from evenhand.scorers.harm import HarmJudge
+
+FILE = "harm-certificate.json"
+METHOD = "harm"  # the name of the method on a certificate
+_Tied = dict[str, Any]
+
+
+def certified_judge(harm: OwnHarm, model: ChatModel, folder: Path | None) -> HarmJudge:
+    """The judge of a harm, to steer and to report by; refused where no certificate lets it."""
+    found = holding(harm, folder)
+    if isinstance(found, Certificate):
+        return HarmJudge(harm.asked, model, certificate=found.sha256)
+    raise UserError(
+        f"{harm.where} may not be used: {found}. Nothing was asked. {_then(harm, folder)}"
+    )
+
+
+def holding(harm: OwnHarm, folder: Path | None) -> Certificate | str:
+    """The certificate that lets this harm be used, or why there is none. The newest one that holds
+    for it decides; beside a file that cannot be read nothing does, since that may
+    have been a fail."""
+    if folder is None:
+        return "the config names no folder of certificates"
+    read = list(_read(folder))
+    broken = [problem for problem in read if isinstance(problem, str)]
+    if broken:
+        return f"{broken[0]}; bring it back as it was, or take it out of {folder}"
+    own = sorted(
+        (one for one in read if isinstance(one, Certificate) and _name(one) == harm.name),
+        key=lambda one: one.created,
+    )
+    wanted = tied_to(harm)
+    fitting = [one for one in own if _tied(one) == wanted]
+    if fitting and fitting[-1].state == "pass":
+        return fitting[-1]
+    if fitting:
+        return f"its certificate says {fitting[-1].state}{_why(fitting[-1])}"
+    if own:
+        return f"its certificate is for {_changed(_tied(own[-1]), wanted)}"
+    return f"{folder} has no certificate of it"
+
+
+def looks_before(harm: str, texts: frozenset[str], created: str, folder: Path | None) -> int:
+    """How many checks of this harm came before that one and share an example with it, whatever
+    their policy, model or outcome: each was a chance to choose by these examples."""
+    kept = () if folder is None else _read(folder)
+    return sum(
+        _name(one) == harm and one.created < created and bool(texts & {*one.benchmark["texts"]})
+        for one in kept
+        if isinstance(one, Certificate)
+    )
+
+
+def tied_to(harm: OwnHarm) -> _Tied:
+    """All that a certificate of this harm must have been made with."""
+    asked = harm.asked
+    return {
+        "model": harm.model,
+        "settings": asked.settings,
+        **{_word(name): sha for name, sha in asked.hashes.items()},
+        "examples": harm.examples.sha256,
+        "bars": harm.config.bars,
+    }
+
+
+def _tied(certificate: Certificate) -> _Tied:
+    return {
+        "model": certificate.judge.model,
+        "settings": certificate.method["settings"],
+        **{_word(name): sha for name, sha in certificate.prompts.items()},
+        "examples": certificate.benchmark.get("examples"),
+        "bars": certificate.margins,
+    }
+
+
+def _word(name: str) -> str:
+    return name if name == "policy" else "prompt"
+
+
+def _changed(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """What differs, in words."""
+    differs = [name for name in wanted if there.get(name) != wanted[name]]
+    model = f"the model {there['model']!r}, not {wanted['model']!r}"
+    said = [model if name == "model" else f"other {name}" for name in differs]
+    return (
+        " and ".join(said)
+        .replace("other policy", "another policy")
+        .replace("other prompt", "another prompt")
+    )
+
+
+def _read(folder: Path) -> Iterator[Certificate | str]:
+    """Every certificate of a folder, those of judges too; what cannot be read as a problem."""
+    for path in sorted(folder.glob("*.json")):
+        try:
+            if not path.is_file():  # a pipe would be waited for
+                raise UserError(f"{path} is no file")
+            yield Certificate.from_bytes(path.read_bytes(), str(path))
+        except (OSError, UserError) as error:
+            yield str(error)
+
+
+def _name(certificate: Certificate) -> str | None:
+    """The harm that a certificate is of; None for that of a judge."""
+    is_harm = certificate.method.get("name") == METHOD
+    return str(certificate.method["settings"]["harm"]) if is_harm else None
+
+
+def _why(certificate: Certificate) -> str:
+    failed = [one.name for one in certificate.checks if one.state == "fail"]
+    open_ = [one.name for one in certificate.checks if one.required and one.state in OPEN]
+    return f" ({', '.join(failed or open_)})"
+
+
+def _then(harm: OwnHarm, folder: Path | None) -> str:
+    first = "" if folder else 'Write certificates = "certificates" under [judges] in the config. '
+    return f"{first}Run:\nevenhand harms check {harm.name} --out {place_for(harm)}"
+
+
+def place_for(harm: OwnHarm) -> str:
+    """A run folder that no check of another policy or other examples has."""
+    return f"runs/harm-{harm.name}-{harm.asked.hashes['policy'][:4]}{harm.examples.sha256[:4]}"

@@ -1,0 +1,175 @@
+"""Labelled examples of a harm: a file of JSON lines, read strictly.
+
+{"text": "…", "harm": true}
+{"text": "…", "harm": false, "group": "religion", "id": "prayer"}
+{"text": "…", "harm": false, "paraphrase_of": "prayer"}
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from evenhand.errors import UserError
+from evenhand.runners.source import read_row
+
+_FORM = (
+    'a line is {"text": "…", "harm": true} or with false, and may have "group", "id" and '
+    '"paraphrase_of"'
+)
+_MOST_BYTES = 20_000_000  # our choice: far more than anybody labels by hand
+_LEAKS_FROM = 20  # our choice: signs from which on a text in the policy is no coincidence
+
+
+def _one_line(words: str) -> str:
+    if not words.isprintable() or not words.strip():
+        raise ValueError("a few words in one line, without control characters")
+    return words
+
+
+_Name = Annotated[str, Field(max_length=80), AfterValidator(_one_line)]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    text: Annotated[str, Field(min_length=1, max_length=20_000)]
+    harm: bool
+    group: _Name | None = None
+    id: _Name | None = None
+    paraphrase_of: _Name | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A text of which people have said whether it does the harm."""
+
+    line: int
+    text: str
+    harm: bool
+    group: str  # whom it speaks of; "" where nobody is named
+    id: str  # its own, or its line
+    of: str = ""  # the id of the example that it says in other words
+
+    @property
+    def digest(self) -> str:
+        """A short checksum of the words, by which two checks know that they share a text."""
+        return hashlib.sha256(_plain(self.text).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """All examples of a file. Those that say another in other words stand apart: they are no
+    further evidence on how often the judge is right."""
+
+    sha256: str
+    all: tuple[Example, ...]
+
+    @property
+    def own(self) -> tuple[Example, ...]:
+        return tuple(one for one in self.all if not one.of)
+
+    @property
+    def paraphrases(self) -> tuple[Example, ...]:
+        return tuple(one for one in self.all if one.of)
+
+    def count(self, *, harm: bool) -> int:
+        return sum(one.harm is harm for one in self.own)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of benign examples, whose false alarms are counted apart."""
+        return tuple(sorted({one.group for one in self.own if one.group and not one.harm}))
+
+
+def read_examples(path: Path) -> Examples:
+    """Read a file of examples; a bad line is refused by its number."""
+    if not path.is_file():  # a pipe would be waited for
+        raise UserError(f"there is no file of examples {path}; {_FORM}")
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UserError(f"{path} has more than {_MOST_BYTES // 1_000_000} MB; give fewer texts")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    found = []
+    for line, words in enumerate(data.split(b"\n"), 1):
+        if words.strip():
+            row = read_row(_Row, words, f"{path} line {line}", _FORM)
+            if not row.text.strip():
+                raise UserError(f"{path} line {line}: text: no words; {_FORM}")
+            found.append(_example(line, row))
+    _refuse_twins(path, found)
+    _refuse_lost(path, found)
+    return Examples(hashlib.sha256(data).hexdigest(), tuple(found))
+
+
+def _example(line: int, row: _Row) -> Example:
+    return Example(
+        line=line,
+        text=row.text,
+        harm=row.harm,
+        group=row.group or "",
+        id=row.id or f"line {line}",
+        of=row.paraphrase_of or "",
+    )
+
+
+def _refuse_twins(path: Path, found: Sequence[Example]) -> None:
+    """A text that stands twice would count twice, or be labelled both ways."""
+    texts, ids = dict[str, int](), dict[str, int]()
+    for one in found:
+        for seen, key, what in ((texts, _plain(one.text), "text"), (ids, one.id, "id")):
+            if key in seen:
+                raise UserError(
+                    f"{path} line {one.line}: the same {what} as in line {seen[key]}; keep one"
+                )
+            seen[key] = one.line
+
+
+def _refuse_lost(path: Path, found: Sequence[Example]) -> None:
+    """A paraphrase belongs to an example of the file with the same label."""
+    own = {one.id: one for one in found if not one.of}
+    for one in found:
+        if one.of and one.of not in own:
+            raise UserError(
+                f"{path} line {one.line}: paraphrase_of: no example has the id {one.of!r}; give "
+                'the line that it says in other words that "id"'
+            )
+        if one.of and own[one.of].harm is not one.harm:
+            raise UserError(
+                f"{path} line {one.line}: it is said to be {_label(one.harm)}, and line "
+                f"{own[one.of].line}, which it says in other words, {_label(own[one.of].harm)}; "
+                "label both alike"
+            )
+
+
+def _label(harm: bool) -> str:
+    return f"harm = {str(harm).lower()}"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def refuse_leaked(examples: Examples, policy: str, where: str) -> None:
+    """Refuse examples that the policy quotes: what the judge is shown does not test it."""
+    words = _plain(policy)
+    for one in examples.all:
+        if len(_plain(one.text)) >= _LEAKS_FROM and _plain(one.text) in words:
+            raise UserError(
+                f"{where}: the policy has the text of line {one.line} in it, so that this example "
+                "tests nothing; say it in other words in one of the two"
+            )
+
+
+def fewest(share: float, confidence: float = 0.95) -> int:
+    """How many examples it takes to show that at least this share is judged rightly, if all are.
+
+    shareⁿ ≤ (1 − confidence)/2, the lower end of the exact interval of n of n (Clopper & Pearson
+    1934). Range: 1 upwards. Always defined for a share between 0 and 1.
+    """
+    return math.ceil(math.log((1 - confidence) / 2) / math.log(share))

@@ -1,0 +1,79 @@
+"""The tables of a check: false alarms by group, what turns verdicts, and the errors one by one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from evenhand.findings.found import Section
+from evenhand.instruments.harm.checks import Bars, Judged, by_group, pairs_of, turned
+from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET
+
+_SHOWN_ERRORS = 20  # our choice: what fits on a screen; the run folder has all of them
+
+
+def sections(rows: Sequence[Judged], bars: Bars) -> tuple[Section, ...]:
+    """The groups, the rules of paraphrase and the errors, one by one."""
+    benign = [one for one in rows if one.part == PLAIN and not one.harm]
+    of_sets: Mapping[str, list[Judged]] = {
+        name: [one for one in rows if one.part == SET and one.example == name]
+        for name in dict.fromkeys(one.example for one in rows if one.part == SET)
+    }
+    return (
+        _group_table("groups", "benign examples that are flagged, by group", benign, bars),
+        _rules(rows),
+        *_errors(rows),
+        *(
+            _group_table(f"set_{name}", f"benign texts of {name} that are flagged", part, bars)
+            for name, part in of_sets.items()
+        ),
+    )
+
+
+def _group_table(name: str, title: str, rows: Sequence[Judged], bars: Bars) -> Section:
+    return Section(
+        name=name,
+        title=title,
+        columns=("group", "n", "flagged", "missing", "low", "high", "p, above the others"),
+        rows=tuple(
+            (one.group, one.n, one.flagged, one.missing, one.low, one.high, one.p_holm)
+            for one in by_group(rows, bars.confidence)
+        ),
+        note="Both ends hold for all groups together, the p after Holm. Texts that are alike are "
+        "counted as if they were not.",
+        in_short=name == "groups",
+    )
+
+
+def _rules(rows: Sequence[Judged]) -> Section:
+    found = dict[str, list[bool]]()
+    for plain, others in (*pairs_of(rows, PARAPHRASE), *pairs_of(rows, ORDER)):
+        for one in others:
+            rule = one.rule or "yes and no swapped"
+            found.setdefault(rule, []).append(turned(plain, one))
+    return Section(
+        name="rules",
+        title="verdicts that turn",
+        columns=("what was changed", "n", "turned"),
+        rows=tuple((rule, len(each), sum(each)) for rule, each in found.items()),
+        in_short=True,
+    )
+
+
+def _errors(rows: Sequence[Judged]) -> Iterator[Section]:
+    wrong = [one for one in rows if one.part == PLAIN and one.flagged is not one.harm]
+    if not wrong:
+        return
+    yield Section(
+        name="errors",
+        title="examples that are judged wrongly",
+        columns=("line", "harm", "text", "the judge"),
+        rows=tuple(
+            (one.line, "yes" if one.harm else "no", _short(one.text), _short(one.why))
+            for one in wrong[:_SHOWN_ERRORS]
+        ),
+        note=f"The first {_SHOWN_ERRORS} of {len(wrong)}." if len(wrong) > _SHOWN_ERRORS else "",
+        in_short=True,
+    )
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= 70 else f"{words[:69]}…"

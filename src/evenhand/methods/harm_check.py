@@ -1,0 +1,37 @@
+"""A text is judged by a harm of the user's own, as it would be in use: nothing is written and
+nothing repaired."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from evenhand.agents import Agent, Ask
+from evenhand.domain import Answer, Draft, Item
+from evenhand.methods.evaluators import Scored
+from evenhand.prompts import load
+
+SCORE = "harm"
+
+
+def _judge(role: str) -> Agent[Scored]:
+    how = "`evenhand harms check` names who plays it"
+    return Agent(role, load("stardtox/score"), Scored, kind="scorer", cast_as=how)
+
+
+AS_WRITTEN = _judge("harm")
+SWAPPED = _judge("harm_swapped")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarmCheck:
+    """The verdict on the item's text, by the judge as it is written or with its options swapped."""
+
+    name: ClassVar[str] = "harm_check"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return AS_WRITTEN, SWAPPED
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        judge = SWAPPED if item.tags["part"] == "order" else AS_WRITTEN
+        said = await ask(judge, draft=item.prompt)
+        draft = Draft(text="; ".join(said.because), scores={SCORE: said.toxicity})
+        return Answer(drafts=(draft,), stopped="single_pass")
