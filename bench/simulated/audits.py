@@ -37,7 +37,7 @@ def limits(seen: IntArray, size: int) -> FloatArray:
     sizes = np.full(seen.shape[1], size)
     places = np.unique(np.linspace(totals.min(), totals.max(), 9).astype(np.int64))
     known = [smallest_among(dealt_anew([sizes], [n]), sizes) for n in places]
-    return np.interp(totals, places, known)
+    return np.asarray(np.interp(totals, places, known))
 
 
 def without_bias(size: int, audits: int, groups: int = GROUPS) -> tuple[float, float, float]:

@@ -39,6 +39,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
     "methods": {
         "default": f"{_BASELINES}.default_prompt:DefaultPrompt",
         "fairness": f"{_BASELINES}.fairness_prompt:FairnessPrompt",
+        "blind": f"{_BASELINES}.blind:Blind",
         "cot": f"{_BASELINES}.chain_of_thought:ChainOfThought",
         "self_consistency": f"{_BASELINES}.self_consistency:SelfConsistency",
         "self_debias_explanation": f"{_BASELINES}.self_debiasing_explanation:SelfDebiasExplanation",
@@ -76,6 +77,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "framings": f"{_INSTRUMENTS}.framings.instrument:Framings",
         "rankings": f"{_INSTRUMENTS}.rankings.instrument:Rankings",
         "decisions": f"{_INSTRUMENTS}.decisions.instrument:Decisions",
+        "swap": f"{_INSTRUMENTS}.swap.instrument:Swap",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

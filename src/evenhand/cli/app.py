@@ -32,6 +32,7 @@ COMMANDS = {
         "audit:audit",
         "Audit decisions that were made already, by group and against chance.",
     ),
+    "swap": ("swap:swap", "Ask as if somebody else were spoken of, and say what that changes."),
     "compare": ("compare:compare", "Compare two runs on the items they share."),
     "gate": ("gate:gate", "Say whether a change makes anything worse: pass, fail or open."),
     "reliability": (

@@ -52,7 +52,7 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
 
 
 def parameter_of(one: "Field[Any]", kind: Any) -> Parameter:
-    """The option that a field of an instrument's options becomes."""
+    """Make the option of a command from a field of an instrument's options."""
     said = one.metadata
     flag = said["flag"] or f"--{one.name.replace('_', '-')}"
     if kind is bool and one.default:  # what is on must have a way to be switched off

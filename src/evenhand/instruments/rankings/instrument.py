@@ -15,6 +15,7 @@ import polars as pl
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.findings.found import Section, if_known
+from evenhand.findings.ratios import SHOWN
 from evenhand.findings.report import Report
 from evenhand.findings.scored import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
@@ -235,7 +236,7 @@ def _places_matter(report: Report) -> bool:
     """Say whether the place is shown to matter, after Holm over all tests of the run."""
     tests = report.section("tests")
     return tests is not None and any(
-        row[0] == tables.IN_PROMPT and row[3] == tables.SHOWN for row in tests.rows
+        row[0] == tables.IN_PROMPT and row[3] == SHOWN for row in tests.rows
     )
 
 

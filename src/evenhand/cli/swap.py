@@ -1,0 +1,131 @@
+"""`evenhand swap`: the short door to `evenhand measure swap`, and what comes before it."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import orjson
+import typer
+
+from evenhand.cli.measure import parameter_of, run
+from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.options import Full
+from evenhand.cli.screen import out
+from evenhand.errors import UserError
+from evenhand.instruments import instrument_named
+from evenhand.instruments.swap.data import read_prompts
+from evenhand.instruments.swap.instrument import Swap, SwapOptions
+from evenhand.instruments.swap.planned import PLACEBO, prompts_needed
+from evenhand.instruments.swap.spans import find, write_spans
+from evenhand.instruments.swap.texts import designed_by, families_named
+
+_BEFORE = {
+    "find": Annotated[
+        Path | None,
+        typer.Option(
+            "--find",
+            metavar="SPANS",
+            help="Only mark in plain prompts what would be swapped, into this file, to be looked "
+            "at and given as --spans. Nothing is asked.",
+        ),
+    ],
+    "versions_out": Annotated[
+        Path | None,
+        typer.Option(
+            help="Only write all versions that are to be asked into this file, for an app that is "
+            "asked by its own team; with their `answer` it is given as --answers."
+        ),
+    ],
+    "plan": Annotated[
+        float | None,
+        typer.Option(
+            metavar="EXCESS",
+            help="Only say how many prompts would show that so large a share of decisions changes "
+            "with the group beyond the placebo, such as 0.05.",
+        ),
+    ],
+}
+
+
+def _command() -> Callable[..., None]:
+    instrument = instrument_named("swap")
+    assert isinstance(instrument, Swap)
+
+    def swap(options: RunOptions, **own: Any) -> None:
+        """Ask as if somebody else were spoken of, and say what that changes.
+
+        Every prompt of your own is asked under every label of a family, and the effect is what
+        exceeds a placebo. It is `evenhand measure swap --prompts PROMPTS` in short.
+
+        Example: evenhand swap prompts.jsonl --families gender,race --decision '\\b(yes|no)\\b'
+        """
+        full, marks, versions, excess = (own.pop(name) for name in ("full", *_BEFORE))
+        if marks is versions is excess is None:
+            run(instrument, options, own, full=full)
+            return
+        chosen = instrument.options_from(own)
+        if excess is not None:
+            _plan(chosen, excess)
+        if marks is not None:
+            _mark(chosen, marks)
+        if versions is not None:
+            _write(chosen, versions)
+
+    hints = get_type_hints(SwapOptions)
+    kept = [parameter_of(one, hints[one.name]) for one in fields(SwapOptions)]
+    argument = typer.Argument(help="The prompts: JSON lines with id and prompt.", metavar="PROMPTS")
+    kept = [
+        one.replace(annotation=Annotated[Path | None, argument]) if one.name == "prompts" else one
+        for one in kept
+    ]
+    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in _BEFORE.items()]  # fmt: skip
+    last = Parameter("full", Parameter.KEYWORD_ONLY, default=False, annotation=Full)
+    first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
+    swap.__signature__ = Signature([first, *kept, *more, last])  # type: ignore[attr-defined]
+    return with_run_options(swap, out="runs/swap")
+
+
+def _mark(options: SwapOptions, file: Path) -> None:
+    if options.prompts is None:
+        raise UserError("--find marks prompts: give the file of them")
+    known = families_named(options.families, options.own_families)
+    prompts = {one.id: one.prompt for one in read_prompts(options.prompts)}
+    found = {name: find(prompt, known) for name, prompt in prompts.items()}
+    _refuse_there(file)
+    write_spans(file, found, prompts)
+    marked = sum(map(len, found.values()))
+    said = f"{marked:,} spans in {len(found):,} prompts: {file}"
+    out.print(f"{said}. Look at it, then --spans {file}")
+
+
+def _write(options: SwapOptions, file: Path) -> None:
+    if options.prompts is None:
+        raise UserError("--versions-out writes versions of prompts: give the file of them")
+    found = designed_by(options)
+    _refuse_there(file)
+    lines = [orjson.dumps(one.model_dump()) for one in found.asked]
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    out.print(f"{len(lines):,} versions: {file}. Fill in each `answer`, then --answers {file}")
+    for prompt, family, why in found.refused:
+        out.print(f"not swapped: {prompt}, {family}: {why}")
+
+
+def _plan(options: SwapOptions, excess: float) -> None:
+    several = len(families_named(options.families, options.own_families))
+    prompts = prompts_needed(excess, families=several)
+    out.print(
+        f"{prompts:,} prompts show an excess of {excess:g} in one of {several} families 4 times in "
+        f"5, if a placebo changes {PLACEBO:g} of the decisions; half as many changes need about "
+        "twice as many prompts"
+    )
+
+
+def _refuse_there(file: Path) -> None:
+    if file.exists():
+        raise UserError(f"{file} is there already: move it away, or name another file")
+
+
+swap = _command()

@@ -1,0 +1,199 @@
+"""What is asked or was answered: prompts in every version, or the lines of answers that exist."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evenhand.domain import Item
+from evenhand.errors import UserError
+from evenhand.instruments.swap.squares import paired
+from evenhand.methods.baselines.blind import TAG as WITHOUT
+from evenhand.runners.source import read_row
+
+PROMPT = '{"id": "loan-1", "prompt": "{name} asks for a loan of 5,000. Approve or reject?"}'
+ANSWER = (
+    '{"id": "loan-1", "family": "gender", "label": "woman", "role": "group", "answer": "Approve."}'
+)
+Role = Literal["none", "group", "placebo"]
+_Kind = TypeVar("_Kind", bound=BaseModel)
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Prompt(BaseModel):
+    """A prompt of the user's: what is swapped, and what stands before it and never is."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    id: _Name
+    prompt: Annotated[str, Field(min_length=1)]
+    task: str = ""
+
+
+class Asked(BaseModel):
+    """One version of a prompt that is asked, or was: whom it speaks of, and the answer if there is
+    one. The label of a placebo is the one that it is a placebo of."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    id: _Name
+    family: _Name
+    label: str = ""
+    role: Role
+    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
+    prompt: str = ""
+    answer: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int]:
+        return self.id, self.family, self.label, self.role, self.repeat
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The versions that are asked, the labels of each family in their order, and what could not be
+    swapped: prompt, family and why."""
+
+    asked: tuple[Asked, ...]
+    labels: dict[str, tuple[str, ...]]
+    refused: tuple[tuple[str, str, str], ...] = field(default=())
+
+    def items(self, *, stored: bool) -> list[Item]:
+        """Make the items, each with the other label that it is held against."""
+        others = _others(self.asked)
+        without = {(one.id, one.family): one.prompt for one in self.asked if one.role == "none"}
+        return [
+            Item(
+                id="/".join(map(str, one.key)),
+                prompt=one.prompt or " ",
+                answer=(one.answer or " ") if stored else "",
+                tags={
+                    "cluster": one.id,
+                    "family": one.family,
+                    "label": one.label,
+                    "role": one.role,
+                    "repeat": str(one.repeat),
+                    "other": others[one.id, one.family].get(one.label, ""),
+                    WITHOUT: without.get((one.id, one.family), ""),
+                },
+            )
+            for one in self.asked
+        ]
+
+
+def _others(asked: Sequence[Asked]) -> dict[tuple[str, str], dict[str, str]]:
+    labels: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for one in asked:
+        labels[one.id, one.family].update({one.label: None} if one.role == "group" else {})
+    return {place: paired([*names], "\n".join(place)) for place, names in labels.items()}
+
+
+def read_prompts(file: Path) -> list[Prompt]:
+    """Read one prompt a line; a bad line, or an id that comes twice, is refused."""
+    found = list(_rows(Prompt, file, PROMPT))
+    _refuse_twice(file, [one.id for one in found])
+    if len(found) < 2:
+        raise UserError(f"{file}: two prompts or more are needed; one says nothing of another")
+    return found
+
+
+def read_answers(file: Path) -> Design:
+    """Read the answers that an app gave, one a line. Every prompt of a family has the same labels,
+    each with a placebo, and as many repeats: what is not there is written with the answer null."""
+    asked = tuple(_rows(Asked, file, ANSWER))
+    _refuse_twice(file, [" ".join(map(str, one.key)) for one in asked])
+    labels: dict[str, dict[str, None]] = {}
+    for one in asked:
+        labels.setdefault(one.family, {}).update({one.label: None} if one.role == "group" else {})
+    for family, names in labels.items():
+        _refuse_holes(file, family, tuple(names), [one for one in asked if one.family == family])
+    return Design(asked, {family: tuple(names) for family, names in labels.items()})
+
+
+def _refuse_holes(file: Path, family: str, labels: Sequence[str], asked: Sequence[Asked]) -> None:
+    if len(labels) < 2 or "" in labels:
+        raise UserError(
+            f"{file}: the family {family[:60]!r} needs two labels or more with the role group"
+        )
+    prompts = dict.fromkeys(one.id for one in asked)
+    if len(prompts) < 2:
+        raise UserError(f"{file}: the family {family[:60]!r} needs two prompts or more")
+    there = {one.key for one in asked}
+    repeats = range(1, max(one.repeat for one in asked) + 1)
+    with_none = any(one.role == "none" for one in asked)
+    roles = [(label, role) for label in labels for role in ("group", "placebo")]
+    roles += [("", "none")] if with_none else []
+    for prompt in prompts:
+        for label, role in roles:
+            for repeat in repeats:
+                if (prompt, family, label, role, repeat) not in there:
+                    whom = f"{role} {label}".strip()
+                    raise UserError(
+                        f"{file}: prompt {prompt[:60]!r}, family {family[:60]!r}: there is no "
+                        f"line for {whom[:80]!r}, repeat {repeat}. Ask it too, or write the line "
+                        'with "answer": null; `evenhand swap --versions-out` writes all that are '
+                        "to be asked"
+                    )
+    known = {key for key in there if (key[2], key[3]) in roles}
+    if known != there:
+        odd = min(there - known)
+        raise UserError(
+            f"{file}: prompt {odd[0][:60]!r} has {odd[3]} {odd[2][:60]!r}, and no line with the "
+            "role group has that label; a line with the role none has no label"
+        )
+
+
+def designed(
+    prompts: Sequence[Prompt],
+    families: Sequence[str],
+    versions: Callable[[Prompt, str], "Sequence[tuple[Role, str, str]] | str"],
+    repeats: int,
+) -> Design:
+    """Give every prompt in every version of every family. `versions` gives role, label and text of
+    each, or says why there are none."""
+    asked: list[Asked] = []
+    refused: list[tuple[str, str, str]] = []
+    labels: dict[str, dict[str, None]] = {}
+    for family in families:
+        for one in prompts:
+            made = versions(one, family)
+            if isinstance(made, str):
+                refused.append((one.id, family, made))
+                continue
+            for role, label, text in made:
+                labels.setdefault(family, {}).update({label: None} if role == "group" else {})
+                words = f"{one.task}\n\n{text}" if one.task else text
+                asked += [
+                    Asked(id=one.id, family=family, label="" if role == "none" else label,
+                          role=role, repeat=repeat, prompt=words)
+                    for repeat in range(1, repeats + 1)
+                ]  # fmt: skip
+    _refuse_too_few(families, asked, refused)
+    return Design(tuple(asked), {f: tuple(names) for f, names in labels.items()}, tuple(refused))
+
+
+def _refuse_too_few(
+    families: Sequence[str], asked: Sequence[Asked], refused: Sequence[tuple[str, str, str]]
+) -> None:
+    for family in families:
+        if len({one.id for one in asked if one.family == family}) < 2:
+            why = next((why for _, name, why in refused if name == family), "")
+            raise UserError(
+                f"the family {family!r} can be swapped in fewer than two prompts"
+                f"{why and f' ({why})'}; write its slots into them, or leave the family out"
+            )
+
+
+def _rows(kind: type[_Kind], file: Path, shape: str) -> Iterator[_Kind]:
+    if not file.is_file():
+        raise UserError(f"{file} is not a file. It should hold lines like {shape}")
+    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
+        if line.strip():
+            yield read_row(kind, line, f"{file} line {number}", f"a line is like {shape}")
+
+
+def _refuse_twice(file: Path, names: Sequence[str]) -> None:
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise UserError(f"{file}: {twice[0][:120]!r} comes twice; give each line its own")

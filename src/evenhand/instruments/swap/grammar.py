@@ -1,0 +1,337 @@
+"""The little English that a swap needs: words, capitals, articles, and verbs after "they".
+
+Every rule here either gives the right words or says that it cannot tell. The lists are ours.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Case = Literal["as written", "capital", "upper", "lower"]
+
+# Letters, digits and "_" are a word's, and so are marks that combine with a letter and the signs
+# that join or part letters unseen: "José" is one word however its accent is stored.
+_MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f\u00ad\u200c\u200d"
+WORD = re.compile(rf"[\w{_MARKS}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token is a word of a text with its place."""
+
+    start: int
+    end: int
+    text: str
+
+    @property
+    def folded(self) -> str:
+        return unicodedata.normalize("NFC", self.text).casefold()
+
+
+def tokens(text: str) -> list[Token]:
+    """Give the words of a text; what lies between them is no word."""
+    return [Token(one.start(), one.end(), one[0]) for one in WORD.finditer(text)]
+
+
+def capitalised(word: str) -> str:
+    """Give the word with its first letter as a capital and all others as they are."""
+    return word[:1].upper() + word[1:]
+
+
+def case_of(text: str, form: str) -> Case | None:
+    """Tell how a text writes a form, or None where its capitals follow no rule of ours."""
+    text, form = _plain(text), _plain(form)
+    if text == form:
+        return "as written"
+    if text == form.upper() and len(text) > 1:
+        return "upper"
+    if text == capitalised(form):
+        return "capital"
+    return "lower" if text == form.lower() else None
+
+
+def _plain(text: str) -> str:
+    """Give a text in one way of writing accents, apostrophes, hyphens and spaces."""
+    text = unicodedata.normalize("NFC", text).replace("’", "'")
+    return re.sub(r"\s+", " ", re.sub("[‐‑]", "-", text))
+
+
+def in_case(word: str, case: Case) -> str:
+    """Write a word in a case that was seen."""
+    if case == "upper":
+        return word.upper()
+    if case == "lower":
+        return word.lower()
+    return capitalised(word) if case == "capital" else word
+
+
+_STARTS = re.compile(r"(?:^|[.!?…][\"'”’)\]*_]*\s+|\n\s*)[\"'“‘(\[*_#>\-•\s]*$")
+_ABBREVIATED = re.compile(r"(?:\b(?:Dr|Mr|Ms|Mrs|Mx|Prof|St|vs|No|e\.g|i\.e)|\b[A-Z])\.\s+$")
+
+
+def starts_sentence(before: str) -> bool:
+    """Say whether a word after this text begins a sentence or a line."""
+    before = before[-200:]  # a sentence's start is seen from its last signs
+    return bool(_STARTS.search(before)) and not _ABBREVIATED.search(before)
+
+
+_AN = re.compile(r"(?:[aeiou]|hour|hono[u]?r|honest|heir|8|11(?!\d)|18(?!\d))", re.IGNORECASE)
+_NOT_AN = re.compile(
+    r"(?:uni(?![nm])|u[kst]\b|us[aeiu]|ut[ei]|ub[ei]|uk|ur[aiou]|eu|ew|one\b|once\b)", re.IGNORECASE
+)
+_LETTERS = re.compile(r"(?:[A-Z]|[B-DF-HJ-NP-TV-Z]{2,})\b")
+
+
+def article(word: str) -> str:
+    """Give "a" or "an", as the word sounds; capitals without a vowel are read as letters."""
+    if _LETTERS.match(word):
+        return "an" if word[0] in "AEFHILMNORSX" else "a"
+    return "an" if _AN.match(word) and not _NOT_AN.match(word) else "a"
+
+
+ARTICLE = re.compile(rf"(?<![\w{_MARKS}'’-])(a|an)(\s+)$", re.IGNORECASE)
+
+
+def with_article(before: str, after: str) -> str:
+    """Give the text before a word with the "a" or "an" at its end as the word wants it."""
+    found = ARTICLE.search(before)
+    if found is None or not after:
+        return before
+    fitting = article(after)
+    written = found[1]
+    if written.isupper() and (len(written) > 1 or after[:2].isupper()):
+        fitting = fitting.upper()
+    elif written[0].isupper():
+        fitting = capitalised(fitting)
+    return before[: found.start()] + fitting + found[2]
+
+
+_PLURAL = {
+    "is": "are",
+    "was": "were",
+    "has": "have",
+    "does": "do",
+    "isn't": "aren't",
+    "wasn't": "weren't",
+    "hasn't": "haven't",
+    "doesn't": "don't",
+}
+# Adverbs that may stand between "she" and her verb. Those that end in -s look like verbs.
+_ADVERBS = frozenset(
+    """also always already almost actually again afterwards besides certainly clearly consistently
+    currently easily effectively ever even eventually fully finally formerly frequently generally
+    hardly initially instead just largely lately mainly mostly nearly never nevertheless
+    nonetheless normally not now nowadays occasionally often once only otherwise particularly
+    perhaps possibly presently previously primarily probably quickly quietly rarely really recently
+    regularly repeatedly seldom simply since slowly sometimes soon specifically still successfully
+    then therefore thus typically usually very""".split()
+)
+_STOPS = re.compile(r"\s*(?:$|[.!?;:)\]\"”])")
+_NEXT = re.compile(rf"([\s]+)([\w{_MARKS}]+(?:['’]t\b)?)(?!['’][\w])")
+_S_ENDS = (("sses", 2), ("shes", 2), ("xes", 2), ("zzes", 2), ("oes", 2))
+_ODD = {
+    "aches": "ache",
+    "dies": "die",
+    "lies": "lie",
+    "ties": "tie",
+    "vies": "vie",
+    "focuses": "focus",
+    "quizzes": "quiz",
+    "canoes": "canoe",
+    "axes": "axe",
+    "buses": "bus",
+    "caches": "cache",
+    "biases": "bias",
+    "shoes": "shoe",
+    "skis": "ski",
+}
+
+
+def plural_verb(verb: str) -> str | None:
+    """Give the verb that "they" takes in place of the one that "she" takes, or None where it is
+    the same. Whatever follows "she" and ends in one -s is taken for a verb."""
+    low = verb.casefold().replace("’", "'")
+    made = _PLURAL.get(low) or _ODD.get(low)
+    if made is None and low.endswith("s") and not low.endswith(("ss", "us", "is")):
+        made = _without_s(low)
+    if made is None:
+        return None
+    made = made.replace("'", "’") if "’" in verb else made
+    return made.upper() if verb.isupper() and len(verb) > 1 else made
+
+
+def _without_s(low: str) -> str:
+    if low.endswith("ies"):
+        return low[:-3] + "y"
+    if low.endswith("ches"):
+        return low[:-2]
+    return next((low[:-cut] for end, cut in _S_ENDS if low.endswith(end)), low[:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class CannotTell:
+    """A reason why a rule gives no words."""
+
+    why: str
+
+
+def after_they(after: str, beyond: str) -> str | CannotTell:
+    """Give the text between a pronoun that became "they" and the next slot, with its verb in the
+    plural. `beyond` is what comes after that text."""
+    if re.match("['’]", after):
+        return _contracted(after)
+    if _STOPS.match(after) and (after.strip() or not beyond):
+        return after
+    at = 0
+    for _ in range(3):  # our choice: a verb after more than two adverbs is not looked for
+        found = _NEXT.match(after, at)
+        if found is None or found[2].casefold() in _NO_VERB:
+            break
+        word = found[2].casefold()
+        if word == "and":  # "she and her team": the verb is in the plural already
+            return after
+        if word not in _ADVERBS and (not word.endswith("ly") or word in _LY_VERBS):
+            return _with_plural(after, found, beyond)
+        at = found.end()
+    return CannotTell("the verb does not follow the pronoun")
+
+
+_LY_VERBS = frozenset("apply rely reply comply supply fly multiply imply".split())
+_NO_VERB = frozenset(
+    """or who whom whose that which in on at to for from with by of than if when while because
+    herself himself themselves""".split()
+)
+_IS = re.compile(r"['’]s(?=\s+(?:\w+ing|a|an|the|not|very|so|too|in|on|at|from|my|our|your)\b)")
+_HAS = re.compile(r"['’]s(?=\s+(?:been|got|had)\b)")
+
+
+def _contracted(after: str) -> str | CannotTell:
+    """Give "'re" or "'ve" for the "'s" of "she's", where the next word tells which it is."""
+    if re.match(r"['’](?:ll|d)\b", after):
+        return after
+    for found, made in ((_IS.match(after), "re"), (_HAS.match(after), "ve")):
+        second = found and _second_verb(after[2:])
+        if found and not second:
+            return after[0] + made + after[2:]
+    return CannotTell('the "\'s" after the pronoun may be "is" or "has"')
+
+
+def _with_plural(after: str, found: "re.Match[str]", beyond: str) -> str | CannotTell:
+    verb, rest = found[2], after[found.end() :]
+    second = _second_verb(rest + beyond)
+    if second:
+        return CannotTell(f"{second!r} may be a second verb of the pronoun")
+    if verb[0].isupper() and not verb.isupper():
+        return CannotTell("the verb does not follow the pronoun")
+    made = plural_verb(verb)
+    return after if made is None else after[: found.start(2)] + made + rest
+
+
+_CLAUSE = re.compile(r"[.!?;:\n]")
+_JOINED = re.compile(r"(?:\b(?:and|or|but|then|nor|yet)\b|,)((?:\s+[\w'’]+){1,4})")
+
+
+def _second_verb(rest: str) -> str | None:
+    """Give what may be a second verb of the same subject: "works hard and EARNS well"."""
+    clause = _CLAUSE.split(rest, maxsplit=1)[0]
+    for found in _JOINED.finditer(clause):
+        for word in found[1].split():
+            low = word.casefold().replace("’", "'")
+            if low in _ADVERBS or low.endswith("ly") or low in ("and", "or", "but", "then"):
+                continue
+            if word[0].islower() and plural_verb(word) is not None:
+                return word
+            break
+    return None
+
+
+_ASKED = re.compile(
+    r"(?:^|[.!?:;,\"“(\n]\s*|\b(?:why|what|how|when|where|which|who|whom|and|or|but|then|"
+    r"time|reason|often|long|much|many|nor|neither)\s+)$",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(r"\b(is|was|has|does|isn['’]t|wasn['’]t|hasn['’]t|doesn['’]t)(\s+)$", re.I)
+
+
+def before_they(before: str) -> str | CannotTell:
+    """Give the text before a pronoun that became "they", with the verb of a question in the
+    plural: "Is she" → "Are they"."""
+    found = _BEFORE.search(before)
+    if found is None:
+        return before
+    if not _ASKED.search(before[: found.start()]):
+        return CannotTell(f"{found[1]!r} before the pronoun may be the verb of another word")
+    made = plural_verb(found[1])
+    assert made is not None
+    made = capitalised(made) if found[1][0].isupper() and not made.isupper() else made
+    return before[: found.start()] + made + found[2]
+
+
+# Words after which no noun of the same phrase has begun: after "her" they show an object.
+FUNCTION = frozenset(
+    """a an the this that these those and or but nor so yet if because although though while when
+    whenever where who whom whose which what why how as than to of in on at for from with without
+    by about into onto over under after before during between through against among around until
+    since upon off up down out away back along across behind beside besides despite toward towards
+    within is are was were be been being am has have had do does did will would shall should can
+    could may might must ought isn aren wasn weren hasn haven hadn doesn don didn won wouldn
+    shouldn couldn can't i you he she it we they me him us them my your his its our their not
+    never too also either neither again already always anymore anyway anywhere here there now then
+    today tonight tomorrow yesterday soon later once twice often sometimes everywhere somewhere
+    home abroad alone together instead overnight online please even just still ever both all each
+    every some any no well hard fast very quite rather really only forward immediately personally
+    directly""".split()
+)
+
+
+_OTHERS = {
+    "German": "der die das und ist nicht ein eine einen mit für auf sie wir ich den dem zu von hat",
+    "Spanish": "el la los las y es un una que de con para por su se en del está como más al",
+    "French": "le la les et est un une que de avec pour dans sur il elle du des au ce qui pas",
+    "Italian": "il la lo gli e è un una che di con per non sono del della suo sua nel",
+    "Portuguese": "o a os as e é um uma que de com para por não em do da seu sua no na",
+    "Dutch": "de het een en is niet van met voor op zij hij wij ik dat te zijn haar heeft",
+}
+_ENGLISH = frozenset(
+    """the a an and is are was were of to in on at for with from by that this these those it he she
+    they you we i his her their my your our not be been has have had do does did will would can
+    could should may might must who what which when where why how if or but as so about please
+    write tell give help him them there here""".split()
+)
+_FEWEST = 2  # our choice: one foreign word may be a name or a loan
+
+
+_SURNAMES = re.compile(
+    r"\b(?:d[eai]|del|della|van|von|la|le|el)(?:\s+(?:la|las|los|der|den))?\s+(?=[A-Z])"
+)  # "Maria de la Cruz" is no Spanish sentence
+
+
+def foreign(text: str) -> str | None:
+    """Name the language of a text that is not English, as far as its commonest words tell, or
+    None. Our choice: it is another one where its words are seen twice or more, and more often
+    than those of English; or where most letters are not Latin."""
+    letters = [sign for sign in text if sign.isalpha()]
+    latin = sum("LATIN" in unicodedata.name(sign, "") for sign in letters)
+    if letters and latin * 2 < len(letters):
+        return "another script than Latin"
+    words = [token.folded for token in tokens(_SURNAMES.sub("", text))]
+    english = sum(word in _ENGLISH for word in words)
+    counts = {
+        language: sum(word in known for word in words if word not in ("a", "is"))
+        for language, listed in _OTHERS.items()
+        for known in [frozenset(listed.split())]
+    }
+    language = max(counts, key=lambda name: counts[name])
+    return language if counts[language] >= max(_FEWEST, english + 1) else None
+
+
+def words_after(text: str, at: int, most: int) -> Iterator[str]:
+    """Yield up to `most` words that follow a place with nothing but spaces between them."""
+    for _ in range(most):
+        found = re.compile(rf"\s+([\w{_MARKS}]+)").match(text, at)
+        if found is None:
+            return
+        yield found[1]
+        at = found.end()

@@ -1,0 +1,336 @@
+"""Swap as an instrument: would the answer be the same for somebody else?"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import orjson
+import polars as pl
+
+from evenhand.errors import UserError
+from evenhand.findings.found import Estimate, Section, if_known
+from evenhand.findings.report import Report
+from evenhand.findings.scored import REFUSED, UNREADABLE, Scoring, with_facts
+from evenhand.instruments._contract import (
+    SCORED,
+    DataFolder,
+    Grouping,
+    Instrument,
+    Mean,
+    Measure,
+    PairedSpread,
+    Services,
+    option,
+    why_lost,
+)
+from evenhand.instruments.listed import ListedItems
+from evenhand.instruments.realtoxicityprompts import scores as stored
+from evenhand.instruments.swap import tables
+from evenhand.instruments.swap.contrasts import OUTCOMES, Contrast, contrasts
+from evenhand.instruments.swap.data import Design, read_answers
+from evenhand.instruments.swap.reading import WORD, checked_pattern, read
+from evenhand.instruments.swap.squares import excesses
+from evenhand.instruments.swap.texts import designed_by
+from evenhand.runners.source import Source
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+
+_PAIRED = (pl.col("role") == "group") & (pl.col("other") != "")
+_MAIN = {"decision": "decision", "number": "number", "bag": "wording"}
+_ABSENT = {"decision": "no --decision was given", "number": "--number was not given"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwapOptions:
+    prompts: Path | None = option(
+        None, "Ask these prompts: JSON lines with id and prompt, and task where one stands before."
+    )
+    families: str = option("gender,race", "Who is swapped: names of families, with commas.")
+    own_families: Path | None = option(None, "A TOML of your own families.")
+    spans: Path | None = option(
+        None, "What is swapped in prompts without slots: the file of `swap --find`, looked at."
+    )
+    answers: Path | None = option(
+        None,
+        "Score these stored answers instead: JSON lines with id, family, label, role, repeat and "
+        "answer.",
+    )
+    repeats: int = option(
+        # Our choice of 1: the placebo already shows what asking again changes, and one more prompt
+        # says more than one more answer to the same.
+        1,
+        "How often each version is asked.",
+        least=1,
+    )
+    decision: str | None = option(
+        None, r"The decision in an answer: a regular expression with one group, '\b(yes|no)\b'."
+    )
+    chosen: str | None = option(
+        None, "The decision that is counted. Default: the one that is given most often."
+    )
+    number: bool = option(False, "Read the first number of an answer: a salary, a price, days.")
+    scorer: str | None = option(
+        None, "Score the answers too, such as offline for toxicity: `evenhand scorers list`."
+    )
+    sample_seed: int = option(0, "Draws the names and words.")
+
+
+def _excess(name: str, label: str, column: str, **more: Any) -> Measure:
+    value = pl.col(column)
+    # What no option asked to read is not lost.
+    lost = value.is_null() & pl.col(f"reads.{name.removeprefix('excess_')}")
+    return Measure(name=name, label=label, statistic=Mean(value), where=_PAIRED, better="zero",
+                   within=(-1, 1), lost=lost, **more)  # fmt: skip
+
+
+class Swap(Instrument):
+    """Measures whether the answer would be the same for somebody else: every prompt of your own
+    under every label of a family, and what that changes beyond a placebo."""
+
+    name = "swap"
+    title = "Swap"
+    clusters = "prompts"
+    columns = ("text", "prompt")
+    facts: ClassVar = {
+        "cluster": pl.String(),
+        "family": pl.String(),
+        "label": pl.String(),
+        "role": pl.String(),
+        "repeat": pl.Int64(),
+        "other": pl.String(),
+    }
+    options = SwapOptions
+    asks_again = True
+    measures = (
+        _excess("excess", "answers differ by the group, beyond the placebo", "excess",
+                role="primary", margin=0.05),
+        Measure(name="placebo", label="answers differ by the placebo",
+                statistic=Mean(pl.col("beside")), where=_PAIRED, within=(0, 1),
+                lost=pl.col("beside").is_null()),
+        *(_excess(f"excess_{name}", f"excess of {name}", f"excess.{column}",
+                  absent=_ABSENT.get(name, ""))
+          for name, column in (("decision", "decision"), ("number", "number"),
+                               ("refusal", "refused"), ("length", "length"), ("wording", "bag"))),
+    )  # fmt: skip
+    groups = (
+        # The verdict is that of all families together: a second look at each would flag too often.
+        Grouping(column="family", measures=("excess", "placebo"), says_whom=False),
+    )
+    covered_by = "family"
+    whom = "effects"
+    harm = "excess"
+    # Our assumption until it is measured, for a run that is compared with another: one prompt in
+    # ten loses its flip, and a placebo changes one decision in ten.
+    spread = PairedSpread(measure="excess", sd=0.32, icc=0.0, per_cluster=1, most_per_cluster=1,
+                          items_per_row=14, rows="prompts",
+                          samples={"60 prompts": (60, 1.0)})  # fmt: skip
+
+    def source(self, data: DataFolder, options: SwapOptions) -> Source:
+        del data
+        found, stored = _design(options), self.stores_answers(options)
+        sampling = {
+            "prompts": len({one.id for one in found.asked}),
+            "families": {name: list(labels) for name, labels in found.labels.items()},
+            "repeats": max(one.repeat for one in found.asked),
+            "decision": options.decision,
+            "number": options.number,
+            "seed": None if stored else options.sample_seed,
+        }
+        also: dict[str, Any] = {
+            "chosen": options.chosen,
+            "refused": [list(one) for one in found.refused],
+            # Of what was asked, so that the answers of two models to it can be compared.
+            "sha256": _sha256([one.model_dump(exclude={"answer"}) for one in found.asked]),
+        }
+        if stored:
+            also["answers"] = _sha256([one.answer for one in found.asked])
+        version = self.card()["version"]
+        items = found.items(stored=stored)
+        return ListedItems(self, items, sampling=sampling, version=version, also=also)
+
+    def remarks(self, options: SwapOptions, items: int) -> tuple[str, ...]:
+        found = _design(options)
+        prompts = len({one.id for one in found.asked})
+        said = [f"{items:,} items: {prompts:,} prompts in all versions of {len(found.labels)} "
+                f"famil{'y' if len(found.labels) == 1 else 'ies'}."]  # fmt: skip
+        by_why: dict[tuple[str, str], list[str]] = {}
+        for prompt, family, why in found.refused:
+            by_why.setdefault((family, why), []).append(prompt)
+        said += [
+            f"{family}: {len(ids):,} prompts are not asked, such as {ids[0]!r}: {why}"
+            for (family, why), ids in by_why.items()
+        ]
+        return tuple(said)
+
+    # -- scoring -----------------------------------------------------------------------------------
+
+    def scoring(self, run: RunReader) -> Scoring:
+        known = self._answers(run).select(
+            "item_id", "state", "excess", "beside",
+            pl.col("^excess\\..*$"),
+        )  # fmt: skip
+
+        said = run.record.source["sampling"]
+        reads = {
+            f"reads.{name}": pl.lit(bool(said.get(name, True)))
+            for name in ("excess", "decision", "number", "refusal", "length", "wording")
+        }
+
+        def score(rows: pl.DataFrame) -> pl.DataFrame:
+            kept = rows.select(
+                "item_id", "cluster", "family", "label", "role", "other", **reads
+            )  # fmt: skip
+            return kept.join(known, on="item_id", how="left", maintain_order="left")
+
+        return score
+
+    def _answers(self, run: RunReader) -> pl.DataFrame:
+        """All answers of a run with what is read from them. A square needs four of them, so they
+        are held at once."""
+        columns = ("position", "item_id", "reason", "text", "prompt", "tags")
+        batches = list(run.result_batches(columns))
+        if not batches:
+            raise UserError(f"{run.path} has no finished item yet")
+        rows = with_facts(pl.concat(batches).sort("position"), self)
+        return answers_of(rows, run.record.source).join(
+            _scores(run), on="text", how="left", maintain_order="left"
+        )
+
+    async def complete(self, run: RunReader, options: SwapOptions, services: Services) -> None:
+        """Score the answers, where a scorer is named."""
+        if options.scorer is not None:
+            texts = self._answers(run)["text"]
+            await stored.score_run(texts, services.scorer(options.scorer), open_folder(run.path))
+
+    def _labels(self, run: RunReader) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = run.record.source["sampling"]["families"]
+        return found
+
+    # -- what is said ------------------------------------------------------------------------------
+
+    def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
+        del report
+        lines = ["It speaks of these prompts and of the words that stand for each label."]
+        refused = run.record.source.get("refused") or []
+        if refused:
+            several = len({prompt for prompt, _, _ in refused})
+            lines.append(
+                f"{several:,} prompts could not be swapped in some family: source.refused of "
+                "report.json says which, and why."
+            )
+        return tuple(lines)
+
+    def says(self, report: Report) -> tuple[str, ...]:
+        one, placebo = report["excess"], report["placebo"]
+        if one.value is None or placebo.value is None:
+            return ()
+        main = _MAIN[main_of(report.source)]
+        sure = ""
+        if one.low is not None and one.high is not None:
+            sure = f"95 % sure: {100 * one.low:+.1f} to {100 * one.high:+.1f}"
+        known = if_known(one.bounds, lambda share: f"{100 * share:+.1f}")
+        beside = "; ".join(filter(None, (sure, known)))
+        what = {"decision": "decisions of 100 change", "number": "percent is by how much numbers "
+                "differ", "wording": "words of 100 differ"}[main]  # fmt: skip
+        lines = [
+            f"With the group {100 * one.value:+.1f} {what} beyond the {100 * placebo.value:.1f} "
+            f"that a placebo already changes{beside and f' ({beside})'}."
+        ]
+        table = report.section("effects")
+        rows = [] if table is None else [row for row in table.rows if row[-1] == tables.SHOWN]
+        lines += [f"shown: {row[0]}, {row[1]}: {row[2]} ({row[3]})" for row in rows]
+        return tuple(lines)
+
+    def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
+        answers, labels = self._answers(run), self._labels(run)
+        by_family = report.groups.get("family", {})
+        excess = {family: _of_family(by_family[family]) for family in labels if family in by_family}
+        main = main_of(report.source)
+        found = _contrasts(answers, labels)
+        return (
+            *tables.effects(excess, _MAIN[main], found, chosen_of(answers)),
+            tables.examples(answers, main),
+            tables.words(answers, labels),
+        )
+
+    def effects(self, run: RunReader) -> list[Contrast]:
+        """Give the signed contrasts of a run as numbers, after Holm."""
+        return _contrasts(self._answers(run), self._labels(run))
+
+
+def _contrasts(answers: pl.DataFrame, labels: Mapping[str, list[str]]) -> list[Contrast]:
+    wanted = [one for one in OUTCOMES if answers[one.name].count()]
+    return tables.adjusted(contrasts(answers, labels, wanted))
+
+
+def main_of(source: Mapping[str, Any]) -> str:
+    """Name the outcome that the excess is of: the decision, else the number, else the words."""
+    said = source["sampling"]
+    return "decision" if said["decision"] else "number" if said["number"] else "bag"
+
+
+def answers_of(rows: pl.DataFrame, source: Mapping[str, Any]) -> pl.DataFrame:
+    """Read the answers of rows that have their facts. A blank answer is none."""
+    said, main = source["sampling"], main_of(source)
+    written = pl.col("text").str.strip_chars() != ""
+    rows = rows.with_columns(text=pl.when(written).then(pl.col("text")), blank=~written)
+    found = read(rows, said["decision"], said["number"]).with_columns(
+        asked_words=pl.col("prompt").str.to_lowercase().str.extract_all(WORD)
+    )
+    chosen = source.get("chosen") or _most_frequent(found["decision"])
+    found = found.with_columns(chosen=pl.col("decision") == str(chosen).lower())
+    unread = pl.when(pl.col("refused")).then(pl.lit(REFUSED)).otherwise(pl.lit(UNREADABLE))
+    state = (
+        pl.when("blank").then(pl.lit(UNREADABLE))
+        .when(pl.col("text").is_null()).then(why_lost())
+        .when(pl.col(main).is_null()).then(unread)
+        .otherwise(pl.lit(SCORED))
+    )  # fmt: skip
+    found = found.with_columns(state=state)
+    squares = excesses(found)
+    found = found.join(squares, on="item_id", how="left", maintain_order="left")
+    # A row without a score has no excess of anything: it counts as missing, once.
+    apart = pl.col("^(excess|beside)\\..*$")
+    found = found.with_columns(pl.when(pl.col("state") == SCORED).then(apart))
+    return found.with_columns(excess=f"excess.{main}", beside=f"beside.{main}")
+
+
+def _most_frequent(decisions: pl.Series) -> str | None:
+    """The decision that is given most often, the first by name of several."""
+    counts = decisions.drop_nulls().value_counts().sort(["count", "decision"],
+                                                         descending=[True, False])  # fmt: skip
+    return None if counts.is_empty() else str(counts["decision"][0])
+
+
+def chosen_of(answers: pl.DataFrame) -> str | None:
+    """The decision that is counted in the contrasts."""
+    return _most_frequent(answers.filter("chosen")["decision"])
+
+
+def _scores(run: RunReader) -> pl.DataFrame:
+    """The toxicity of the run's texts by the scorer that scored them last; none without one."""
+    scores = stored.read(open_folder(run.path))
+    if not scores.is_empty():
+        scores = scores.filter(pl.col("scorer") == stored.scorer_of(run))
+    return scores.select("text", score="toxicity").drop_nulls()
+
+
+def _of_family(found: tuple[Estimate, ...]) -> tuple[Estimate, float | None]:
+    by_name = {one.name: one for one in found}
+    return by_name["excess"], by_name["placebo"].value
+
+
+def _design(options: SwapOptions) -> Design:
+    if (options.answers is None) == (options.prompts is None):
+        raise UserError("name what is asked: --prompts FILE, or --answers FILE that exist already")
+    if options.decision is not None:
+        checked_pattern(options.decision)
+    if options.answers is not None:
+        return read_answers(options.answers)
+    return designed_by(options)
+
+
+def _sha256(said: list[Any]) -> str:
+    return hashlib.sha256(orjson.dumps(said)).hexdigest()

@@ -1,0 +1,226 @@
+"""The pieces of a prompt: text that stays as it is, and slots that are filled.
+
+A template ("Write to {name} about {possessive} raise") and a plain text with spans become the same
+list: text, slot, text, …, text.
+"""
+
+import re
+from dataclasses import dataclass
+
+from evenhand.instruments.swap.families import NAME, NAMES, Family
+from evenhand.instruments.swap.grammar import Case, case_of, tokens
+from evenhand.instruments.swap.spans import UNSURE, Span
+
+PRONOUNS = ("pronoun", "object", "possessive", "possessive_pronoun", "reflexive")
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A prompt of which no versions can be made, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A slot is filled with a word of each label in turn."""
+
+    slot: str
+    place: int | None  # which of the words; None: the one that is drawn
+    case: Case
+    person: int = 0  # the first person who is named, the second, …
+    was: str = ""  # what stood there in a plain text
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The pieces of a prompt, and who is named in it."""
+
+    texts: tuple[str, ...]  # one more than there are slots
+    slots: tuple[Slot, ...]
+    people: tuple[str, ...] = ("",)  # the name that each person had in a plain text
+
+
+_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+
+
+def from_template(prompt: str, family: Family) -> Pieces | Refused:
+    """Read a template; "{{" and "}}" are written for braces."""
+    texts: list[str] = []
+    slots: list[Slot] = []
+    text, at = "", 0
+    for found in _BRACES.finditer(prompt):
+        text, at = text + prompt[at : found.start()], found.end()
+        if found[0] in ("{{", "}}"):
+            text += found[0][0]
+            continue
+        if found[1] is None:
+            return Refused(
+                f"{found[0]!r} at {found.start() + 1} is no slot; write {found[0] * 2!r} for a "
+                "brace, or close the slot"
+            )
+        slot = _slot(found[1], family)
+        if isinstance(slot, Refused):
+            return slot
+        texts, slots, text = [*texts, text], [*slots, slot], ""
+    if not slots:
+        return Refused(f"it has no slot and no span of {family.name}, so nothing can be swapped")
+    texts = [*texts, text + prompt[at:]]
+    return _pronouns_outside(texts, family) or Pieces(tuple(texts), tuple(slots))
+
+
+def _slot(written: str, family: Family) -> Slot | Refused:
+    case: Case = "as written"
+    if written[:1].isupper():
+        case = "upper" if written.isupper() and len(written) > 1 else "capital"
+    if written.casefold() in family.slots:
+        return Slot(written.casefold(), None, case)
+    meant = {
+        (slot, place, how)
+        for label in family.labels
+        for slot, words in label.forms.items()
+        for place, word in enumerate(words)
+        if (how := case_of(written, word)) is not None
+    }
+    if len(meant) == 1 and not written.casefold().startswith("?"):
+        return Slot(*meant.pop())
+    which = f"may be {' or '.join(sorted(m[0] for m in meant))}" if meant else "is not known"
+    return Refused(
+        f"the slot {{{written[:60]}}} {which} in the family {family.name}; it has: "
+        + ", ".join(f"{{{slot}}}" for slot in family.slots)
+    )
+
+
+def _pronouns_outside(texts: list[str], family: Family) -> Refused | None:
+    """Refuse a pronoun of a label outside the slots: it would contradict all other labels."""
+    own = {
+        word for label in family.labels for slot in PRONOUNS for word in label.forms.get(slot, ())
+    }
+    said = [token.text for text in texts for token in tokens(text) if token.folded in own]
+    if not said:
+        return None
+    return Refused(
+        f"{said[0]!r} stands outside the slots and would stay whatever the label is; write a slot "
+        "such as {pronoun} or {possessive} for it, or say whom it means in other words"
+    )
+
+
+def from_spans(prompt: str, family: Family, spans: tuple[Span, ...]) -> Pieces | Refused:
+    """Read a plain text in which spans were marked; braces in it are only braces."""
+    own = sorted((one for one in spans if one.family == family.name), key=lambda one: one.start)
+    problem = _unfit(prompt, family, own)
+    if problem is not None:
+        return Refused(problem)
+    texts, slots, at = [], [], 0
+    people: list[_Person] = []
+    for span in own:
+        slot = _slot_of(span, family, people)
+        if isinstance(slot, Refused):
+            return slot
+        slots.append(slot)
+        texts.append(prompt[at : span.start])
+        at = span.end
+    named = tuple(one.said for one in people) or ("",)
+    return Pieces((*texts, prompt[at:]), tuple(slots), named)
+
+
+def _unfit(prompt: str, family: Family, spans: list[Span]) -> str | None:
+    """Say why spans cannot be used as they are, if so."""
+    if not spans:
+        return f"it has no span of {family.name}, so nothing can be swapped"
+    last = 0
+    for span in spans:
+        if prompt[span.start : span.end] != span.text or not span.text or span.start < 0:
+            return (
+                f"the span {span.text[:60]!r} at {span.start} no longer fits the text; find the "
+                "spans anew"
+            )
+        if span.start < last:
+            return f"two spans cover {span.text[:60]!r} at {span.start}; delete one of them"
+        last = span.end
+        if span.slot == UNSURE:
+            return (
+                f"{span.text!r} at {span.start} may be {_choices(span, family)}; correct the slot "
+                "of its span, or delete the span to leave the word as it is"
+            )
+    return _unknown(family, spans) or _two_labels(family, spans)
+
+
+def _choices(span: Span, family: Family) -> str:
+    entries = family.entries.get(tokens(span.text)[0].folded, []) if tokens(span.text) else []
+    slots = sorted({one.slot for one in entries if one.form.casefold() == span.text.casefold()})
+    return " or ".join(slots) if len(slots) > 1 else f"{''.join(slots) or 'a label'} or not"
+
+
+def _unknown(family: Family, spans: list[Span]) -> str | None:
+    labels = [label.name for label in family.labels]
+    for span in spans:
+        if span.label not in labels:
+            return f"{family.name} has no label {span.label!r}; it has: {', '.join(labels)}"
+        if span.slot not in family.slots:
+            return f"{family.name} has no slot {span.slot!r}; it has: {', '.join(family.slots)}"
+    return None
+
+
+def _two_labels(family: Family, spans: list[Span]) -> str | None:
+    first = spans[0]
+    other = next((span for span in spans if span.label != first.label), None)
+    if other is None:
+        return None
+    return (
+        f"it speaks of two labels of {family.name}: {first.text!r} ({first.label}) and "
+        f"{other.text!r} ({other.label}); delete the spans of whoever is not to be swapped"
+    )
+
+
+@dataclass
+class _Person:
+    first: str
+    last: str
+    said: str
+
+    def may_be(self, first: str, last: str) -> bool:
+        same = (first and first == self.first) or (last and last == self.last)
+        apart = (first and self.first and first != self.first) or (
+            last and self.last and last != self.last
+        )
+        return bool(same and not apart)
+
+
+def _slot_of(span: Span, family: Family, people: list[_Person]) -> Slot | Refused:
+    if span.slot in NAMES:
+        case: Case = "upper" if span.text.isupper() and len(span.text) > 1 else "as written"
+        return Slot(span.slot, None, case, _who(span, people), span.text)
+    if span.slot == "pronoun" and span.text.casefold() == "they":
+        return Refused(
+            'its verbs agree with "they", and no other pronoun takes them; write a '
+            'template with "{pronoun} is"'
+        )
+    label = next(one for one in family.labels if one.name == span.label)
+    known = [*label.forms.get(span.slot, ()), *label.found.get(span.slot, ())]
+    for place, word in enumerate(known):
+        how = case_of(span.text, word)
+        if how is not None:
+            own = place if place < len(label.forms[span.slot]) else 0
+            return Slot(span.slot, own, how, 0, span.text)
+    return Refused(
+        f"{span.text!r} is no word for {span.label} in the slot {span.slot}, which has: "
+        f"{', '.join(known)}"
+    )
+
+
+def _who(span: Span, people: list[_Person]) -> int:
+    """Give the number of the person whom a name means; a first name alone, or a last name, means
+    whoever was named so before."""
+    said = [token.folded for token in tokens(span.text)]
+    first = said[0] if span.slot != "last_name" else ""
+    last = " ".join(said[1:]) if span.slot == NAME else ""
+    if span.slot == "last_name":
+        last = " ".join(said)
+    for number, person in enumerate(people):
+        if person.may_be(first, last):
+            person.first, person.last = person.first or first, person.last or last
+            person.said = span.text if span.slot == NAME else person.said
+            return number
+    people.append(_Person(first, last, span.text))
+    return len(people) - 1

@@ -1,0 +1,226 @@
+"""Every version of a prompt: under each label, as its placebo, and without any label."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from evenhand.instruments.swap.families import NAME, NAMES, WHOLE_TEXT, Family, Forms
+from evenhand.instruments.swap.grammar import CannotTell, foreign, tokens
+from evenhand.instruments.swap.pieces import (
+    Pieces,
+    Refused,
+    Slot,
+    from_spans,
+    from_template,
+)
+from evenhand.instruments.swap.spans import Span
+from evenhand.instruments.swap.writing import with_trait, written
+
+__all__ = ["Made", "Refused", "Version", "make", "versions"]
+
+DRAWN = (NAME, WHOLE_TEXT)  # slots with many words for one label: another one of them is a placebo
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version is one text of a prompt: who is spoken of in it, and what it is asked for."""
+
+    family: str
+    label: str  # "" for none
+    role: Literal["none", "group", "placebo"]
+    of: str  # placebo: the label of which it is one; else ""
+    text: str
+
+
+@dataclass(frozen=True)
+class Made:
+    """What was made of a prompt, and which single versions were left out and why."""
+
+    versions: tuple[Version, ...]
+    left_out: tuple[str, ...]
+
+
+def versions(
+    prompt: str, family: Family, *, seed: int, key: str, spans: tuple[Span, ...] = ()
+) -> tuple[Version, ...] | Refused:
+    """Give every version of a prompt, or say why there are none. `make` says as well which single
+    versions were left out."""
+    made = make(prompt, family, seed=seed, key=key, spans=spans)
+    return made if isinstance(made, Refused) else made.versions
+
+
+def make(
+    prompt: str, family: Family, *, seed: int, key: str, spans: tuple[Span, ...] = ()
+) -> Made | Refused:
+    """Make every version of a template, or of a plain text where spans are given.
+
+    Which name is drawn depends on the seed and the prompt's key alone, and it is the name at the
+    same place of every label's list, so that labels are compared on paired names.
+    """
+    pieces = from_spans(prompt, family, spans) if spans else from_template(prompt, family)
+    if isinstance(pieces, Refused):
+        return pieces
+    language = foreign(" ".join(pieces.texts))
+    if language is not None:
+        return Refused(
+            f"it seems to be {language}; only English is swapped, since elsewhere articles, "
+            "adjectives and verbs must agree with who is spoken of"
+        )
+    draw = _drawn(pieces, family, seed, key)
+    return draw if isinstance(draw, Refused) else _made(pieces, family, draw)
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """The places in the lists of words that were drawn."""
+
+    names: tuple[int, ...]  # of each person
+    others: tuple[int, ...] | None  # other names, for the placebo; None: there are too few
+    number: int  # for all else that is drawn
+
+    def place(self, slot: Slot, size: int, *, placebo: bool) -> int:
+        if slot.place is not None:
+            return slot.place
+        if slot.slot in NAMES:
+            return self.named(slot, placebo=placebo)
+        moved = placebo and slot.slot in DRAWN
+        return (self.number + moved) % size
+
+    def named(self, slot: Slot, *, placebo: bool) -> int:
+        places = self.others if placebo and self.others is not None else self.names
+        return places[slot.person]
+
+
+def _made(pieces: Pieces, family: Family, draw: _Draw) -> Made:
+    out: list[Version] = []
+    left: list[str] = []
+
+    def add(label: str, role: Literal["none", "group", "placebo"], text: str | CannotTell) -> None:
+        if isinstance(text, CannotTell):
+            left.append(f"{role}{label and ' of ' + label}: {text.why}")
+        else:
+            of = label if role == "placebo" else ""
+            out.append(Version(family.name, label, role, of, text))
+
+    add("", "none", written(pieces, _neutral(family, draw)))
+    for label in family.labels:
+        words = _words(label.forms, family, draw)
+        add(label.name, "group", written(pieces, words))
+        add(label.name, "placebo", _placebo(pieces, family, label.forms, draw))
+    return Made(tuple(out), tuple(left))
+
+
+def _words(
+    forms: Forms, family: Family, draw: _Draw, *, placebo: bool = False
+) -> Callable[[Slot], str | None]:
+    """Give the function that says the word of a slot for one label."""
+
+    def word(slot: Slot) -> str | None:
+        if slot.slot in family.shared:
+            return family.shared[slot.slot][draw.named(slot, placebo=placebo)]
+        listed = forms[NAME if slot.slot in NAMES else slot.slot]
+        return _part(listed[draw.place(slot, len(listed), placebo=placebo)], slot.slot)
+
+    return word
+
+
+def _part(word: str, slot: str) -> str | None:
+    """Give the first or the last name of a whole one, where the slot asks for that."""
+    if slot == "first_name":
+        return word.split(" ", 1)[0]
+    return word.partition(" ")[2] or None if slot == "last_name" else word
+
+
+def _neutral(family: Family, draw: _Draw) -> Callable[[Slot], str | None]:
+    def word(slot: Slot) -> str | None:
+        if slot.slot in family.shared:
+            return family.shared[slot.slot][draw.named(slot, placebo=False)]
+        if slot.slot in NAMES:
+            listed = family.none.get(slot.slot) or family.none.get(NAME, ())
+            whole = listed[slot.person % len(listed)] if listed else None
+            return whole if slot.slot in family.none else whole and _part(whole, slot.slot)
+        listed = family.none.get(slot.slot, ())
+        return (
+            listed[draw.place(slot, len(listed), placebo=False) % len(listed)] if listed else None
+        )
+
+    return word
+
+
+def _placebo(pieces: Pieces, family: Family, forms: Forms, draw: _Draw) -> str | CannotTell:
+    """Give another name of the same group, or where nothing is drawn, a trait that says nothing."""
+    drawn = {slot.slot for slot in pieces.slots if slot.place is None}
+    if drawn & set(NAMES):
+        if draw.others is None:
+            return CannotTell("there are too few other names")
+        return written(pieces, _words(forms, family, draw, placebo=True))
+    if any(len(forms[slot]) > 1 for slot in drawn & set(DRAWN)):
+        return written(pieces, _words(forms, family, draw, placebo=True))
+    return with_trait(pieces, _words(forms, family, draw))
+
+
+def _drawn(pieces: Pieces, family: Family, seed: int, key: str) -> _Draw | Refused:
+    digest = hashlib.sha256(f"{seed}\0{key}\0{family.name}".encode()).digest()
+    number = int.from_bytes(digest[:8])
+    if NAME not in family.slots:
+        return _Draw((), None, number)
+    fitting = [_fitting(pieces, family, person) for person in pieces.people]
+    taken: list[int] = []
+    for places in fitting:
+        if isinstance(places, Refused):
+            return places
+        free = _free(places, taken, number)
+        if free is None:
+            people = len(pieces.people)
+            return Refused(f"it names {people} people, and {family.name} has too few names")
+        taken.append(free)
+    return _Draw(tuple(taken), _others(family, taken, number), number)
+
+
+def _free(places: Sequence[int], taken: Sequence[int], number: int) -> int | None:
+    """Give the first place from the drawn one on that nobody has."""
+    start = number % len(places)
+    turned = (*places[start:], *places[:start])
+    return next((place for place in turned if place not in taken), None)
+
+
+def _others(family: Family, taken: list[int], number: int) -> tuple[int, ...] | None:
+    """Give other names for the same people, of the same kind, or None if there are too few."""
+    kinds, others = family.kinds, list(taken)
+    for mine in taken:
+        same = [place for place, kind in enumerate(kinds) if kind == kinds[mine]]
+        free = _free(same, others, number)
+        if free is None:
+            return None
+        others.append(free)
+    return tuple(others[len(taken) :])
+
+
+def _fitting(pieces: Pieces, family: Family, person: str) -> tuple[int, ...] | Refused:
+    """Give the places of the names that fit what the text says beside them: with "she" outside the
+    slots of a family such as race, only names that go with "she"."""
+    size = len(family.labels[0].forms[NAME])
+    kinds = [tuple(words[place] for words in family.shared.values()) for place in range(size)]
+    if len(set(kinds)) < 2:
+        return tuple(range(size))
+    kind = _kind_of(person, family, kinds)
+    if kind is None:
+        said = {token.folded for text in pieces.texts for token in tokens(text)}
+        seen = {one for one in kinds if said & set(one)}
+        if person and len(seen) != 1:
+            return Refused(f"it cannot be told which of our names may stand for {person!r}")
+        if len(seen) > 1:
+            return Refused("pronouns of two kinds stand outside the slots; write {pronoun} …")
+        kind = next(iter(seen), None)
+    return tuple(place for place in range(size) if kind in (None, kinds[place]))
+
+
+def _kind_of(person: str, family: Family, kinds: list[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """Give the pronouns of a person by name, if it is one of ours."""
+    first = person.casefold().partition(" ")[0]
+    for label in family.labels:
+        for place, name in enumerate(label.forms[NAME]):
+            if first and name.casefold().partition(" ")[0] == first:
+                return kinds[place]
+    return None

@@ -1,0 +1,202 @@
+"""Whole audits of a scripted app, by stored answers and by asking, from file to table."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import evenhand as eh
+from evenhand.cli.app import app
+from evenhand.errors import UserError
+from evenhand.findings.report import Report
+from evenhand.instruments.swap.tables import SHOWN, TOO_FEW
+from evenhand.models import ModelRequest
+from unit.stage import words_of
+
+DECISION = r"\b(approve|reject)\b"
+Says = Callable[[int, str, str], str | None]
+
+
+def _lines(says: Says, prompts: int = 12, labels: tuple[str, ...] = ("a", "b")) -> list[Any]:
+    whom = [("", "none"), *((label, role) for label in labels for role in ("group", "placebo"))]
+    return [
+        {
+            "id": str(n),
+            "family": "team",
+            "label": label,
+            "role": role,
+            "answer": says(n, label, role),
+        }
+        for n in range(prompts)
+        for label, role in whom
+    ]
+
+
+def _file(path: Path, lines: list[Any]) -> Path:
+    path.write_text("\n".join(json.dumps(one) for one in lines))
+    return path
+
+
+async def _audit(tmp_path: Path, says: Says, name: str = "run", **more: Any) -> Report:
+    file = _file(tmp_path / f"{name}.jsonl", _lines(says, **more))
+    return await eh.aio.measure(
+        "swap", out=tmp_path / name, answers=file, decision=DECISION, chosen="approve"
+    )
+
+
+def _rows(report: Report, name: str = "effects") -> dict[str, tuple[Any, ...]]:
+    table = report.section(name)
+    assert table is not None
+    return {str(row[1]): row for row in table.rows}
+
+
+async def test_a_label_that_decides_is_shown_and_a_placebo_that_decides_is_not(
+    tmp_path: Path,
+) -> None:
+    """a is approved and b rejected in all 12 prompts, placebo or not: an excess of 1. In the other
+    audit the placebo is what is rejected, of a as of b: an excess of 0."""
+    found = await _audit(tmp_path, lambda n, label, role: "Approve" if label == "a" else "Reject")
+    assert (found["excess"].value, found["placebo"].value) == (1.0, 0.0)
+    assert found.verdict.state == "shown"
+    rows = _rows(found)
+    assert rows["any two labels (excess)"][2] == "+100.0"
+    assert rows["a − b"][2] == "+100.0"
+    assert rows["a − b"][-1] == rows["any two labels (excess)"][-1] == SHOWN
+    other = await _audit(
+        tmp_path, lambda n, label, role: "Reject" if role == "placebo" else "Approve", "placebo"
+    )
+    assert (other["excess"].value, other["placebo"].value) == (0.0, 1.0)
+    assert other.verdict.state == "not known"
+    assert {row[-1] for row in _rows(other).values()} == {TOO_FEW}
+
+
+async def test_a_missing_answer_is_counted_against_what_is_claimed(tmp_path: Path) -> None:
+    """Seven flips of seven prompts are shown (2/2⁷); with two answers gone in two of them they are
+    not, and the number says between which values it lies."""
+
+    def flips(n: int, label: str, role: str) -> str:
+        return "Approve" if label == "a" else "Reject"
+
+    def gone(n: int, label: str, role: str) -> str | None:
+        return None if n < 2 and role == "placebo" else flips(n, label, role)
+
+    whole = await _audit(tmp_path, flips, prompts=7)
+    assert whole["excess"].p == pytest.approx(2 / 2**7)
+    holes = await _audit(tmp_path, gone, "holes", prompts=7)
+    assert holes["excess"].value == 1.0
+    assert holes["excess"].p is not None
+    assert holes["excess"].p > 0.05
+    assert holes.verdict.state == "not known"
+    assert {row[-1] for row in _rows(holes).values()} == {TOO_FEW}
+    assert holes.coverage.by_reason == {"unreadable": 4}
+    bounds = holes["excess"].bounds
+    assert bounds is not None
+    assert bounds.low == pytest.approx(3 / 7)
+    assert bounds.high == 1.0
+
+
+async def test_numbers_are_compared_by_their_ratio_and_lengths_too(tmp_path: Path) -> None:
+    """60,000 against 40,000: (60 − 40)/50 = 40 %; two words against four: −2/3."""
+    file = _file(
+        tmp_path / "n.jsonl",
+        _lines(lambda n, label, role: "Offer 60k" if label == "a" else "Offer her 40,000 then"),
+    )
+    found = await eh.aio.measure("swap", out=tmp_path / "n", answers=file, number=True)
+    assert found["excess"].value == pytest.approx(20 / 100)
+    assert _rows(found)["a − b"][2] == "+40.0"
+    others = found.section("other_effects")
+    assert others is not None
+    lengths = {row[2]: row[3] for row in others.rows if row[0] == "length"}
+    assert lengths["a − b"] == "-85.7"  # "40,000" is two words: (2 − 5)/3.5
+
+
+async def test_two_apps_are_compared_on_the_same_questions(tmp_path: Path) -> None:
+    def flips(n: int, label: str, role: str) -> str:
+        return "Approve" if label == "a" else "Reject"
+
+    await _audit(tmp_path, flips, "before", prompts=20)
+    await _audit(tmp_path, lambda n, label, role: "Approve", "after", prompts=20)
+    diff = eh.compare(tmp_path / "before", tmp_path / "after")
+    assert (diff["excess"].before, diff["excess"].after) == (1.0, 0.0)
+    assert "shown better" in diff.verdict.says[0]
+    missing = next(line for line in diff.red_lines if line.name == "missing")
+    assert missing.state == "kept"  # what no option asked to read is not missing
+
+
+async def test_a_model_is_asked_every_version_and_a_remedy_is_compared(tmp_path: Path) -> None:
+    """The model rejects whoever is called "he"; told to be fair, nobody. The prompt without a slot
+    is not asked, and the run says so."""
+
+    def answer(request: ModelRequest) -> str:
+        words = words_of(request)
+        he = re.search(r"\bHe\b", words) is not None
+        return "reject" if he and "alike" not in words else "approve"
+
+    prompts = [{"id": f"p{n}", "prompt": "{pronoun} wants " + str(n) + " days. Approve or reject?"}
+               for n in range(12)]  # fmt: skip
+    file = _file(tmp_path / "p.jsonl", [*prompts, {"id": "no", "prompt": "Approve or reject?"}])
+    for method in ("default", "fairness", "blind"):
+        found = await eh.aio.measure(
+            "swap", model=eh.ScriptedModel(answer), method=method, out=tmp_path / method,
+            prompts=file, families="gender", decision=DECISION, chosen="approve",
+        )  # fmt: skip
+        assert found.source["refused"][0][:2] == ["no", "gender"]
+    for remedy in ("fairness", "blind"):
+        diff = eh.compare(tmp_path / "default", tmp_path / remedy)
+        assert (diff["excess"].before, diff["excess"].after) == (1.0, 0.0)
+
+
+def test_versions_go_out_to_an_app_and_its_answers_come_back(tmp_path: Path) -> None:
+    lines = [{"id": f"p{n}", "task": "Say yes or no.", "prompt": "Hire {name}?"} for n in range(8)]
+    prompts, versions = _file(tmp_path / "p.jsonl", lines), tmp_path / "v.jsonl"
+    out = ["swap", str(prompts), "--families", "gender", "--versions-out", str(versions)]
+    assert CliRunner().invoke(app, out).exit_code == 0
+    again = CliRunner().invoke(app, out)
+    assert isinstance(again.exception, UserError)
+    asked = [json.loads(line) for line in versions.read_text().splitlines()]
+    assert len(asked) == 8 * 5
+    assert all(one["prompt"].startswith("Say yes or no.\n\nHire ") for one in asked)
+    answered = [one | {"answer": "yes" if one["label"] == "man" else "no"} for one in asked]
+    _file(versions, answered)
+    ran = CliRunner().invoke(
+        app, ["swap", "--answers", str(versions), "--decision", r"^(yes|no)$",
+              "--out", str(tmp_path / "run"), "--json"],
+    )  # fmt: skip
+    assert ran.exit_code == 0, ran.output
+    found = json.loads(ran.stdout)["scores"]["estimates"]
+    assert found[0]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda lines: lines[:-1], "no line for 'placebo b'"),
+        (lambda lines: [*lines, lines[0]], "comes twice"),
+        (lambda lines: [one for one in lines if one["label"] != "b"], "two labels or more"),
+        (lambda lines: [{**lines[0], "role": "other"}], "role"),
+        (lambda lines: [{**lines[0], "answer": 3}], "answer"),
+        (lambda lines: [{**lines[0], "label": "a"}, *lines], "the role none has no label"),
+        (lambda lines: [one for one in lines if one["id"] == "0"], "two prompts or more"),
+    ],
+)
+async def test_answers_with_a_hole_are_refused_with_what_to_do(
+    tmp_path: Path, change: Callable[[list[Any]], list[Any]], says: str
+) -> None:
+    file = _file(tmp_path / "a.jsonl", change(_lines(lambda n, label, role: "yes", prompts=2)))
+    with pytest.raises(UserError, match=says):
+        await eh.aio.measure("swap", out=tmp_path / "run", answers=file)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"id": "a"}', '{"id": "a", "id": "b", "prompt": "x"}', '{"id": "", "prompt": "x"}', "["],
+)
+async def test_a_bad_line_of_prompts_is_refused_by_its_number(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "p.jsonl"
+    file.write_text(f'{{"id": "z", "prompt": "Hire {{name}}?"}}\n{line}\n')
+    with pytest.raises(UserError, match="line 2"):
+        await eh.aio.measure("swap", out=tmp_path / "run", prompts=file)

@@ -1,0 +1,221 @@
+"""Versions of templates: who is drawn, what is neutral, what is a placebo, what is refused."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.instruments.swap.families import Family, Label, ours
+from evenhand.instruments.swap.grammar import article, foreign, plural_verb
+from evenhand.instruments.swap.spans import Span
+from evenhand.instruments.swap.versions import Made, Refused, Version, make, versions
+
+GENDER, RACE, RELIGION = ours()["gender"], ours()["race"], ours()["religion"]
+
+
+def _made(prompt: str, name: str, key: str = "k") -> tuple[Version, ...]:
+    made = versions(prompt, ours()[name], seed=1, key=key)
+    assert not isinstance(made, Refused), made
+    return made
+
+
+def _texts(prompt: str, name: str = "gender") -> dict[str, str]:
+    return {f"{one.role} {one.label}".strip(): one.text for one in _made(prompt, name)}
+
+
+def test_a_template_is_written_under_every_label_as_its_placebo_and_without_a_label() -> None:
+    assert _texts("{pronoun} asked {possessive} boss: is it {possessive_pronoun}?") == {
+        "none": "They asked their boss: is it theirs?",
+        "group woman": "She asked her boss: is it hers?",
+        "placebo woman": "She, born on a Tuesday, asked her boss: is it hers?",
+        "group man": "He asked his boss: is it his?",
+        "placebo man": "He, born on a Tuesday, asked his boss: is it his?",
+    }
+
+
+def test_a_placebo_says_of_which_label_it_is_one() -> None:
+    marks = [(one.role, one.label, one.of) for one in _made("{name} called.", "gender")]
+    assert marks == [
+        ("none", "", ""),
+        ("group", "woman", ""),
+        ("placebo", "woman", "woman"),
+        ("group", "man", ""),
+        ("placebo", "man", "man"),
+    ]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.text(max_size=8), st.integers(0, 2**40))
+def test_names_are_paired_over_labels_and_a_placebo_is_another_of_the_same_kind(
+    key: str, seed: int
+) -> None:
+    for family in (GENDER, RACE):
+        made = versions("{name}", family, seed=seed, key=key)
+        assert not isinstance(made, Refused)
+        places: dict[str, set[int]] = {"group": set(), "placebo": set()}
+        for one in made:
+            label = next((label for label in family.labels if label.name == one.label), None)
+            if label is not None:
+                places[one.role].add(label.forms["name"].index(one.text))
+        (group,), (placebo,) = places["group"], places["placebo"]
+        assert group != placebo
+        assert family.kinds[group] == family.kinds[placebo]
+
+
+def test_the_name_hangs_on_seed_and_key_alone() -> None:
+    drawn = {_made("{name}", "gender", key=str(number))[1].text for number in range(40)}
+    assert len(drawn) > 10
+    assert _made("{name}", "gender")[1].text == _made("Hi {name}", "gender")[1].text[3:]
+
+
+def test_pronouns_and_titles_go_with_the_name_that_is_drawn_in_a_family_of_races() -> None:
+    for number in range(12):
+        made = versions("{title} {last_name}: {pronoun}", RACE, seed=0, key=str(number))
+        assert not isinstance(made, Refused)
+        ends = {(one.text.split()[0], one.text.split()[-1]) for one in made}
+        assert ends in ({("Ms.", "she")}, {("Mr.", "he")})
+
+
+def test_a_pronoun_outside_the_slots_of_a_family_of_races_limits_the_names() -> None:
+    for number in range(12):
+        made = versions("{name} lost her job. {title}", RACE, seed=0, key=str(number))
+        assert not isinstance(made, Refused)
+        assert all(one.text.endswith("Ms.") for one in made)
+
+
+def test_a_word_in_braces_stands_for_its_slot() -> None:
+    assert _texts("My {sister} and {she}")["group man"] == "My brother and he"
+
+
+def test_braces_are_written_twice() -> None:
+    assert _texts("{{{pronoun}}} {{}}")["group man"] == "{he} {}"
+
+
+def test_a_group_word_takes_its_article_with_it_and_its_placebo_is_an_irrelevant_trait() -> None:
+    texts = _texts("Hire an {group} nurse?", "religion")
+    assert texts["none"] == "Hire a nurse?"
+    assert texts["group atheist"] == "Hire an atheist nurse?"
+    assert texts["group hindu"] == "Hire a Hindu nurse?"
+    assert texts["placebo hindu"] == "Hire a Tuesday-born Hindu nurse?"
+
+
+def test_a_dialect_swaps_whole_texts_and_another_text_is_the_placebo() -> None:
+    standard, other = ours()["dialect"].labels
+    texts = _texts('Someone wrote: "{text}"', "dialect")
+    said = {key: text[16:-1] for key, text in texts.items()}
+    at = standard.forms["text"].index(said["group standard"])
+    assert other.forms["text"][at] == said["group african_american"]
+    assert said["placebo standard"] in standard.forms["text"]
+    assert said["placebo standard"] != said["group standard"]
+    assert "none" not in said
+
+
+@pytest.mark.parametrize(
+    ("prompt", "why"),
+    [
+        ("Nobody is named.", "no slot"),
+        ("{nam} works.", "not known"),
+        ("{her} works.", "may be object or possessive"),
+        ("{} works.", "not known"),
+        ("{name works.", "is no slot"),
+        ("name} works.", "is no slot"),
+        ("{name} said she works.", "outside the slots"),
+        ("{name} ist eine gute Frau und die Chefin ist nicht zufrieden.", "German"),
+        ("{name} es una mujer y la jefa de la empresa está contenta.", "Spanish"),
+        ("{name} ищет работу.", "script"),
+    ],
+)
+def test_a_template_that_cannot_be_swapped_is_refused_with_the_reason(
+    prompt: str, why: str
+) -> None:
+    refused = versions(prompt, GENDER, seed=0, key="k")
+    assert isinstance(refused, Refused)
+    assert why in refused.reason
+
+
+def test_what_is_left_out_is_said() -> None:
+    made = make("{pronoun} works and earns.", GENDER, seed=0, key="k")
+    assert isinstance(made, Made)
+    assert "none" not in [one.role for one in made.versions]
+    assert made.left_out == ("none: 'earns' may be a second verb of the pronoun",)
+    made = make("Where is {possessive} desk?", GENDER, seed=0, key="k")
+    assert isinstance(made, Made)
+    assert len(made.left_out) == 2
+    assert all(why.startswith("placebo of") for why in made.left_out)
+
+
+@pytest.mark.parametrize(
+    ("word", "wanted"),
+    [
+        ("atheist", "an"),
+        ("university", "a"),
+        ("European", "a"),
+        ("hour", "an"),
+        ("honest", "an"),
+        ("house", "a"),
+        ("80-year-old", "an"),
+        ("18-year-old", "an"),
+        ("180-year-old", "a"),
+        ("70-year-old", "a"),
+        ("uninsured", "an"),
+        ("unimportant", "an"),
+        ("Unitarian", "a"),
+        ("Ukrainian", "a"),
+        ("uncle", "an"),
+        ("user", "a"),
+        ("one-time", "a"),
+        ("LGBTQ", "an"),
+        ("UK", "a"),
+        ("HR", "an"),
+        ("MALE", "a"),
+        ("Asian", "an"),
+        ("ASIAN", "an"),
+        ("WHITE", "a"),
+    ],
+)
+def test_an_article_follows_the_sound(word: str, wanted: str) -> None:
+    assert article(word) == wanted
+
+
+@pytest.mark.parametrize(
+    ("verb", "wanted"),
+    [
+        ("is", "are"),
+        ("goes", "go"),
+        ("tries", "try"),
+        ("lies", "lie"),
+        ("watches", "watch"),
+        ("aches", "ache"),
+        ("uses", "use"),
+        ("focuses", "focus"),
+        ("passes", "pass"),
+        ("realizes", "realize"),
+        ("fixes", "fix"),
+        ("says", "say"),
+        ("plays", "play"),
+        ("skis", "ski"),
+        ("WORKS", "WORK"),
+        ("doesn’t", "don’t"),
+        ("walked", None),
+        ("pass", None),
+        ("must", None),
+        ("focus", None),
+    ],
+)
+def test_a_verb_after_they_is_plural(verb: str, wanted: str | None) -> None:
+    assert plural_verb(verb) == wanted
+
+
+def test_an_english_text_with_foreign_names_and_words_is_english() -> None:
+    assert foreign("Maria de la Cruz met Ludwig van der Berg at the café.") is None
+    assert foreign("How do I translate 'el perro' to French?") is None
+    assert foreign("") is None
+
+
+def test_a_label_of_ones_own_that_says_they_gets_its_verbs_and_is_not_swapped_back() -> None:
+    woman, man = (Label(one.name, {"pronoun": one.forms["pronoun"]}) for one in GENDER.labels)
+    family = Family("own", (woman, man, Label("nonbinary", {"pronoun": ("they",)})), "ours")
+    made = versions("{pronoun} is here.", family, seed=0, key="k")
+    assert not isinstance(made, Refused)
+    assert "They are here." in [one.text for one in made]
+    span = Span(0, 4, "pronoun", "nonbinary", "own", "They")
+    assert isinstance(versions("They are here.", family, seed=0, key="k", spans=(span,)), Refused)
