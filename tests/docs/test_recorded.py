@@ -1,15 +1,20 @@
 """The recorded runs are whole, and what the page says of them is what their table holds."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from cli.conftest import Run, endpoint, evenhand
 from docs.test_code_blocks import ROOT
 from evenhand.store import RunReader
 
-FRONTIER = ROOT / "recorded" / "qwen2.5-coder-1.5b" / "frontier"
-RUNS = sorted(path.parent for path in FRONTIER.glob("*/run.json"))
+__all__ = ["endpoint", "evenhand"]  # the fixtures
+
+RECORDED = ROOT / "recorded" / "qwen2.5-coder-1.5b"
+FRONTIER, PAPERS = RECORDED / "frontier", RECORDED / "papers"
+RUNS = sorted(path.parent for path in RECORDED.rglob("run.json"))
 # As the page names them; the others stand there by their own names.
 ON_THE_PAGE = {
     "self_consistency:calls=1": "its vote of one",
@@ -28,7 +33,7 @@ def test_a_recorded_run_has_every_byte_and_every_item(run: Path) -> None:
 def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
     page = (ROOT / "docs" / "results.md").read_text().splitlines()
     methods = json.loads((FRONTIER / "frontier.json").read_text())["methods"]
-    assert len(methods) == len(RUNS) == 8
+    assert len(methods) == len(list(FRONTIER.glob("*/run.json"))) == 8
     for method in methods:
         shown = ON_THE_PAGE.get(method["name"], f"`{method['name']}`")
         [row] = [line for line in page[:40] if line.startswith((f"| {shown} |", f"| ◆ {shown} |"))]
@@ -39,3 +44,13 @@ def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
         assert cells[3] == f"{numbers['over_abstention']['value']:.2f}"
         assert cells[5] == f"{method['cost']['calls']['mean']:.2f}"
         assert cells[6] == f"{method['cost']['tokens']['mean']:.0f}"
+
+
+def test_a_recorded_table_of_a_paper_comes_out_again_byte_for_byte(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    shutil.copytree(PAPERS, tmp_path / "papers")
+    shown = evenhand("reproduce", "stardtox", "table3", "--show", "--out", "papers")
+    assert shown.returncode == 0, shown.stderr
+    made = (tmp_path / "papers/stardtox/small/table3.json").read_bytes()
+    assert made == (ROOT / "docs/reproduced/stardtox-table3.json").read_bytes()
