@@ -232,9 +232,9 @@ def prices_in(path: Path) -> Prices:
 
 
 def _check_names(config: Config) -> None:
-    twice = sorted(config.scorers.keys() & {*config.models, *SCORERS, SUPPORT})
-    if twice:
-        raise UserError(f"[scorers.{twice[0]}]: a model or a built-in scorer has that name")
+    kept = [one for one in (*config.models, *config.scorers) if one.startswith((HARM, LENDER))]
+    if twice := sorted(config.scorers.keys() & {*config.models, *SCORERS, SUPPORT}) or kept:
+        raise UserError(f"{twice[0]!r}: a model, a built-in scorer or a harm has that name")
     names = [*config.models, *SCORERS, SUPPORT, *config.scorers, *map(HARM.__add__, config.harms)]
     for role, name in config.cast.items():
         if name not in names and not name.startswith(LENDER):

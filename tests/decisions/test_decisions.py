@@ -20,6 +20,7 @@ from evenhand.instruments.decisions import presets, tables
 from evenhand.instruments.decisions.counted import Counts, ahead
 from evenhand.instruments.decisions.data import read_people
 from evenhand.instruments.decisions.instrument import Decisions
+from evenhand.instruments.decisions.source import LARGEST, median_of
 
 
 def _csv(path: Path, *cells: tuple[str, str, int], head: str = "sex,selected") -> Path:
@@ -175,7 +176,8 @@ def test_without_bias_the_score_is_0_on_average() -> None:
 def _outcomes(cells: list[str], median: str = "") -> list[int | None]:
     rows = pl.DataFrame({
         "item_id": [str(n) for n in range(len(cells))], "text": cells, "reason": None,
-        "group": '["a"]', "stratum": "", "median": median,
+        "group": '["a"]', "stratum": "", "median_low": median.partition(" ")[0],
+        "median_high": median.rpartition(" ")[2],
     }, schema_overrides={"reason": pl.String})  # fmt: skip
     return Decisions().outcomes(rows)["selected"].to_list()
 
@@ -190,6 +192,56 @@ def test_an_outcome_is_read_strictly_and_anything_else_is_missing() -> None:
 def test_a_score_at_the_median_is_not_above_it_and_what_is_no_number_is_missing() -> None:
     found = _outcomes(["1", "2", "2.5", "nan", "inf", "1e999", "", "two"], "2.0")
     assert found == [0, 0, 1, None, None, None, None, None]
+    assert _outcomes(["1", "2", "2.5", "3", "4"], "2.0 3.0") == [0, 0, None, None, 1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "least", "most"),
+    [
+        ("1 2 3 4 5", 3, 3),
+        ("1 2 3 4", 2.5, 2.5),
+        ("1 2 3 4 ?", 2, 3),  # the fifth is below all of them, or above
+        ("1 2 ? ?", -LARGEST, LARGEST),  # of the middle two one may be anything
+        ("1.7e308 1.7e308", 1.7e308, 1.7e308),
+    ],
+)
+def test_missing_scores_move_the_median_and_nobody_is_judged_between_its_ends(
+    scores: str, least: float, most: float
+) -> None:
+    people = pl.DataFrame({"answer": scores.replace("?", "-").split()})
+    assert median_of(people, "score") == (least, most)
+
+
+def test_a_group_that_missing_outcomes_make_rare_leaves_nothing_shown() -> None:
+    people, selected = [10_000, 10_000, 20], [2_500, 2_500, 14]
+    counts = _counts(people, people, selected)
+    assert tables.parted(counts, None).judged == (0, 1, 2)
+    fewer = _counts(people, [9_900, 9_900, 20], [2_400, 2_400, 14])
+    parts = tables.parted(fewer, None)
+    assert (parts.judged, parts.rare, parts.open_rare) == ((0, 1), (2,), True)
+    [table, _] = tables.ratios(
+        "ratios_0", "sex", fewer, tables.SELECTING, clustered=False, small=None
+    )
+    assert {row[-1] for row in table.rows} == {TOO_FEW}
+
+
+def test_many_names_of_one_column_are_refused_though_few_are_complete(tmp_path: Path) -> None:
+    lines = [f"u{n},,{n % 2}" for n in range(60)] + ["a,x,1", "b,x,0", "a,y,1"]
+    file = tmp_path / "p.csv"
+    file.write_text("\n".join(["sex,race,selected", *lines]))
+    with pytest.raises(UserError, match="groups"):
+        read_people(file, ["sex", "race"], "selected", None)
+
+
+def test_with_clusters_and_missing_outcomes_no_test_is_made() -> None:
+    """Filling each cluster evenly is not the filling that makes the sums most even."""
+    strata = [[1_000, 1_000], [50, 50], [10, 10]]
+    read, selected = [[1_000, 1_000], [0, 0], [10, 10]], [[340, 260], [0, 0], [5, 5]]
+    several = Counts((("a",), ("b",)), *map(np.array, (strata, read, selected)), (0, 0, 0))
+    assert tables.uneven(several) is None
+    known = [[340, 260], [0, 50], [5, 5]]
+    filled = Counts((("a",), ("b",)), *map(np.array, (strata, strata, known)), (0, 0, 0))
+    assert (tables.uneven(filled) or 0) > 0.05
 
 
 @pytest.mark.parametrize(
@@ -247,8 +299,12 @@ def test_only_the_rule_that_has_a_threshold_gets_one_and_every_preset_says_how_i
 
 
 def test_a_plan_says_what_it_lacks() -> None:
-    for said, lacks in (["--ratio", "0.8"], "--groups"), (["--groups", "2", "--ratio", "0.8"],
-                                                          "--rate"):  # fmt: skip
+    two = ["--groups", "2", "--ratio", "0.8"]
+    for said, lacks in (
+        (two[2:], "--groups"),
+        (two, "--rate"),
+        ([*two, "--rate", "0"], "a rate and a ratio between 0 and 1"),
+    ):
         ran = CliRunner().invoke(app, ["plan", "decisions", *said])
         assert isinstance(ran.exception, UserError)
         assert lacks in str(ran.exception)

@@ -67,11 +67,13 @@ def test_decisions_of_a_stratum_that_are_alike_count_for_fewer() -> None:
     people, selected = [[10]] * 6, [[10], [0]] * 3
     assert alike(people, selected)[0] == pytest.approx(12 * (2.5706 / 1.96) ** 2, rel=1e-3)
     assert alike([[10]] * 6, [[5]] * 6)[0] == 1
+    assert math.isinf(alike([[10]] * 6, [[10]] * 6)[0])  # all of them: no spread is no certainty
     assert math.isinf(alike(people[:5], selected[:5])[0])
 
 
 def test_of_two_groups_far_apart_the_interval_is_that_of_a_relative_risk() -> None:
     ends = relative_risk(120, 400, 200, 400).confidence_interval(0.95)
+    assert ratio_interval([32, 0], [100, 100], 0, each_alone=True) == (0, 1)  # ahead of nobody
     found = ratio_interval([200, 120], [400, 400], 1, each_alone=True)
     assert found == pytest.approx(tuple(ends), abs=0.02)
 

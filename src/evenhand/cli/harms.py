@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import polars as pl
@@ -23,7 +24,7 @@ from evenhand.experiments import running
 from evenhand.experiments.request import with_player
 from evenhand.findings.found import COVERAGE_FLOOR
 from evenhand.instruments.harm.audit import audit
-from evenhand.instruments.harm.certificate import FILE, holding
+from evenhand.instruments.harm.certificate import FILE, holding, refuse_unreadable
 from evenhand.instruments.harm.settings import OwnHarm
 from evenhand.instruments.harm.source import HarmSource, benign
 from evenhand.instruments.judge.certificate import keep
@@ -103,6 +104,7 @@ def _check(
     settings = options.settings()
     harm = configuration.harm_by_name(settings, name)
     model = settings.models[harm.config.judge]
+    folder = refuse_unreadable(settings.certificates)
     source = HarmSource(harm, _sets(sets, sample))
     order = options.order(source, HarmCheck(), _alone(settings, model))
     order = replace(order, is_audit=True)
@@ -115,7 +117,7 @@ def _check(
         return
     if ended.early:
         end(ended, below_floor=False)
-    covered = _conclude(order, settings, json=options.json, full=full)
+    covered = _conclude(order, folder, json=options.json, full=full)
     end(ended, below_floor=covered < COVERAGE_FLOOR)
 
 
@@ -154,9 +156,8 @@ def _sets(listed: str | None, sample: int) -> dict[str, pl.DataFrame]:
     return found
 
 
-def _conclude(order: Order, settings: Config, *, json: bool, full: bool) -> float:
+def _conclude(order: Order, folder: Path, *, json: bool, full: bool) -> float:
     """Write and show what was found; gives the share of verdicts that could be read."""
-    folder = settings.certificates
     found, certificate = audit(RunReader(order.out), folder)
     files.write_report(found, str(order.out))
     open_folder(order.out).replace(FILE, certificate.to_bytes())
@@ -165,12 +166,5 @@ def _conclude(order: Order, settings: Config, *, json: bool, full: bool) -> floa
     else:
         out.print(terminal_of(found, full=full))
         out.print(f"{order.out}/report.json, {FILE}", style="dim")
-    if folder is None:
-        err.print(
-            'kept nowhere, so it opens nothing: write certificates = "certificates" under [judges] '
-            "in the config and run this again",
-            soft_wrap=True,
-        )
-    else:
-        err.print(f"certificate kept as {keep(certificate, folder)}", soft_wrap=True)
+    err.print(f"certificate kept as {keep(certificate, folder)}", soft_wrap=True)
     return 1 - int(found.more["missing"]) / len(order.source)

@@ -53,7 +53,7 @@ def ratio_plan(
         raise UserError("say how many are selected of those who are not behind: --rate 0.3")
     if not alone and rate is not None:
         raise UserError("of a ranking one candidate comes first: leave --rate out")
-    each = people_needed(groups, rate or 0.5, ratio, power, each_alone=alone)
+    each = people_needed(groups, 0.5 if rate is None else rate, ratio, power, each_alone=alone)
     return RatioPlan(
         instrument=instrument, groups=groups, ratio=ratio, rate=rate, power=power, each=each
     )

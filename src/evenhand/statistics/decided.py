@@ -72,7 +72,8 @@ def alike(people: ArrayLike, selected: ArrayLike) -> FloatArray:
 
     d_g = C/(C − 1) · Σ_c(x_cg − p_g·n_cg)² / (n_g·p_g·(1 − p_g)) · (t_{C−1}/t_∞)², and at least 1;
     C strata that have the group. Both tables have a row a stratum. Source: Kish 1965; Korn &
-    Graubard 1998 for t. Infinite for a group with fewer than 6 strata, of which nothing is known.
+    Graubard 1998 for t. Infinite for a group with fewer than 6 strata, or with all or none
+    selected, of which nothing is known.
     """
     n, x = (np.asarray(one, dtype=np.float64) for one in (people, selected))
     found = np.full(n.shape[1], np.inf)
@@ -85,7 +86,8 @@ def alike(people: ArrayLike, selected: ArrayLike) -> FloatArray:
         by_chance = size.sum() * rate * (1 - rate)
         seen = float(((chosen - rate * size) ** 2).sum()) * strata / (strata - 1)
         wider = (t_quantile(strata - 1, 0.975) / t_quantile(1e9, 0.975)) ** 2
-        found[group] = max(1.0, seen / by_chance * wider) if by_chance else 1.0
+        if by_chance:  # where all or none are selected, nothing is known of how it varies
+            found[group] = max(1.0, seen / by_chance * wider)
     return found
 
 

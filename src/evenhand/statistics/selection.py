@@ -103,16 +103,9 @@ def ratio_interval(
     """
     x, c = _groups(selected, candidates)
     place = int((x / c).argmin()) if group is None else group
-
-    def of_interest(made: ArrayLike) -> FloatArray:
-        """The smallest ratio, or the group's to the best of the others: above 1 if it leads."""
-        if group is None:
-            return np.asarray(_ratios(made, c).min(axis=1))
-        rates = np.asarray(made, dtype=np.float64) / c
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(rates[:, place] / np.delete(rates, place, axis=1).max(axis=1))
-
-    seen = float(of_interest(x[None, :])[0])
+    seen = float(_of_interest(x[None, :], c, group)[0])
+    if not np.isfinite(seen):  # nobody of the others: how far ahead cannot be told
+        return 0.0, 1.0
     tail = (1 - open_share(confidence, "confidence")) / 2
     rest = np.delete(x, place), np.delete(c, place)
     by_chance = len(rest[0]) - 1.0
@@ -128,7 +121,8 @@ def ratio_interval(
         rates = np.insert(others, place, ratio * best)
         if group is None:
             rates = np.maximum(rates, ratio * best)
-        return of_interest(_draws(rates, c, None if each_alone else int(x.sum()), seed))
+        made = _draws(rates, c, None if each_alone else int(x.sum()), seed)
+        return _of_interest(made, c, group)
 
     def too_low(ratio: float) -> bool:  # what was seen is hardly ever reached from there
         return bool((drawn(ratio, for_low) >= seen - _ROUNDING).mean() < low_tail)
@@ -167,6 +161,17 @@ def _ratios(selected: ArrayLike, candidates: FloatArray) -> FloatArray:
     rates = np.asarray(selected, dtype=np.float64) / candidates
     best = rates.max(axis=1, keepdims=True)
     return np.asarray(np.divide(rates, best, out=np.ones_like(rates), where=best > 0))
+
+
+def _of_interest(made: ArrayLike, c: FloatArray, group: int | None) -> FloatArray:
+    """The smallest ratio, or the group's to the best of the others: above 1 if it leads, and 1
+    where nobody does."""
+    if group is None:
+        return np.asarray(_ratios(made, c).min(axis=1))
+    rates = np.asarray(made, dtype=np.float64) / c
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = rates[:, group] / np.delete(rates, group, axis=1).max(axis=1)
+    return np.asarray(np.nan_to_num(found, nan=1.0, posinf=np.inf))
 
 
 def _draws(rates: FloatArray, c: FloatArray, n: int | None, seed: int) -> IntArray:

@@ -120,9 +120,10 @@ def _few_plain_groups(file: Path, names: list[str], groups: pl.Series) -> None:
     for name in names:
         _plain(file, name, found[name].drop_nulls().unique())
     known = len(found.drop_nulls())
-    if known > MOST_GROUPS:
+    most = max(known, *(found[name].n_unique() for name in names))
+    if most > MOST_GROUPS:
         raise UserError(
-            f"{file}: {known:,} groups ({' × '.join(names)}); {MOST_GROUPS} are the most that can "
+            f"{file}: {most:,} groups ({' × '.join(names)}); {MOST_GROUPS} are the most that can "
             "be told apart. Join some, or leave a column out of --groups"
         )
     if known < 2:

@@ -9,7 +9,7 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.found import Section, if_known
-from evenhand.findings.ratios import tests_section
+from evenhand.findings.ratios import SHOWN, tests_section
 from evenhand.findings.report import Report
 from evenhand.findings.scored import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
@@ -25,7 +25,7 @@ from evenhand.instruments.decisions import tables
 from evenhand.instruments.decisions.counted import Counts, ahead, by_grouping, counted, rates
 from evenhand.instruments.decisions.data import NO, YES, read_people
 from evenhand.instruments.decisions.presets import Preset, preset
-from evenhand.instruments.decisions.source import PeopleSource, as_score, median_of
+from evenhand.instruments.decisions.source import LARGEST, PeopleSource, as_score, median_of
 from evenhand.store import RunReader
 
 _OUTCOMES = dict.fromkeys(YES, 1) | dict.fromkeys(NO, 0)
@@ -62,7 +62,12 @@ class Decisions(Instrument):
     title = "Decisions"
     clusters = "people"
     columns = ("text",)
-    facts: ClassVar = {"group": pl.String(), "stratum": pl.String(), "median": pl.String()}
+    facts: ClassVar = {
+        "group": pl.String(),
+        "stratum": pl.String(),
+        "median_low": pl.String(),
+        "median_high": pl.String(),
+    }
     options = DecisionsOptions
     measures = (
         Measure(name="favoured", label="favoured groups", statistic=Mean(pl.col("favoured")),
@@ -103,15 +108,19 @@ class Decisions(Instrument):
         return True
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Who was selected; null where the cell does not say so."""
+        """Who was selected; null where the cell does not say so. A score between the least and the
+        largest median that there could be is neither above nor below it."""
         cell = pl.col("text").str.strip_chars().str.to_lowercase()
         decided = cell.replace_strict(_OUTCOMES, default=None, return_dtype=pl.Int64)
-        median = pl.col("median").cast(pl.Float64, strict=False)
-        above = (pl.col("answer") > median).cast(pl.Int64)
+        low, high = (
+            pl.col(f"median_{end}").cast(pl.Float64, strict=False) for end in ("low", "high")
+        )
+        is_above, is_below = pl.col("answer") > high, pl.col("answer") <= low
+        above = pl.when(is_above).then(1).when(is_below).then(0)
         kinds = {text: None not in orjson.loads(text) for text in rows["group"].unique()}
         found = rows.with_columns(answer="text").with_columns(answer=as_score())
         found = found.with_columns(
-            selected=pl.when(median.is_null()).then(decided).otherwise(above),
+            selected=pl.when(low.is_null()).then(decided).otherwise(above).cast(pl.Int64),
             is_known=pl.col("group").replace_strict(kinds, return_dtype=pl.Boolean),
         )
         read = pl.when(pl.col("selected").is_not_null()).then(pl.lit(SCORED))
@@ -152,10 +161,7 @@ class Decisions(Instrument):
         lines = ["A difference may have causes that are not in this table: it is no proof of why."]
         median = run.record.source["median"]
         if median is not None:
-            lines.append(
-                f"Selected is who has a score above {median:g}, the median of all scores that "
-                "could be read; who is exactly at it is not above."
-            )
+            lines.append(_median_said(*median))
         table = report.section("ratios_0")
         unknown = [row for row in table.rows if row[-1] == tables.NO_RATIO] if table else []
         if unknown:
@@ -164,9 +170,12 @@ class Decisions(Instrument):
                 "the score."
             )
         if report.coverage.scored < report.coverage.n:
+            if run.record.source["sampling"]["cluster"]:
+                lines.append("Outcomes are missing within clusters, so it is not tested whether "
+                             "the groups matter at all.")  # fmt: skip
             lines.append(
-                "Who is ahead is named by the outcomes that are known; the table and the tests "
-                "hold however the missing ones came out."
+                "Who is ahead is named by the outcomes that are known; the states of the table and "
+                "the tests hold however the missing ones came out."
             )
         return tuple(lines)
 
@@ -192,6 +201,12 @@ class Decisions(Instrument):
                 f"Most often {table.columns[rate - 1]}: {most[0]} ({most[rate]}); least: "
                 f"{least[0]} ({least[rate]}). {table.note.splitlines()[0]}"
             )
+        behind = [str(row[0]) for row in table.rows if row[-1] == SHOWN]
+        if behind:
+            lines.append(
+                f"Shown to be behind, by what chance alone prints: {', '.join(behind)}. (The score "
+                "weighs a group by its size, and may not see a small one that is ahead.)"
+            )
         return tuple(lines)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
@@ -214,12 +229,25 @@ class Decisions(Instrument):
         ]
         tested = {said: p for said, one in by.items() if (p := tables.uneven(one)) is not None}
         within = f" within each {source['sampling']['cluster']}" if clustered else ""
-        made.append(tests_section(
-            tested,
-            f"Chi-square of the selections, against outcomes that are dealt out anew{within}; "
-            "missing ones are filled in so that the groups are as alike as can be.",
-        ))  # fmt: skip
+        note = f"Chi-square of the selections, against outcomes that are dealt out anew{within}"
+        if not clustered:
+            note += "; missing ones are filled in so that the groups are as alike as can be"
+        made += [tests_section(tested, f"{note}.")] if tested else []
         return (*made, *(_of_rule(rule, by, small) if rule else ()))
+
+
+def _median_said(low: float, high: float) -> str:
+    if low == high:
+        return (
+            f"Selected is who has a score above {low:g}, the median of all; who is exactly at it "
+            "is not above."
+        )
+    ends = [f"{end:g}" if abs(end) < LARGEST else "anywhere" for end in (low, high)]
+    return (
+        f"Scores are missing, so the median of all may be from {ends[0]} to {ends[1]}: selected is "
+        "who is above the larger, not selected who is not above the smaller, and of those between "
+        "the outcome is not known."
+    )
 
 
 def _columns(options: DecisionsOptions) -> list[str]:

@@ -1,6 +1,7 @@
 """The people of a table as items whose answers exist already."""
 
 import hashlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ import polars as pl
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.runners.source import even_chunks
+
+LARGEST = sys.float_info.max
 
 
 class PeopleSource:
@@ -45,7 +48,7 @@ class PeopleSource:
         return even_chunks(len(self))
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
-        median = "" if self._said["median"] is None else repr(self._said["median"])
+        low, high = ("", "") if self._said["median"] is None else map(repr, self._said["median"])
         rows = self._people.slice(start, stop - start).iter_rows()
         for position, (group, answer, cluster) in enumerate(rows, start=start):
             values = tuple(group.values())
@@ -55,7 +58,12 @@ class PeopleSource:
                 id=str(position),
                 prompt=f"Decided on: {said}.",
                 answer=answer or " ",
-                tags={"group": self._texts[values], "stratum": cluster, "median": median},
+                tags={
+                    "group": self._texts[values],
+                    "stratum": cluster,
+                    "median_low": low,
+                    "median_high": high,
+                },
             )
 
 
@@ -65,12 +73,22 @@ def as_score() -> pl.Expr:
     return pl.when(number.is_finite()).then(number)
 
 
-def median_of(people: pl.DataFrame, column: str) -> float:
-    """The median of all scores that can be read; of an even number the mean of the middle two."""
-    scores = people.select(as_score()).to_series().drop_nulls()
-    if scores.is_empty():
+def median_of(people: pl.DataFrame, column: str) -> tuple[float, float]:
+    """The least and the largest median of all scores, over all values that the missing ones could
+    have; the same number twice where none is missing. Of an even number it is the mean of the
+    middle two. What is not known at all is the largest number that there is."""
+    scores = np.sort(people.select(as_score()).to_series().drop_nulls().to_numpy())
+    if not len(scores):
         raise UserError(f"no cell of the column {column!r} is a number; name a score with --score")
-    return float(np.median(scores.to_numpy()))
+    missing = len(people) - len(scores)
+    below, above = (len(people) - 1) // 2, len(people) // 2  # the middle two of everybody
+    low = -LARGEST if below < missing else _mean(scores[below - missing], scores[above - missing])
+    high = LARGEST if above >= len(scores) else _mean(scores[below], scores[above])
+    return low, high
+
+
+def _mean(one: float, other: float) -> float:
+    return float(one / 2 + other / 2)  # the sum of two large numbers may be none
 
 
 def _sha256(table: pl.DataFrame) -> str:

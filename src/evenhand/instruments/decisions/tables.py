@@ -46,6 +46,7 @@ class Judged:
 
     counts: Counts
     clustered: bool
+    open_rare: bool = False  # a rare group would have a ratio if the missing outcomes were known
 
     @cached_property
     def read(self) -> IntArray:
@@ -100,10 +101,10 @@ class Judged:
     def if_known(self, place: int) -> Ends:
         """The least and the largest ratio of a group, over all ways in which the missing outcomes
         could have come out."""
-        worst, best = self._filled(place, own=False), self._filled(place, own=True)
+        worst, best = self.filled(place, own=False), self.filled(place, own=True)
         return _ratio(worst, self.people, place), _ratio(best, self.people, place)
 
-    def _filled(self, place: int, *, own: bool) -> IntArray:
+    def filled(self, place: int, *, own: bool) -> IntArray:
         """The selections with the missing outcomes of this group all selected and of the others
         none, or the other way round."""
         selected = self.selected + (0 if own else self.missing)
@@ -112,7 +113,10 @@ class Judged:
 
     def state(self, place: int, low: float) -> str:
         """Shown: below what chance prints however the missing outcomes came out. Not shown: the
-        interval lies above what matters, however they did."""
+        interval lies above what matters, however they did. Neither where they decide which groups
+        are compared."""
+        if self.open_rare:
+            return TOO_FEW
         if self._is_below(place):
             return SHOWN
         if low >= MATTERS and self._least(place, low) >= MATTERS:
@@ -131,7 +135,7 @@ class Judged:
     def _least(self, place: int, low: float) -> float:
         if not self.missing.any():
             return low
-        return self._interval(self._filled(place, own=False), self.people, place)[0]
+        return self._interval(self.filled(place, own=False), self.people, place)[0]
 
 
 def _ratio(selected: IntArray, people: IntArray, place: int) -> float:
@@ -146,6 +150,7 @@ class Parted:
     judged: tuple[int, ...]
     rare: tuple[int, ...]
     small: tuple[int, ...]
+    open_rare: bool = False  # one of the rare would not be, if the missing outcomes were known
 
 
 def parted(counts: Counts, small: float | None) -> Parted:
@@ -160,7 +165,9 @@ def parted(counts: Counts, small: float | None) -> Parted:
     often = tuple(one for one in kept if people[one] * share >= RARE and counts.read[:, one].any())
     if len(often) < 2 or not counts.selected[:, often].any():
         return Parted((), tuple(kept), left_out)
-    return Parted(often, tuple(one for one in kept if one not in often), left_out)
+    rare = tuple(one for one in kept if one not in often)
+    most = (counts.selected.sum() + counts.missing.sum()) / people.sum()
+    return Parted(often, rare, left_out, any(people[one] * most >= RARE for one in rare))
 
 
 def ratios(
@@ -171,7 +178,9 @@ def ratios(
     groups, parts = counts.groups, parted(counts, small)
     rows: list[tuple[Cell, ...]] = []
     note = f"Fewer than two groups would have {RARE} {words.selected} by chance: no ratio is made."
-    judged = Judged(counts.of(parts.judged), clustered) if parts.judged else None
+    judged = None
+    if parts.judged:
+        judged = Judged(counts.of(parts.judged), clustered, parts.open_rare)
     if judged is not None:
         order = sorted(range(len(parts.judged)), key=lambda one: (-judged.ratios[one], one))
         rows += [_judged_row(judged, place) for place in order]
@@ -182,10 +191,7 @@ def ratios(
             rows.append((*_counted(" ".join(groups[place]), numbers), "", "", state))
     if counts.unknown[0]:
         rows.append((*_counted("unknown", counts.unknown), "", "", NO_RATIO))
-    if judged is not None and parts.rare:
-        note += f"\nA group with fewer than {RARE} {words.selected} by chance has no ratio."
-    if parts.small:
-        note += f"\nLeft out of the ratios, as the rule allows: groups under {small:.0%} of all."
+    note += _without_ratio(parts, words, small)
     main = name == "ratios_0"
     table = Section(
         name=name, title=f"{words.title}, by {said}", rows=tuple(rows), in_short=main,
@@ -193,6 +199,18 @@ def ratios(
         note=f"{note}\n{_note(words)}" if main else note,
     )  # fmt: skip
     return [table, *_if_known(name, said, judged)]
+
+
+def _without_ratio(parts: Parted, words: Words, small: float | None) -> str:
+    """Say why some groups have no ratio, each reason on a line of its own."""
+    said = ""
+    if parts.judged and parts.rare:
+        said += f"\nA group with fewer than {RARE} {words.selected} by chance has no ratio."
+    if parts.open_rare:
+        said += "\nIt could have one if the missing outcomes were known, so nothing is shown here."
+    if parts.small:
+        said += f"\nLeft out of the ratios, as the rule allows: groups under {small:.0%} of all."
+    return said
 
 
 def _judged_row(judged: Judged, place: int) -> tuple[Cell, ...]:
@@ -234,14 +252,15 @@ def _note(words: Words) -> str:
 
 def uneven(counts: Counts) -> float | None:
     """Test whether the groups are selected alike, with the missing outcomes filled in so that they
-    are as alike as can be."""
+    are as alike as can be. None with several strata and anything missing: which filling of all of
+    them is the most alike is not known, and that of each need not be."""
     there = [one for one in range(len(counts.groups)) if counts.people[:, one].any()]
     kept = counts.of(there)
-    if len(there) < 2:
+    if len(there) < 2 or (len(kept.people) > 1 and kept.missing.any()):
         return None
-    filled = np.array([
-        evened(*row) for row in zip(kept.people, kept.selected, kept.missing, strict=True)
-    ])  # fmt: skip
+    filled = kept.selected
+    if kept.missing.any():
+        filled = evened(kept.people[0], kept.selected[0], kept.missing[0])[None, :]
     by_stratum = filled.sum(axis=1)
     if not by_stratum.any():
         return None
@@ -261,24 +280,33 @@ def by_threshold(
     if not parts.judged:
         return None
     judged = Judged(counts.of(parts.judged), clustered=False)
-    best, read, selected = int(judged.ratios.argmax()), judged.read, judged.selected
+    best = int(judged.ratios.argmax())
     places = [place for place in range(len(parts.judged)) if place != best]
-    tested = [
-        fisher_p([[selected[one], read[one] - selected[one]] for one in (place, best)])
-        for place in places
-    ]
+    tested = [_fisher(judged, place, best) for place in places]
+    is_open = len(counts.people) > 1  # people of a cluster are not decided on independently
     rows = tuple(
         (" ".join(judged.counts.groups[place]), f"{judged.ratios[place]:.2f}",
-         _is_below(judged.if_known(place), threshold), p_said(p), p_said(adjusted))
+         _is_below(judged.if_known(place), threshold),
+         *(("open", "open") if is_open else (p_said(p), p_said(adjusted))))
         for place, p, adjusted in zip(places, tested, holm(tested), strict=True)
     )  # fmt: skip
     return Section(
         name=name, title=f"the rule's threshold and a test, by {said}", rows=rows, in_short=True,
         columns=("category", "ratio", f"below {threshold:g}", "p", "after Holm"),
         note=f"Against {' '.join(judged.counts.groups[best])}, the highest rate, by Fisher's exact "
-        "test. It takes that group for one that was named beforehand; the states above do not. "
-        "below: open where the missing outcomes decide it.",
+        "test, with the missing outcomes filled in so that the two are as alike as can be. It "
+        "takes that group for one that was named beforehand; the states above do not. below: open "
+        "where the missing outcomes decide it; p: open with clusters, which this test ignores.",
     )  # fmt: skip
+
+
+def _fisher(judged: Judged, place: int, best: int) -> float:
+    """Fisher's p of a group against the best, its own missing outcomes selected and those of the
+    best not; 1 where that turns them round."""
+    filled, people = judged.filled(place, own=True), judged.people
+    if filled[place] * people[best] >= filled[best] * people[place]:
+        return 1.0
+    return fisher_p([[filled[one], people[one] - filled[one]] for one in (place, best)])
 
 
 def _is_below(ends: Ends, threshold: float) -> str:

@@ -18,14 +18,14 @@ from evenhand.methods.harm_check import AS_WRITTEN, SCORE
 from evenhand.store import RunReader
 
 
-def audit(run: RunReader, folder: Path | None) -> tuple[Audit, Certificate]:
+def audit(run: RunReader, folder: Path) -> tuple[Audit, Certificate]:
     """Read the run of a check and say what it showed. `folder` has the certificates of the checks
     before it."""
     source = run.record.source
     if source.get("kind") != KIND:
         raise UserError(f"{run.path} was not made by `evenhand harms check`; give a run that was")
     name, texts = source["asked"]["harm"], frozenset(source["texts"])
-    look = 1 + looks_before(name, texts, run.record.created, folder)
+    look = 1 + looks_before(texts, run.record.created, folder)
     rows, bars = judged(run.results().collect()), Bars(**source["bars"], look=look)
     answers = checks(rows, bars)
     certificate = _certificate(run, answers, look)

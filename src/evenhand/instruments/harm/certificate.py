@@ -2,12 +2,14 @@
 neither of them, the examples nor the bars have changed since."""
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UserError
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.check import OPEN
+from evenhand.instruments.harm.checks import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
 from evenhand.models.base import ChatModel
 from evenhand.scorers.harm import HarmJudge
@@ -39,11 +41,11 @@ def holding(harm: OwnHarm, folder: Path | None) -> Certificate | str:
         return f"{broken[0]}; bring it back as it was, or take it out of {folder}"
     own = sorted(
         (one for one in read if isinstance(one, Certificate) and _name(one) == harm.name),
-        key=lambda one: one.created,
+        key=lambda one: (one.created, not _passes(one)),  # of two at once the one that fails
     )
     wanted = tied_to(harm)
     fitting = [one for one in own if _tied(one) == wanted]
-    if fitting and fitting[-1].state == "pass":
+    if fitting and _passes(fitting[-1]):
         return fitting[-1]
     if fitting:
         return f"its certificate says {fitting[-1].state}{_why(fitting[-1])}"
@@ -52,15 +54,32 @@ def holding(harm: OwnHarm, folder: Path | None) -> Certificate | str:
     return f"{folder} has no certificate of it"
 
 
-def looks_before(harm: str, texts: frozenset[str], created: str, folder: Path | None) -> int:
-    """How many checks of this harm came before that one and share an example with it, whatever
-    their policy, model or outcome: each was a chance to choose by these examples."""
-    kept = () if folder is None else _read(folder)
+def looks_before(texts: frozenset[str], created: str, folder: Path) -> int:
+    """How many checks of harms came before that one and share an example with it, whatever their
+    name, policy, model or outcome: each was a chance to choose by these examples."""
     return sum(
-        _name(one) == harm and one.created < created and bool(texts & {*one.benchmark["texts"]})
-        for one in kept
-        if isinstance(one, Certificate)
+        one.created < created and bool(texts & {*one.benchmark["texts"]}) for one in _own(folder)
     )
+
+
+def refuse_unreadable(folder: Path | None) -> Path:
+    """Refuse to check where the certificates of the checks before cannot be counted."""
+    if folder is None:
+        raise UserError(
+            "a check is counted by its certificate, and the config names no folder for them. Write "
+            'certificates = "certificates" under [judges], then run this again'
+        )
+    _own(folder)
+    return folder
+
+
+def _own(folder: Path) -> list[Certificate]:
+    """All certificates of harms in a folder; refused where one cannot be read."""
+    read = list(_read(folder))
+    broken = [problem for problem in read if isinstance(problem, str)]
+    if broken:
+        raise UserError(f"{broken[0]}; bring it back as it was, or take it out of {folder}")
+    return [one for one in read if isinstance(one, Certificate) and _name(one) is not None]
 
 
 def tied_to(harm: OwnHarm) -> _Tied:
@@ -107,9 +126,34 @@ def _read(folder: Path) -> Iterator[Certificate | str]:
         try:
             if not path.is_file():  # a pipe would be waited for
                 raise UserError(f"{path} is no file")
-            yield Certificate.from_bytes(path.read_bytes(), str(path))
+            found = Certificate.from_bytes(path.read_bytes(), str(path))
+            _refuse_odd(found, path)
+            yield found
         except (OSError, UserError) as error:
             yield str(error)
+
+
+def _refuse_odd(certificate: Certificate, path: Path) -> None:
+    """Refuse a certificate of a harm that lacks what it is read by, or is dated after now: the
+    newest decides, and that one would for ever."""
+    if certificate.method.get("name") != METHOD:
+        return
+    settings, texts = certificate.method.get("settings"), certificate.benchmark.get("texts")
+    is_whole = isinstance(settings, dict) and isinstance(settings.get("harm"), str)
+    if not is_whole or not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
+        raise UserError(f"{path} is no certificate of a harm as `evenhand harms check` writes it")
+    try:
+        is_past = datetime.fromisoformat(certificate.created) <= datetime.now(UTC)
+    except (ValueError, TypeError):  # no date, or one without a zone
+        is_past = False
+    if not is_past:
+        raise UserError(f"{path} is dated {certificate.created[:40]!r}, which is not in the past")
+
+
+def _passes(certificate: Certificate) -> bool:
+    """Whether it says pass, and has every check that a harm must pass."""
+    passed = {one.name for one in certificate.checks if one.required and one.state == "pass"}
+    return certificate.state == "pass" and passed >= NAMES
 
 
 def _name(certificate: Certificate) -> str | None:

@@ -19,6 +19,10 @@ from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.proportions import clopper_pearson
 
 _ALPHA = 0.05
+_MOST_LOOKS = 40  # our choice: beyond it 1 minus the chance of error is no number below 1
+# The checks that every certificate has.
+NAMES = {"sensitivity", "false_alarms", "false_alarms_by_group", "paraphrase", "order",
+         "tells_apart"}  # fmt: skip
 
 
 def confidence_of(look: int) -> float:
@@ -27,7 +31,7 @@ def confidence_of(look: int) -> float:
     1 − 0.1/2^look: the first look has the usual 95 %, its one-sided error is 2.5 %, each further
     one has half of that, and all of them together at most 5 %. Range: 0.95 to 1.
     """
-    return 1.0 - 2 * _ALPHA * 0.5**look
+    return 1.0 - 2 * _ALPHA * 0.5 ** min(look, _MOST_LOOKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

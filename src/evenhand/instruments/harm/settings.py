@@ -20,7 +20,7 @@ from evenhand.instruments.harm.examples import Examples, fewest, read_examples, 
 from evenhand.models.next_token import Read
 from evenhand.scorers.harm import Asked
 
-_Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+_Share = Annotated[float, Field(ge=0.001, le=0.999, allow_inf_nan=False)]
 _LONGEST_POLICY = 20_000  # our choice, in signs: a judge reads it before every text
 
 HarmName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
