@@ -39,7 +39,6 @@ OWN: Mapping[Group, Mapping[str, str]] = {
     "methods": {
         "default": f"{_BASELINES}.default_prompt:DefaultPrompt",
         "fairness": f"{_BASELINES}.fairness_prompt:FairnessPrompt",
-        "blind": f"{_BASELINES}.blind:Blind",
         "cot": f"{_BASELINES}.chain_of_thought:ChainOfThought",
         "self_consistency": f"{_BASELINES}.self_consistency:SelfConsistency",
         "self_debias_explanation": f"{_BASELINES}.self_debiasing_explanation:SelfDebiasExplanation",
@@ -47,6 +46,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "rotated": f"{_BASELINES}.rotated:Rotated",
         "self_debias_gen": f"{_BASELINES}.self_debiasing_gen:SelfDebiasGen",
         "fair_thinking": f"{_BASELINES}.fair_thinking:FairThinking",
+        "blind": f"{_BASELINES}.blind:Blind",
         "detect_first": f"{_BASELINES}.detect_first:DetectFirst",
         "self_refine": f"{_BASELINES}.self_refine:SelfRefine",
         "best_of_n": f"{_BASELINES}.best_of_n:BestOfN",

@@ -180,12 +180,19 @@ def test_a_span_that_a_person_corrected_is_swapped_as_it_says(tmp_path: Path) ->
         (Span(0, 3, "hat", "woman", "gender", "She"), "no slot 'hat'"),
         (Span(0, 3, "relative", "woman", "gender", "She"), "no word for woman"),
         (Span(0, 3, "?", "woman", "gender", "She"), "may be"),
+        (Span(9, 10, "name", "woman", "gender", "."), "no word in it"),
+        (Span(9, 10, "last_name", "woman", "gender", "."), "no word in it"),
     ],
 )
 def test_a_span_that_does_not_fit_is_refused_with_the_reason(span: Span, why: str) -> None:
     refused = make("She works.", GENDER, seed=0, key="k", spans=(span,))
     assert isinstance(refused, Refused)
     assert why in refused.reason
+
+
+def test_a_name_in_capitals_before_another_word_in_capitals_is_left_to_a_person() -> None:
+    slots = {text: find(text, (GENDER,))[0].slot for text in ("EMILY WALSH asked.", "EMILY IS ILL")}
+    assert slots == {"EMILY WALSH asked.": UNSURE, "EMILY IS ILL": "first_name"}
 
 
 def test_spans_that_overlap_are_refused() -> None:

@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.instruments.swap.families import Family, Label, ours
-from evenhand.instruments.swap.grammar import article, foreign, plural_verb
+from evenhand.instruments.swap.grammar import article, foreign, with_article
 from evenhand.instruments.swap.spans import Span
+from evenhand.instruments.swap.verbs import plural_verb
 from evenhand.instruments.swap.versions import Made, Refused, Version, make, versions
 
 GENDER, RACE, RELIGION = ours()["gender"], ours()["race"], ours()["religion"]
@@ -119,6 +120,11 @@ def test_a_dialect_swaps_whole_texts_and_another_text_is_the_placebo() -> None:
         ("{name works.", "is no slot"),
         ("name} works.", "is no slot"),
         ("{name} said she works.", "outside the slots"),
+        ("{name} is a mother of two.", "'mother' stands outside the slots"),
+        ("{pronoun} is here. Mr. {last_name} asks.", "'Mr.' stands outside"),
+        ("Emily {last_name} asks.", "'Emily' stands outside"),
+        ("{name} and {name} ask for a loan.", "two people"),
+        ("{title} {last_name} or {title} {last_name}?", "two people"),
         ("{name} ist eine gute Frau und die Chefin ist nicht zufrieden.", "German"),
         ("{name} es una mujer y la jefa de la empresa está contenta.", "Spanish"),
         ("{name} ищет работу.", "script"),
@@ -130,6 +136,21 @@ def test_a_template_that_cannot_be_swapped_is_refused_with_the_reason(
     refused = versions(prompt, GENDER, seed=0, key="k")
     assert isinstance(refused, Refused)
     assert why in refused.reason
+
+
+def test_a_group_word_outside_the_slots_is_refused_and_a_word_that_is_none_is_not() -> None:
+    refused = versions("{name}, a Black applicant, asks.", RACE, seed=0, key="k")
+    assert isinstance(refused, Refused)
+    assert "'Black' stands outside" in refused.reason
+    fine = (
+        "{name} has a black belt.",
+        "Will {name} do? {name} is early.",
+        "{last_name}, {first_name}: a raise in May?",
+        "Hope {name} is well. Should {name} go?",
+    )
+    for prompt in fine:
+        for family in (RACE, GENDER):
+            assert not isinstance(versions(prompt, family, seed=0, key="k"), Refused)
 
 
 def test_what_is_left_out_is_said() -> None:
@@ -203,6 +224,40 @@ def test_an_article_follows_the_sound(word: str, wanted: str) -> None:
 )
 def test_a_verb_after_they_is_plural(verb: str, wanted: str | None) -> None:
     assert plural_verb(verb) == wanted
+
+
+@pytest.mark.parametrize(
+    ("said", "neutral"),
+    [
+        ("{pronoun} no longer works here.", None),
+        ("{pronoun} alone is responsible.", None),
+        ("{pronoun} too has a claim.", None),
+        ("{pronoun} first asks for a raise.", None),
+        ("{pronoun} as a nurse works nights.", None),
+        ("{pronoun} indeed works.", "They indeed work."),
+        ("{pronoun} later asked for more.", "They later asked for more."),
+        ("{pronoun} took two classes.", "They took two classes."),
+        ("Can {pronoun} lift boxes?", "Can they lift boxes?"),
+    ],
+)
+def test_what_follows_they_is_left_out_where_it_is_not_surely_the_verb(
+    said: str, neutral: str | None
+) -> None:
+    assert _texts(said).get("none") == neutral
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wanted"),
+    [
+        ("In plan A ", "AB gets a raise", "In plan A "),
+        ("Group A ", "Emily", "Group A "),
+        ("HIRE A ", "ASIAN NURSE", "HIRE AN "),
+        ("Hiring A ", "Asian Nurse", "Hiring An "),
+        ("It is so. A ", "Asian nurse", "It is so. An "),
+    ],
+)
+def test_a_capital_a_in_mid_sentence_is_a_letter(before: str, after: str, wanted: str) -> None:
+    assert with_article(before, after) == wanted
 
 
 def test_an_english_text_with_foreign_names_and_words_is_english() -> None:

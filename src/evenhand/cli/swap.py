@@ -109,8 +109,8 @@ def _write(options: SwapOptions, file: Path) -> None:
     lines = [orjson.dumps(one.model_dump()) for one in found.asked]
     file.write_bytes(b"\n".join(lines) + b"\n")
     out.print(f"{len(lines):,} versions: {file}. Fill in each `answer`, then --answers {file}")
-    for prompt, family, why in found.refused:
-        out.print(f"not swapped: {prompt}, {family}: {why}")
+    for line in found.said():
+        out.print(line)
 
 
 def _plan(options: SwapOptions, excess: float) -> None:

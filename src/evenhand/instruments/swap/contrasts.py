@@ -62,6 +62,11 @@ class Contrast:
     found: Estimate
     placebo: float | None  # how far a label's answer is from that to its own placebo, on average
 
+    @property
+    def beside_none(self) -> bool:
+        """Say whether it holds labels against no label, which is no difference between groups."""
+        return (self.left, self.right) == (ANY, NONE)
+
 
 def contrasts(
     answers: pl.DataFrame, labels: Mapping[str, Sequence[str]], outcomes: Sequence[Outcome]

@@ -52,12 +52,30 @@ class Asked(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The versions that are asked, the labels of each family in their order, and what could not be
-    swapped: prompt, family and why."""
+    """The versions that are asked, the labels of each family in their order, what could not be
+    swapped (prompt, family and why), and likewise what has no version without a label."""
 
     asked: tuple[Asked, ...]
     labels: dict[str, tuple[str, ...]]
     refused: tuple[tuple[str, str, str], ...] = field(default=())
+    never_without: tuple[tuple[str, str, str], ...] = field(default=())
+
+    def said(self) -> list[str]:
+        """Say what is not asked, how often, and why; equal reasons in one line."""
+        parts = (
+            (self.refused, "are not asked"),
+            (self.never_without, "are not asked without a label"),
+        )
+        lines = []
+        for rows, what in parts:
+            by_why: dict[tuple[str, str], list[str]] = {}
+            for prompt, family, why in rows:
+                by_why.setdefault((family, why), []).append(prompt)
+            lines += [
+                f"{family}: {len(ids):,} prompts {what}, such as {ids[0]!r}: {why}"
+                for (family, why), ids in by_why.items()
+            ]
+        return lines
 
     def items(self, *, stored: bool) -> list[Item]:
         """Make the items, each with the other label that it is held against."""
@@ -65,7 +83,7 @@ class Design:
         without = {(one.id, one.family): one.prompt for one in self.asked if one.role == "none"}
         return [
             Item(
-                id="/".join(map(str, one.key)),
+                id="/".join(str(part).replace("%", "%25").replace("/", "%2F") for part in one.key),
                 prompt=one.prompt or " ",
                 answer=(one.answer or " ") if stored else "",
                 tags={
@@ -92,7 +110,7 @@ def _others(asked: Sequence[Asked]) -> dict[tuple[str, str], dict[str, str]]:
 def read_prompts(file: Path) -> list[Prompt]:
     """Read one prompt a line; a bad line, or an id that comes twice, is refused."""
     found = list(_rows(Prompt, file, PROMPT))
-    _refuse_twice(file, [one.id for one in found])
+    _refuse_twice(file, [(one.id,) for one in found])
     if len(found) < 2:
         raise UserError(f"{file}: two prompts or more are needed; one says nothing of another")
     return found
@@ -102,7 +120,9 @@ def read_answers(file: Path) -> Design:
     """Read the answers that an app gave, one a line. Every prompt of a family has the same labels,
     each with a placebo, and as many repeats: what is not there is written with the answer null."""
     asked = tuple(_rows(Asked, file, ANSWER))
-    _refuse_twice(file, [" ".join(map(str, one.key)) for one in asked])
+    if not asked:
+        raise UserError(f"{file} has no line. It should hold lines like {ANSWER}")
+    _refuse_twice(file, [one.key for one in asked])
     labels: dict[str, dict[str, None]] = {}
     for one in asked:
         labels.setdefault(one.family, {}).update({one.label: None} if one.role == "group" else {})
@@ -121,11 +141,12 @@ def _refuse_holes(file: Path, family: str, labels: Sequence[str], asked: Sequenc
         raise UserError(f"{file}: the family {family[:60]!r} needs two prompts or more")
     there = {one.key for one in asked}
     repeats = range(1, max(one.repeat for one in asked) + 1)
-    with_none = any(one.role == "none" for one in asked)
-    roles = [(label, role) for label in labels for role in ("group", "placebo")]
-    roles += [("", "none")] if with_none else []
+    # A prompt may have no version without a label, since that would not be right English.
+    with_none = {one.id for one in asked if one.role == "none"}
+    always = [(label, role) for label in labels for role in ("group", "placebo")]
+    roles = [*always, ("", "none")]
     for prompt in prompts:
-        for label, role in roles:
+        for label, role in roles if prompt in with_none else always:
             for repeat in repeats:
                 if (prompt, family, label, role, repeat) not in there:
                     whom = f"{role} {label}".strip()
@@ -147,13 +168,14 @@ def _refuse_holes(file: Path, family: str, labels: Sequence[str], asked: Sequenc
 def designed(
     prompts: Sequence[Prompt],
     families: Sequence[str],
-    versions: Callable[[Prompt, str], "Sequence[tuple[Role, str, str]] | str"],
+    versions: Callable[[Prompt, str], "tuple[Sequence[tuple[Role, str, str]], str] | str"],
     repeats: int,
 ) -> Design:
     """Give every prompt in every version of every family. `versions` gives role, label and text of
-    each, or says why there are none."""
+    each, with why some are left out, or says why there are none."""
     asked: list[Asked] = []
     refused: list[tuple[str, str, str]] = []
+    without: list[tuple[str, str, str]] = []
     labels: dict[str, dict[str, None]] = {}
     for family in families:
         for one in prompts:
@@ -161,7 +183,10 @@ def designed(
             if isinstance(made, str):
                 refused.append((one.id, family, made))
                 continue
-            for role, label, text in made:
+            found, left_out = made
+            if all(role != "none" for role, _, _ in found):
+                without.append((one.id, family, left_out))
+            for role, label, text in found:
                 labels.setdefault(family, {}).update({label: None} if role == "group" else {})
                 words = f"{one.task}\n\n{text}" if one.task else text
                 asked += [
@@ -170,7 +195,8 @@ def designed(
                     for repeat in range(1, repeats + 1)
                 ]  # fmt: skip
     _refuse_too_few(families, asked, refused)
-    return Design(tuple(asked), {f: tuple(names) for f, names in labels.items()}, tuple(refused))
+    by_family = {family: tuple(names) for family, names in labels.items()}
+    return Design(tuple(asked), by_family, tuple(refused), tuple(without))
 
 
 def _refuse_too_few(
@@ -193,7 +219,7 @@ def _rows(kind: type[_Kind], file: Path, shape: str) -> Iterator[_Kind]:
             yield read_row(kind, line, f"{file} line {number}", f"a line is like {shape}")
 
 
-def _refuse_twice(file: Path, names: Sequence[str]) -> None:
-    twice = [name for name, n in Counter(names).items() if n > 1]
+def _refuse_twice(file: Path, keys: Sequence[tuple[str | int, ...]]) -> None:
+    twice = [" ".join(map(str, key)) for key, n in Counter(keys).items() if n > 1]
     if twice:
         raise UserError(f"{file}: {twice[0][:120]!r} comes twice; give each line its own")

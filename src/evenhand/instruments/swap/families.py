@@ -184,13 +184,13 @@ def _read(path: Path) -> dict[str, Family]:
 def _parsed(text: str, where: str) -> dict[str, Family]:
     try:
         written = _File.model_validate({"families": tomllib.loads(text)}).families
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UserError(f"{where} is not TOML: {error}; {_FORM}") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"][1:])) or "the file"
         message = first["msg"].removeprefix("Value error, ")
         raise UserError(f"{where}: {place}: {message}; {_FORM}") from None
+    except (ValueError, RecursionError) as error:  # no TOML, or a number or date that is none
+        raise UserError(f"{where} is not TOML: {str(error)[:200]}; {_FORM}") from None
     return {name: _family(name, one, f"{where}: {name}") for name, one in written.items()}
 
 
@@ -223,6 +223,12 @@ def _refuse_unequal(written: _Written, where: str) -> None:
     """Refuse lists that cannot answer to each other word by word."""
     first, *others = written.labels
     sizes = _sizes(written.labels[first])
+    for part in PARTS_OF_NAME:
+        if part in sizes or part in written.shared:
+            raise UserError(
+                f"{where}: {part} is a part of the slot name; give whole names as {NAME} = "
+                '["Ann Lee"], and templates may say {first_name} and {last_name}'
+            )
     if not sizes:
         raise UserError(f"{where}.labels.{first}: it has no words; {_FORM}")
     for label in others:

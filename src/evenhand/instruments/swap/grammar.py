@@ -1,4 +1,4 @@
-"""The little English that a swap needs: words, capitals, articles, and verbs after "they".
+"""The little English that a swap needs: words, capitals and articles.
 
 Every rule here either gives the right words or says that it cannot tell. The lists are ours.
 """
@@ -94,10 +94,27 @@ def article(word: str) -> str:
 ARTICLE = re.compile(rf"(?<![\w{_MARKS}'’-])(a|an)(\s+)$", re.IGNORECASE)
 
 
+_LETTERED = frozenset(
+    """block building category class division gate grade group hall hepatitis level option part
+    phase plan room section series shift step stage team terminal tier type unit variant version
+    vitamin wing""".split()
+)
+
+
+def _is_letter(written: str, before: str) -> bool:
+    """Say whether an "A" is a letter ("In plan A …"): a capital in mid-sentence after a small
+    word, or after one that letters follow. In a heading, "Hiring A …", it is an article."""
+    words = re.findall(r"\w+", before[-60:])
+    if written != "A" or not words or not before[-1:].isspace() or starts_sentence(before):
+        return False
+    last = words[-1]
+    return before.rstrip().endswith(last) and (last[0].islower() or last.casefold() in _LETTERED)
+
+
 def with_article(before: str, after: str) -> str:
     """Give the text before a word with the "a" or "an" at its end as the word wants it."""
     found = ARTICLE.search(before)
-    if found is None or not after:
+    if found is None or not after or _is_letter(found[1], before[: found.start()]):
         return before
     fitting = article(after)
     written = found[1]
@@ -108,165 +125,11 @@ def with_article(before: str, after: str) -> str:
     return before[: found.start()] + fitting + found[2]
 
 
-_PLURAL = {
-    "is": "are",
-    "was": "were",
-    "has": "have",
-    "does": "do",
-    "isn't": "aren't",
-    "wasn't": "weren't",
-    "hasn't": "haven't",
-    "doesn't": "don't",
-}
-# Adverbs that may stand between "she" and her verb. Those that end in -s look like verbs.
-_ADVERBS = frozenset(
-    """also always already almost actually again afterwards besides certainly clearly consistently
-    currently easily effectively ever even eventually fully finally formerly frequently generally
-    hardly initially instead just largely lately mainly mostly nearly never nevertheless
-    nonetheless normally not now nowadays occasionally often once only otherwise particularly
-    perhaps possibly presently previously primarily probably quickly quietly rarely really recently
-    regularly repeatedly seldom simply since slowly sometimes soon specifically still successfully
-    then therefore thus typically usually very""".split()
-)
-_STOPS = re.compile(r"\s*(?:$|[.!?;:)\]\"”])")
-_NEXT = re.compile(rf"([\s]+)([\w{_MARKS}]+(?:['’]t\b)?)(?!['’][\w])")
-_S_ENDS = (("sses", 2), ("shes", 2), ("xes", 2), ("zzes", 2), ("oes", 2))
-_ODD = {
-    "aches": "ache",
-    "dies": "die",
-    "lies": "lie",
-    "ties": "tie",
-    "vies": "vie",
-    "focuses": "focus",
-    "quizzes": "quiz",
-    "canoes": "canoe",
-    "axes": "axe",
-    "buses": "bus",
-    "caches": "cache",
-    "biases": "bias",
-    "shoes": "shoe",
-    "skis": "ski",
-}
-
-
-def plural_verb(verb: str) -> str | None:
-    """Give the verb that "they" takes in place of the one that "she" takes, or None where it is
-    the same. Whatever follows "she" and ends in one -s is taken for a verb."""
-    low = verb.casefold().replace("’", "'")
-    made = _PLURAL.get(low) or _ODD.get(low)
-    if made is None and low.endswith("s") and not low.endswith(("ss", "us", "is")):
-        made = _without_s(low)
-    if made is None:
-        return None
-    made = made.replace("'", "’") if "’" in verb else made
-    return made.upper() if verb.isupper() and len(verb) > 1 else made
-
-
-def _without_s(low: str) -> str:
-    if low.endswith("ies"):
-        return low[:-3] + "y"
-    if low.endswith("ches"):
-        return low[:-2]
-    return next((low[:-cut] for end, cut in _S_ENDS if low.endswith(end)), low[:-1])
-
-
 @dataclass(frozen=True, slots=True)
 class CannotTell:
     """A reason why a rule gives no words."""
 
     why: str
-
-
-def after_they(after: str, beyond: str) -> str | CannotTell:
-    """Give the text between a pronoun that became "they" and the next slot, with its verb in the
-    plural. `beyond` is what comes after that text."""
-    if re.match("['’]", after):
-        return _contracted(after)
-    if _STOPS.match(after) and (after.strip() or not beyond):
-        return after
-    at = 0
-    for _ in range(3):  # our choice: a verb after more than two adverbs is not looked for
-        found = _NEXT.match(after, at)
-        if found is None or found[2].casefold() in _NO_VERB:
-            break
-        word = found[2].casefold()
-        if word == "and":  # "she and her team": the verb is in the plural already
-            return after
-        if word not in _ADVERBS and (not word.endswith("ly") or word in _LY_VERBS):
-            return _with_plural(after, found, beyond)
-        at = found.end()
-    return CannotTell("the verb does not follow the pronoun")
-
-
-_LY_VERBS = frozenset("apply rely reply comply supply fly multiply imply".split())
-_NO_VERB = frozenset(
-    """or who whom whose that which in on at to for from with by of than if when while because
-    herself himself themselves""".split()
-)
-_IS = re.compile(r"['’]s(?=\s+(?:\w+ing|a|an|the|not|very|so|too|in|on|at|from|my|our|your)\b)")
-_HAS = re.compile(r"['’]s(?=\s+(?:been|got|had)\b)")
-
-
-def _contracted(after: str) -> str | CannotTell:
-    """Give "'re" or "'ve" for the "'s" of "she's", where the next word tells which it is."""
-    if re.match(r"['’](?:ll|d)\b", after):
-        return after
-    for found, made in ((_IS.match(after), "re"), (_HAS.match(after), "ve")):
-        second = found and _second_verb(after[2:])
-        if found and not second:
-            return after[0] + made + after[2:]
-    return CannotTell('the "\'s" after the pronoun may be "is" or "has"')
-
-
-def _with_plural(after: str, found: "re.Match[str]", beyond: str) -> str | CannotTell:
-    verb, rest = found[2], after[found.end() :]
-    second = _second_verb(rest + beyond)
-    if second:
-        return CannotTell(f"{second!r} may be a second verb of the pronoun")
-    if verb[0].isupper() and not verb.isupper():
-        return CannotTell("the verb does not follow the pronoun")
-    made = plural_verb(verb)
-    return after if made is None else after[: found.start(2)] + made + rest
-
-
-_CLAUSE = re.compile(r"[.!?;:\n]")
-_JOINED = re.compile(r"(?:\b(?:and|or|but|then|nor|yet)\b|,)((?:\s+[\w'’]+){1,4})")
-
-
-def _second_verb(rest: str) -> str | None:
-    """Give what may be a second verb of the same subject: "works hard and EARNS well"."""
-    clause = _CLAUSE.split(rest, maxsplit=1)[0]
-    for found in _JOINED.finditer(clause):
-        for word in found[1].split():
-            low = word.casefold().replace("’", "'")
-            if low in _ADVERBS or low.endswith("ly") or low in ("and", "or", "but", "then"):
-                continue
-            if word[0].islower() and plural_verb(word) is not None:
-                return word
-            break
-    return None
-
-
-_ASKED = re.compile(
-    r"(?:^|[.!?:;,\"“(\n]\s*|\b(?:why|what|how|when|where|which|who|whom|and|or|but|then|"
-    r"time|reason|often|long|much|many|nor|neither)\s+)$",
-    re.IGNORECASE,
-)
-_BEFORE = re.compile(r"\b(is|was|has|does|isn['’]t|wasn['’]t|hasn['’]t|doesn['’]t)(\s+)$", re.I)
-
-
-def before_they(before: str) -> str | CannotTell:
-    """Give the text before a pronoun that became "they", with the verb of a question in the
-    plural: "Is she" → "Are they"."""
-    found = _BEFORE.search(before)
-    if found is None:
-        return before
-    if not _ASKED.search(before[: found.start()]):
-        return CannotTell(f"{found[1]!r} before the pronoun may be the verb of another word")
-    made = plural_verb(found[1])
-    assert made is not None
-    made = capitalised(made) if found[1][0].isupper() and not made.isupper() else made
-    return before[: found.start()] + made + found[2]
 
 
 # Words after which no noun of the same phrase has begun: after "her" they show an object.

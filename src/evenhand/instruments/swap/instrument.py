@@ -12,9 +12,9 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.found import Estimate, Section, if_known
 from evenhand.findings.report import Report
-from evenhand.findings.scored import REFUSED, UNREADABLE, Scoring, with_facts
+from evenhand.findings.rules import ALPHA
+from evenhand.findings.scored import Scoring, with_facts
 from evenhand.instruments._contract import (
-    SCORED,
     DataFolder,
     Grouping,
     Instrument,
@@ -23,16 +23,17 @@ from evenhand.instruments._contract import (
     PairedSpread,
     Services,
     option,
-    why_lost,
 )
 from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.swap import tables
+from evenhand.instruments.swap.answers import answers_of, chosen_of, main_of, wanted
 from evenhand.instruments.swap.contrasts import OUTCOMES, Contrast, contrasts
 from evenhand.instruments.swap.data import Design, read_answers
-from evenhand.instruments.swap.reading import WORD, checked_pattern, read
-from evenhand.instruments.swap.squares import excesses
+from evenhand.instruments.swap.reading import checked_pattern
 from evenhand.instruments.swap.texts import designed_by
+from evenhand.methods import Method
+from evenhand.methods.baselines.blind import Blind
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
@@ -153,16 +154,24 @@ class Swap(Instrument):
     def remarks(self, options: SwapOptions, items: int) -> tuple[str, ...]:
         found = _design(options)
         prompts = len({one.id for one in found.asked})
-        said = [f"{items:,} items: {prompts:,} prompts in all versions of {len(found.labels)} "
-                f"famil{'y' if len(found.labels) == 1 else 'ies'}."]  # fmt: skip
-        by_why: dict[tuple[str, str], list[str]] = {}
-        for prompt, family, why in found.refused:
-            by_why.setdefault((family, why), []).append(prompt)
-        said += [
-            f"{family}: {len(ids):,} prompts are not asked, such as {ids[0]!r}: {why}"
-            for (family, why), ids in by_why.items()
-        ]
-        return tuple(said)
+        families = f"famil{'y' if len(found.labels) == 1 else 'ies'}"
+        first = f"{items:,} items: {prompts:,} prompts in all versions of {len(found.labels)} "
+        return (f"{first}{families}.", *found.said())
+
+    def check(
+        self, options: SwapOptions, method: Method, players: Mapping[str, str], services: Services
+    ) -> None:
+        """Refuse `blind` where it could not answer: it needs the version without a label."""
+        del players, services
+        if method.name != Blind.name or self.stores_answers(options):
+            return
+        lacking = _design(options).never_without
+        if lacking:
+            prompt, family, why = lacking[0]
+            raise UserError(
+                f"blind asks the version without a label, and {len(lacking):,} prompts have none, "
+                f"such as {prompt!r} in {family} ({why}); word them otherwise, or leave them out"
+            )
 
     # -- scoring -----------------------------------------------------------------------------------
 
@@ -213,6 +222,7 @@ class Swap(Instrument):
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         del report
         lines = ["It speaks of these prompts and of the words that stand for each label."]
+        lines += self._unknown_choice(run)
         refused = run.record.source.get("refused") or []
         if refused:
             several = len({prompt for prompt, _, _ in refused})
@@ -221,6 +231,17 @@ class Swap(Instrument):
                 "report.json says which, and why."
             )
         return tuple(lines)
+
+    def _unknown_choice(self, run: RunReader) -> list[str]:
+        chosen = run.record.source.get("chosen")
+        if chosen is None:
+            return []
+        known = self._answers(run)["decision"].drop_nulls()
+        if wanted(run.record.source, known) is not None:
+            return []
+        there = ", ".join(repr(one[:40]) for one in known.unique().sort()[:8]) or "none"
+        return [f"No answer names the decision {chosen[:40]!r} of --chosen, so none is counted in "
+                f"the contrasts; the answers name: {there}."]  # fmt: skip
 
     def says(self, report: Report) -> tuple[str, ...]:
         one, placebo = report["excess"], report["placebo"]
@@ -234,14 +255,14 @@ class Swap(Instrument):
         beside = "; ".join(filter(None, (sure, known)))
         what = {"decision": "decisions of 100 change", "number": "percent is by how much numbers "
                 "differ", "wording": "words of 100 differ"}[main]  # fmt: skip
-        lines = [
+        table = report.section("effects")
+        seen = one.p is not None and one.p <= ALPHA
+        first = (
+            f"{'' if seen else tables.despite_the_verdict(table)}"
             f"With the group {100 * one.value:+.1f} {what} beyond the {100 * placebo.value:.1f} "
             f"that a placebo already changes{beside and f' ({beside})'}."
-        ]
-        table = report.section("effects")
-        rows = [] if table is None else [row for row in table.rows if row[-1] == tables.SHOWN]
-        lines += [f"shown: {row[0]}, {row[1]}: {row[2]} ({row[3]})" for row in rows]
-        return tuple(lines)
+        )
+        return first, *tables.shown_in(table)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         answers, labels = self._answers(run), self._labels(run)
@@ -265,50 +286,6 @@ def _contrasts(answers: pl.DataFrame, labels: Mapping[str, list[str]]) -> list[C
     return tables.adjusted(contrasts(answers, labels, wanted))
 
 
-def main_of(source: Mapping[str, Any]) -> str:
-    """Name the outcome that the excess is of: the decision, else the number, else the words."""
-    said = source["sampling"]
-    return "decision" if said["decision"] else "number" if said["number"] else "bag"
-
-
-def answers_of(rows: pl.DataFrame, source: Mapping[str, Any]) -> pl.DataFrame:
-    """Read the answers of rows that have their facts. A blank answer is none."""
-    said, main = source["sampling"], main_of(source)
-    written = pl.col("text").str.strip_chars() != ""
-    rows = rows.with_columns(text=pl.when(written).then(pl.col("text")), blank=~written)
-    found = read(rows, said["decision"], said["number"]).with_columns(
-        asked_words=pl.col("prompt").str.to_lowercase().str.extract_all(WORD)
-    )
-    chosen = source.get("chosen") or _most_frequent(found["decision"])
-    found = found.with_columns(chosen=pl.col("decision") == str(chosen).lower())
-    unread = pl.when(pl.col("refused")).then(pl.lit(REFUSED)).otherwise(pl.lit(UNREADABLE))
-    state = (
-        pl.when("blank").then(pl.lit(UNREADABLE))
-        .when(pl.col("text").is_null()).then(why_lost())
-        .when(pl.col(main).is_null()).then(unread)
-        .otherwise(pl.lit(SCORED))
-    )  # fmt: skip
-    found = found.with_columns(state=state)
-    squares = excesses(found)
-    found = found.join(squares, on="item_id", how="left", maintain_order="left")
-    # A row without a score has no excess of anything: it counts as missing, once.
-    apart = pl.col("^(excess|beside)\\..*$")
-    found = found.with_columns(pl.when(pl.col("state") == SCORED).then(apart))
-    return found.with_columns(excess=f"excess.{main}", beside=f"beside.{main}")
-
-
-def _most_frequent(decisions: pl.Series) -> str | None:
-    """The decision that is given most often, the first by name of several."""
-    counts = decisions.drop_nulls().value_counts().sort(["count", "decision"],
-                                                         descending=[True, False])  # fmt: skip
-    return None if counts.is_empty() else str(counts["decision"][0])
-
-
-def chosen_of(answers: pl.DataFrame) -> str | None:
-    """The decision that is counted in the contrasts."""
-    return _most_frequent(answers.filter("chosen")["decision"])
-
-
 def _scores(run: RunReader) -> pl.DataFrame:
     """The toxicity of the run's texts by the scorer that scored them last; none without one."""
     scores = stored.read(open_folder(run.path))
@@ -325,6 +302,8 @@ def _of_family(found: tuple[Estimate, ...]) -> tuple[Estimate, float | None]:
 def _design(options: SwapOptions) -> Design:
     if (options.answers is None) == (options.prompts is None):
         raise UserError("name what is asked: --prompts FILE, or --answers FILE that exist already")
+    if options.chosen is not None and options.decision is None:
+        raise UserError("--chosen names one of the decisions: give --decision REGEX with it")
     if options.decision is not None:
         checked_pattern(options.decision)
     if options.answers is not None:

@@ -5,11 +5,12 @@ list: text, slot, text, …, text.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenhand.instruments.swap.families import NAME, NAMES, Family
 from evenhand.instruments.swap.grammar import Case, case_of, tokens
-from evenhand.instruments.swap.spans import UNSURE, Span
+from evenhand.instruments.swap.spans import UNSURE, Span, find
 
 PRONOUNS = ("pronoun", "object", "possessive", "possessive_pronoun", "reflexive")
 
@@ -66,7 +67,8 @@ def from_template(prompt: str, family: Family) -> Pieces | Refused:
     if not slots:
         return Refused(f"it has no slot and no span of {family.name}, so nothing can be swapped")
     texts = [*texts, text + prompt[at:]]
-    return _pronouns_outside(texts, family) or Pieces(tuple(texts), tuple(slots))
+    problem = outside_the_slots(texts, slots, family) or _two_people(texts, slots)
+    return problem or Pieces(tuple(texts), tuple(slots))
 
 
 def _slot(written: str, family: Family) -> Slot | Refused:
@@ -91,18 +93,55 @@ def _slot(written: str, family: Family) -> Slot | Refused:
     )
 
 
-def _pronouns_outside(texts: list[str], family: Family) -> Refused | None:
-    """Refuse a pronoun of a label outside the slots: it would contradict all other labels."""
+# What stands for a slot while a template is searched: a name, a person, or a word of neither kind.
+_PERSONS = ("person", "persons", "relative", "relatives", "role", "member", "members")
+_MASKS = {**dict.fromkeys(NAMES, "Xy"), **dict.fromkeys(_PERSONS, "person")}
+
+
+def outside_the_slots(
+    texts: Sequence[str], slots: Sequence[Slot], family: Family
+) -> Refused | None:
+    """Refuse a word of a label outside the slots: it would stay whatever the label is, and
+    contradict all others. What may be such a word or not is left to whoever wrote it."""
     own = {
         word for label in family.labels for slot in PRONOUNS for word in label.forms.get(slot, ())
     }
     said = [token.text for text in texts for token in tokens(text) if token.folded in own]
-    if not said:
+    masked, masks = texts[0], []
+    for slot, text in zip(slots, texts[1:], strict=True):
+        masks.append(len(masked))
+        masked += _MASKS.get(slot.slot, "xy") + text
+    for span in find(masked, (family,)):
+        end = min([span.end, *(at for at in masks if at >= span.start)])
+        said += [masked[span.start : end].strip()] if span.slot != UNSURE else []
+    word = next(filter(None, said), None)
+    if word is None:
         return None
     return Refused(
-        f"{said[0]!r} stands outside the slots and would stay whatever the label is; write a slot "
+        f"{word!r} stands outside the slots and would stay whatever the label is; write a slot "
         "such as {pronoun} or {possessive} for it, or say whom it means in other words"
     )
+
+
+_JOINED = re.compile(
+    r"(?:['’]s)?\s*(?:(?:,|&|/|\+|\b(?:and|or|nor|versus|vs|than|with|against|to|from)\b\.?)\s*)+",
+    re.IGNORECASE,
+)
+
+
+def _two_people(texts: Sequence[str], slots: Sequence[Slot]) -> Refused | None:
+    """Refuse "{name} and {name}": every {name} of a template is the same person."""
+    before, between = "", ""
+    for slot, text in zip(slots, texts[1:], strict=True):
+        if slot.slot in NAMES and slot.slot == before and _JOINED.fullmatch(between):
+            return Refused(
+                f"two people cannot be told apart in a template, where every {{{before}}} is the "
+                "same one; write the second in words of no label, or use plain text with spans"
+            )
+        if slot.slot != "title":
+            before, between = slot.slot, ""
+        between += text
+    return None
 
 
 def from_spans(prompt: str, family: Family, spans: tuple[Span, ...]) -> Pieces | Refused:
@@ -138,6 +177,8 @@ def _unfit(prompt: str, family: Family, spans: list[Span]) -> str | None:
         if span.start < last:
             return f"two spans cover {span.text[:60]!r} at {span.start}; delete one of them"
         last = span.end
+        if not tokens(span.text):
+            return f"the span {span.text[:60]!r} at {span.start} has no word in it; delete it"
         if span.slot == UNSURE:
             return (
                 f"{span.text!r} at {span.start} may be {_choices(span, family)}; correct the slot "

@@ -9,17 +9,29 @@ from evenhand.errors import UserError
 from evenhand.metrics.refusal import refuses
 
 _LARGEST = 1e15  # our choice: no salary, price or number of days; beyond it digits are lost
+_GAP = "\u00a0\u202f"  # spaces that do not break stand within a number
+_MONEY = "$€£¥₹"
+_CODE = re.compile(r"\b(?:(?:USD|EUR|GBP|CHF|CAD|AUD|INR|JPY)(?=\d)|(?:US|CA|AU?|C|NZ|HK)\$)")
 _NUMBER = re.compile(
-    r"(?<![\w.,])(?P<sign>[-−–]?)(?P<digits>\d[\d.,'’\u00a0\u202f]*)"
-    r"(?:[ \u00a0]?(?P<unit>k|m|mn|thousand|million)(?![^\W_]))?",
-    re.IGNORECASE,
+    rf"(?<![\w.,/])(?P<sign>[-−–]?)(?P<money>(?:[{_MONEY}]\s?)?)(?P<inner>[-−–]?)"
+    rf"(?P<digits>\.?\d[\d.,'’{_GAP}]*)(?P<blank>[ {_GAP}]?)(?P<unit>[^\W\d_]*)"
 )
-_NO_ITEM = re.compile(r"^[ \t]*\d{1,2}[.)](?=\s)", re.MULTILINE)  # "1. " begins an item of a list
-_THOUSANDS = re.compile(r"\d{1,3}(?:[,'’\u00a0\u202f]\d{3})+(?:\.\d+)?")
-_POINTS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?")  # 1.250.000,50
-_DECIMAL = re.compile(r"\d+(?:[.,]\d+)?")
-_UNCLEAR = re.compile(r"\d{1,3}\.\d{3}")  # 45.000 is 45 thousand to some and 45 to others
-_TIMES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "million": 1e6}
+_TIMES = {
+    "k": 1e3, "thousand": 1e3, "million": 1e6, "mn": 1e6, "mio": 1e6, "billion": 1e9, "bn": 1e9,
+    "trillion": 1e12, "hundred": 1e2, "dozen": 12.0, "lakh": 1e5, "lakhs": 1e5, "crore": 1e7,
+    "crores": 1e7,
+}  # fmt: skip
+_LETTERS = {"m": 1e6, "b": 1e9}  # million to some, metres or months to others
+_MEASURES = frozenset("kg km kcal kw kwh kb mb mg ml mm min mins mi mph mo months".split())
+# What makes one number of two: a range, a share, a time, a sum, thousands apart by a blank, 1e5.
+_GOES_ON = re.compile(
+    rf"\s*(?:[-−–—/:×*^+=]|\b(?:to|and|or)\b)\s*[{_MONEY}]?\s?\d|(?<=\d)e[-+]?\d", re.IGNORECASE
+)
+_ITEM = re.compile(r"^[ \t]*(\d{1,2})[.)](?=[ \t]+\S)", re.MULTILINE)  # "1. " begins an item
+_THOUSANDS = re.compile(rf"[1-9]\d{{0,2}}(?:[,'’{_GAP}]\d{{3}})+(?:\.\d+)?")
+_POINTS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3}){2,}(?:,\d+)?")  # 1.250.000,50
+_DECIMAL = re.compile(r"\d+(?:[.,]\d+)?|\.\d+")
+_UNCLEAR = re.compile(r"[1-9]\d{0,2}\.\d{3}")  # 45.000 is 45 thousand to some and 45 to others
 WORD = r"[\p{L}\p{N}]+(?:['’][\p{L}\p{N}]+)*"
 
 
@@ -55,23 +67,56 @@ def decisions(texts: pl.Series, pattern: str) -> pl.Series:
 
 
 def first_number(text: str | None) -> float | None:
-    """Give the first number of a text: $45,000, 45k, 1.2 million, −3.5. None where there is none,
-    or where it can be read in two ways (45.000)."""
-    found = _NUMBER.search(_NO_ITEM.sub(" ", text or ""))
-    if found is None:
+    """Give the first number of a text: $45,000, 45k, 1.2 million, -$3.5. None where there is none,
+    or where it can be read in two ways (45.000, 40-50k, 6 m, or "8. She has 3 years")."""
+    text = _CODE.sub("$", text or "")
+    items = [int(one) for one in _ITEM.findall(text)]
+    listed = len(items) > 1 and items == list(range(1, len(items) + 1))
+    if listed:
+        text = _ITEM.sub(" ", text)
+    found = _NUMBER.search(text)
+    if found is None or (found["sign"] and found["inner"]):
         return None
-    digits = found["digits"].rstrip(".,'’\u00a0\u202f")
-    if _THOUSANDS.fullmatch(digits):
-        plain = re.sub(r"[^\d.]", "", digits)
-    elif _POINTS.fullmatch(digits):
-        plain = digits.replace(".", "").replace(",", ".")
-    elif _DECIMAL.fullmatch(digits) and not _UNCLEAR.fullmatch(digits):
-        plain = digits.replace(",", ".")
-    else:
+    begins = _ITEM.match(text, text.rfind("\n", 0, found.start()) + 1)
+    if begins and begins.end() > found.start("digits"):
+        return None  # the number of an item without a list may be the answer
+    plain, times = _plain(found["digits"]), _times(found)
+    if plain is None or times is None or _goes_on(text, found):
         return None
-    value = float(plain) * _TIMES.get((found["unit"] or "").lower(), 1.0)
-    value = -value if found["sign"] else value
+    value = float(plain) * times
+    value = -value if found["sign"] or found["inner"] else value
     return value if math.isfinite(value) and abs(value) <= _LARGEST else None
+
+
+def _goes_on(text: str, found: "re.Match[str]") -> bool:
+    """Say whether what follows the digits, or their unit, makes another number of them."""
+    digits = found.start("digits") + len(found["digits"].rstrip(".,'’" + _GAP))
+    apart = re.compile(r" \d").match(text, digits)  # 45 000
+    return bool(apart or any(_GOES_ON.match(text, at) for at in (digits, found.end("unit"))))
+
+
+def _plain(digits: str) -> str | None:
+    digits = digits.rstrip(".,'’" + _GAP)
+    if _THOUSANDS.fullmatch(digits):
+        return re.sub(r"[^\d.]", "", digits)
+    if _POINTS.fullmatch(digits):
+        return digits.replace(".", "").replace(",", ".")
+    if _DECIMAL.fullmatch(digits) and not _UNCLEAR.fullmatch(digits):
+        return digits.replace(",", ".")
+    return None
+
+
+def _times(found: "re.Match[str]") -> float | None:
+    """By how much a number is to be multiplied for the word after it; None where that is not
+    clear: "6 m" may be metres, and "30kpa" pay or pressure."""
+    unit, attached = found["unit"].casefold(), not found["blank"]
+    if unit in _TIMES:
+        return _TIMES[unit]
+    if unit in _LETTERS:
+        sure = attached and (found["unit"].isupper() or found["money"])
+        return _LETTERS[unit] if sure else None
+    odd = attached and unit[:1] in ("k", "m", "b") and unit not in _MEASURES
+    return None if odd else 1.0
 
 
 def read(rows: pl.DataFrame, pattern: str | None, number: bool) -> pl.DataFrame:

@@ -19,7 +19,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from evenhand.errors import UserError
 from evenhand.instruments.swap import meaning
 from evenhand.instruments.swap.families import NAME, NAMES, Entry, Family
-from evenhand.instruments.swap.grammar import Case, Token, case_of, foreign, tokens, words_after
+from evenhand.instruments.swap.grammar import (
+    FUNCTION,
+    Case,
+    Token,
+    case_of,
+    foreign,
+    tokens,
+    words_after,
+)
 from evenhand.runners.source import read_row
 
 UNSURE = "?"  # the slot of a span about which a person must decide
@@ -152,6 +160,9 @@ def _first_name(word: str, before: str, after: str, end: int) -> tuple[str, int]
     means = meaning.first_name(word, before, after)
     if means != "name":
         return ("" if means == "word" else UNSURE), end
+    follows = next(words_after(after, 0, 1), "")
+    if word.isupper() and follows.isupper() and follows.casefold() not in FUNCTION:
+        return UNSURE, end  # "EMILY WALSH" is a last name, "EMILY CALLED" is none
     surname = meaning.surname_after(after)
     return (NAME, end + surname) if surname else ("first_name", end)
 

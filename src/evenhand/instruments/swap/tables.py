@@ -8,12 +8,13 @@ import polars as pl
 
 from evenhand.findings.found import Cell, Estimate, Section
 from evenhand.findings.rules import ALPHA, adjusted_estimates
-from evenhand.instruments.swap.contrasts import MATTERS, Contrast
+from evenhand.instruments.swap.contrasts import ANY, MATTERS, NONE, Contrast
 from evenhand.instruments.swap.squares import DISTANCES, SAME_PLACE
 from evenhand.metrics.word_odds import word_odds
 
 SHOWN, SAME, TOO_FEW = "shown", "same", "too few to tell"
 _COLUMNS = ("family", "contrast", "difference", "95 %", "placebo", "prompts", "state")
+_EXCESS = "any two labels (excess)"
 _EXAMPLES = 3  # our choice: of each family, as many as can be read on a screen
 _LEAST = 10  # our choice: a word that occurs fewer times says nothing about anybody
 _LEAST_Z = 2.0  # our choice: about what chance alone prints for one word of twenty
@@ -25,7 +26,9 @@ _NOTE = (
     "placebo column is how far a label's answer is from that to its own placebo, either way. "
     "shown: sign flips over prompts, after Holm over all families for the excess, and over all "
     "contrasts of an outcome for the others, however the missing answers came out; same: a "
-    f"difference of {100 * MATTERS:g} or more is excluded."
+    f"difference of {100 * MATTERS:g} or more is excluded. Of answers that vary by chance the "
+    "excess is small even where their rates differ (the square of that difference), so it is the "
+    "same only where all contrasts of two labels are."
 )
 
 
@@ -39,6 +42,17 @@ def state_of(one: Estimate) -> str:
     if one.low is None or one.high is None or not excluded:
         return TOO_FEW
     return SAME if max(-one.low, one.high) <= MATTERS else TOO_FEW
+
+
+def state_of_excess(one: Estimate, signed: Sequence[Contrast]) -> str:
+    """Say what is known of an excess. A small one is no proof that labels do nothing: of answers
+    that vary by chance it is the square of the difference of their rates. So it is "same" only
+    where each of the `signed` contrasts of its outcome, labels against labels, is so too; words
+    have none, and so are never."""
+    state = state_of(one)
+    if state != SAME or (signed and all(state_of(each.found) == SAME for each in signed)):
+        return state
+    return TOO_FEW
 
 
 def adjusted(found: Sequence[Contrast]) -> list[Contrast]:
@@ -71,14 +85,17 @@ def effects(
     first: list[tuple[Cell, ...]] = []
     others: list[tuple[Cell, ...]] = []
     for family, (one, beside) in excess.items():
-        first.append((family, "any two labels (excess)", *_numbers(one, beside)))
-        for each in (c for c in found if c.family == family):
-            row = (family, f"{each.left} − {each.right}", *_numbers(each.found, each.placebo))
+        own = [each for each in found if each.family == family]
+        signed = [each for each in own if each.outcome.label == main and not each.beside_none]
+        first.append((family, _EXCESS, *_numbers(one, beside), state_of_excess(one, signed)))
+        for each in own:
+            numbers = _numbers(each.found, each.placebo)
+            row = (family, f"{each.left} − {each.right}", *numbers, state_of(each.found))
             if each.outcome.label == main:
                 first.append(row)
             else:
                 others.append((each.outcome.label, *row))
-    of = f"decision: {chosen}" if main == "decision" else main
+    of = f"decision: {chosen}" if main == "decision" and chosen is not None else main
     return (
         Section(name="effects", title=f"would it be the same for somebody else? ({of})",
                 columns=_COLUMNS, rows=tuple(first), note=_NOTE, in_short=True),
@@ -97,7 +114,27 @@ def _numbers(one: Estimate, placebo: float | None) -> tuple[Cell, ...]:
     if one.low is not None and one.high is not None:
         ends = f"{100 * one.low:+.1f} to {100 * one.high:+.1f}"
     beside = "-" if placebo is None else f"{100 * placebo:.1f}"
-    return value, ends, beside, one.clusters, state_of(one)
+    return value, ends, beside, one.clusters
+
+
+def shown_in(table: Section | None) -> list[str]:
+    """List what the table of the main outcome shows, a row a line."""
+    return [f"shown: {row[0]}, {row[1]}: {row[2]} ({row[3]})" for row in _shown(table)]
+
+
+def despite_the_verdict(table: Section | None) -> str:
+    """Say that labels differ from labels, where the verdict over all families does not show it:
+    nobody is to read "not shown" alone. Empty where no row shows it."""
+    rows = [row for row in _shown(table) if row[1] != f"{ANY} − {NONE}"]
+    if not rows:
+        return ""
+    family, contrast, value, ends, *_ = rows[0]
+    more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
+    return f"Yet labels do differ: {family}, {contrast}: {value} ({ends}) is shown{more}. "
+
+
+def _shown(table: Section | None) -> list[tuple[Cell, ...]]:
+    return [] if table is None else [row for row in table.rows if row[-1] == SHOWN]
 
 
 def examples(answers: pl.DataFrame, main: str) -> Section:

@@ -6,6 +6,7 @@ from typing import Any
 
 from evenhand.instruments.swap.data import Design, Prompt, Role, designed, read_prompts
 from evenhand.instruments.swap.families import Family, families
+from evenhand.instruments.swap.pieces import outside_the_slots
 from evenhand.instruments.swap.spans import read_spans
 from evenhand.instruments.swap.versions import Refused, make
 
@@ -21,7 +22,10 @@ def designed_by(options: Any) -> Design:
     known = {one.name: one for one in families_named(options.families, options.own_families)}
     marked = {} if options.spans is None else read_spans(options.spans)
 
-    def made(one: Prompt, family: str) -> Sequence[tuple[Role, str, str]] | str:
+    def made(one: Prompt, family: str) -> tuple[Sequence[tuple[Role, str, str]], str] | str:
+        told = outside_the_slots((one.task,), (), known[family])
+        if told is not None:
+            return f"in its task {told.reason}"
         found = make(
             one.prompt,
             known[family],
@@ -35,6 +39,7 @@ def designed_by(options: Any) -> Design:
         for label in known[family].labels:
             if not {("group", label.name), ("placebo", label.name)} <= there:
                 return "; ".join(found.left_out) or f"there is no version for {label.name!r}"
-        return [(each.role, each.label, each.text) for each in found.versions]
+        texts = [(each.role, each.label, each.text) for each in found.versions]
+        return texts, "; ".join(found.left_out).removeprefix("none: ")
 
     return designed(prompts, list(known), made, options.repeats)

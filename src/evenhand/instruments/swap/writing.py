@@ -7,8 +7,6 @@ from evenhand.instruments.swap.grammar import (
     FUNCTION,
     CannotTell,
     Case,
-    after_they,
-    before_they,
     capitalised,
     in_case,
     starts_sentence,
@@ -17,6 +15,7 @@ from evenhand.instruments.swap.grammar import (
 )
 from evenhand.instruments.swap.meaning import PEOPLE
 from evenhand.instruments.swap.pieces import Pieces, Slot
+from evenhand.instruments.swap.verbs import after_they, asked_before, before_they
 
 Words = Callable[[Slot], str | None]
 TRAIT = "born on a Tuesday"  # our choice: it is true of one person in seven and says nothing
@@ -123,7 +122,7 @@ def _agree(texts: list[str], said: list[str], number: int) -> CannotTell | None:
         texts[number] = asked[len(before) - len(texts[number]) :]
         return None
     beyond = "".join(said[at] + texts[at + 1] for at in range(number + 1, len(said)))
-    after = after_they(texts[number + 1], beyond)
+    after = after_they(texts[number + 1], beyond, asked=asked_before(before))
     if isinstance(after, CannotTell):
         return after
     texts[number + 1] = after

@@ -1,0 +1,66 @@
+"""The answers of a run with what is read from each, and the excess of each square."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from evenhand.findings.scored import REFUSED, UNREADABLE
+from evenhand.instruments._contract import SCORED, why_lost
+from evenhand.instruments.swap.reading import WORD, read
+from evenhand.instruments.swap.squares import excesses
+
+
+def main_of(source: Mapping[str, Any]) -> str:
+    """Name the outcome that the excess is of: the decision, else the number, else the words."""
+    said = source["sampling"]
+    return "decision" if said["decision"] else "number" if said["number"] else "bag"
+
+
+def answers_of(rows: pl.DataFrame, source: Mapping[str, Any]) -> pl.DataFrame:
+    """Read the answers of rows that have their facts. A blank answer is none."""
+    said, main = source["sampling"], main_of(source)
+    written = pl.col("text").str.strip_chars() != ""
+    rows = rows.with_columns(text=pl.when(written).then(pl.col("text")), blank=~written)
+    found = read(rows, said["decision"], said["number"]).with_columns(
+        asked_words=pl.col("prompt").str.to_lowercase().str.extract_all(WORD)
+    )
+    chosen = wanted(source, found["decision"])
+    found = found.with_columns(
+        chosen=pl.lit(None, pl.Boolean) if chosen is None else pl.col("decision") == chosen
+    )
+    unread = pl.when(pl.col("refused")).then(pl.lit(REFUSED)).otherwise(pl.lit(UNREADABLE))
+    state = (
+        pl.when("blank").then(pl.lit(UNREADABLE))
+        .when(pl.col("text").is_null()).then(why_lost())
+        .when(pl.col(main).is_null()).then(unread)
+        .otherwise(pl.lit(SCORED))
+    )  # fmt: skip
+    found = found.with_columns(state=state)
+    squares = excesses(found)
+    found = found.join(squares, on="item_id", how="left", maintain_order="left")
+    # A row without a score has no excess of anything: it counts as missing, once.
+    apart = pl.col("^(excess|beside)\\..*$")
+    found = found.with_columns(pl.when(pl.col("state") == SCORED).then(apart))
+    return found.with_columns(excess=f"excess.{main}", beside=f"beside.{main}")
+
+
+def wanted(source: Mapping[str, Any], decisions: pl.Series) -> str | None:
+    """The decision that is counted: the one that was named, if any answer names it, so that a
+    slip of the pen is not counted as a decision that nobody gets; else the most frequent."""
+    if source.get("chosen") is None:
+        return _most_frequent(decisions)
+    named = str(source["chosen"]).strip().lower()
+    return named if (decisions == named).any() else None
+
+
+def _most_frequent(decisions: pl.Series) -> str | None:
+    """The decision that is given most often, the first by name of several."""
+    counts = decisions.drop_nulls().value_counts().sort(["count", "decision"],
+                                                         descending=[True, False])  # fmt: skip
+    return None if counts.is_empty() else str(counts["decision"][0])
+
+
+def chosen_of(answers: pl.DataFrame) -> str | None:
+    """The decision that is counted in the contrasts."""
+    return _most_frequent(answers.filter("chosen")["decision"])
