@@ -22,6 +22,8 @@ from evenhand.instruments.decisions.data import read_people
 from evenhand.instruments.decisions.instrument import Decisions
 from evenhand.instruments.decisions.source import LARGEST, median_of
 
+_Table = list[list[int]]
+
 
 def _csv(path: Path, *cells: tuple[str, str, int], head: str = "sex,selected") -> Path:
     lines = [f"{sex},{outcome}" for sex, outcome, times in cells for _ in range(times)]
@@ -237,11 +239,15 @@ def test_with_clusters_and_missing_outcomes_no_test_is_made() -> None:
     """Filling each cluster evenly is not the filling that makes the sums most even."""
     strata = [[1_000, 1_000], [50, 50], [10, 10]]
     read, selected = [[1_000, 1_000], [0, 0], [10, 10]], [[340, 260], [0, 0], [5, 5]]
-    several = Counts((("a",), ("b",)), *map(np.array, (strata, read, selected)), (0, 0, 0))
+    several = _in_strata(strata, read, selected)
     assert tables.uneven(several) is None
     known = [[340, 260], [0, 50], [5, 5]]
-    filled = Counts((("a",), ("b",)), *map(np.array, (strata, strata, known)), (0, 0, 0))
-    assert (tables.uneven(filled) or 0) > 0.05
+    assert (tables.uneven(_in_strata(strata, strata, known)) or 0) > 0.05
+
+
+def _in_strata(people: _Table, read: _Table, selected: _Table) -> Counts:
+    tables_ = [np.array(one) for one in (people, read, selected)]
+    return Counts((("a",), ("b",)), tables_[0], tables_[1], tables_[2], (0, 0, 0))
 
 
 @pytest.mark.parametrize(
