@@ -104,7 +104,7 @@ def ratio_interval(
     x, c = _groups(selected, candidates)
     place = int((x / c).argmin()) if group is None else group
     seen = float(_of_interest(x[None, :], c, group)[0])
-    if not np.isfinite(seen):  # nobody of the others: how far ahead cannot be told
+    if each_alone and not np.isfinite(seen):  # nobody of the others: their rate says nothing
         return 0.0, 1.0
     tail = (1 - open_share(confidence, "confidence")) / 2
     rest = np.delete(x, place), np.delete(c, place)
