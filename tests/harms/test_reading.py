@@ -78,6 +78,15 @@ def test_a_bad_line_is_refused_by_its_number(tmp_path: Path, line: Any, says: st
         read_examples(written(tmp_path, [*rows(), line]))
 
 
+def test_a_config_that_came_with_a_folder_sends_no_file_from_outside_of_it(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner/link.md").symlink_to(written(tmp_path, ["secret"]))
+    for said in ({}, {"policy": None, "policy_file": tmp_path / "inner/link.md"}):
+        with pytest.raises(UserError, match="lies outside of this folder"):
+            harm_of(tmp_path, rows(), **said).refuse_outside(tmp_path / "inner")
+    harm_of(tmp_path, rows()).refuse_outside(tmp_path)
+
+
 def test_an_example_that_the_policy_quotes_tests_nothing(tmp_path: Path) -> None:
     long = {"text": "Refuse whoever comes from the north.", "harm": True}
     policy = "No refusals, such as: refuse  WHOEVER comes from the north."

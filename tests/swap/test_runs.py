@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import evenhand as eh
 from evenhand.cli.app import app
 from evenhand.errors import UserError
+from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.findings.report import Report
-from evenhand.instruments.swap.tables import SHOWN, TOO_FEW
 from evenhand.models import ModelRequest
 from unit.stage import words_of
 

@@ -8,9 +8,10 @@ import pytest
 import evenhand as eh
 from evenhand.errors import UserError
 from evenhand.findings.found import Estimate
+from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.instruments.swap.answers import answers_of
 from evenhand.instruments.swap.contrasts import ANY, NONE, OUTCOMES, Contrast, Outcome
-from evenhand.instruments.swap.tables import SAME, SHOWN, TOO_FEW, effects, state_of
+from evenhand.instruments.swap.tables import SAME, effects, state_of
 from swap.test_runs import _audit, _file, _lines, _rows
 
 SMALL = Estimate(name="e", value=0.015, low=-0.007, high=0.037, p=0.2, p_small=0.001)

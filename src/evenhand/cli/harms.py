@@ -103,6 +103,8 @@ def _check(
     """
     settings = options.settings()
     harm = configuration.harm_by_name(settings, name)
+    if options.config is None:
+        harm.refuse_outside(Path.cwd())
     model = settings.models[harm.config.judge]
     folder = refuse_unreadable(settings.certificates)
     source = HarmSource(harm, _sets(sets, sample))

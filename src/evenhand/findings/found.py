@@ -109,6 +109,16 @@ class Estimate:
         return self.low is not None and self.high is not None
 
 
+def how_sure(one: Estimate, written: Callable[[float], str], *, if_missing: str = "") -> str:
+    """Say in brackets within which values a number lies, and within which if its missing answers
+    were known, for a headline; `if_missing` says what is assumed of these."""
+    known = if_known(one.bounds, written)
+    parts = [f"{known}{if_missing}"] if known else []
+    if one.low is not None and one.high is not None:
+        parts.insert(0, f"95 % sure: {written(one.low)} to {written(one.high)}")
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
 def ends_of(
     found: Interval, within: tuple[float, float]
 ) -> tuple[float, float] | tuple[None, None]:

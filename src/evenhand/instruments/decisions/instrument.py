@@ -8,7 +8,7 @@ import orjson
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Section, if_known
+from evenhand.findings.found import Section, how_sure
 from evenhand.findings.ratios import SHOWN, tests_section
 from evenhand.findings.report import Report
 from evenhand.findings.scored import UNREADABLE, Scoring, outcome_batches
@@ -183,15 +183,11 @@ class Decisions(Instrument):
         one, table = report["favoured"], report.section("ratios_0")
         if one.value is None or table is None:
             return ()
-        sure = ""
-        if one.low is not None and one.high is not None:
-            sure = f"95 % sure: {100 * one.low:.1f} to {100 * one.high:.1f}"
-        known = if_known(one.bounds, lambda share: f"{100 * share:.1f}")
-        beside = "; ".join(filter(None, (sure, known)))
+        beside = how_sure(one, lambda share: f"{100 * share:.1f}")
         more = "more" if one.value >= 0 else "fewer"
         lines = [
             f"Of 100 decisions, {100 * abs(one.value):.1f} {more} than by chance select somebody "
-            f"of the groups that were ahead until then{beside and f' ({beside})'}.",
+            f"of the groups that were ahead until then{beside}.",
         ]
         ratio, rate = table.columns.index("ratio"), table.columns.index("ratio") - 1
         judged = [row for row in table.rows if row[ratio]]

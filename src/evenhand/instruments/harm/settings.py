@@ -77,6 +77,16 @@ class OwnHarm:
     def where(self) -> str:
         return f"[harms.{self.name}]"
 
+    def refuse_outside(self, folder: Path) -> None:
+        """Refuse files that lie elsewhere. A config that is found in a folder may have come with
+        it, and a check sends policy and examples to the address that it names."""
+        for file in (self.config.policy_file, self.config.examples):
+            if file is not None and not file.resolve().is_relative_to(folder.resolve()):
+                raise UserError(
+                    f"{self.where}: {file} lies outside of this folder, and its words would be "
+                    "sent to the judge; bring it here, or give the config by --config FILE"
+                )
+
     @cached_property
     def asked(self) -> Asked:
         config = self.config

@@ -14,7 +14,7 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.errors import UserError
-from evenhand.findings.found import Section, if_known
+from evenhand.findings.found import Section, how_sure
 from evenhand.findings.ratios import SHOWN
 from evenhand.findings.report import Report
 from evenhand.findings.scored import UNREADABLE, Scoring, outcome_batches
@@ -201,18 +201,15 @@ class Rankings(Instrument):
         one, table = report["favoured"], report.section("ratios_0")
         if one.value is None or table is None:
             return ()
-        sure = ""
-        if one.low is not None and one.high is not None:
-            sure = f"95 % sure: {100 * one.low:.1f} to {100 * one.high:.1f}"
-        known = if_known(one.bounds, lambda share: f"{100 * share:.1f}")
-        known = known and f"{known} and named nobody ahead"
-        beside = "; ".join(filter(None, (sure, known)))
+        beside = how_sure(
+            one, lambda share: f"{100 * share:.1f}", if_missing=" and named nobody ahead"
+        )
         judged = [row for row in table.rows if row[4]]  # rare groups have no ratio
         most, least = judged[0], judged[-1]
         more = "more" if one.value >= 0 else "fewer"
         lines = [
             f"Of 100 first places, {100 * abs(one.value):.1f} {more} than by chance go to the "
-            f"groups that were ahead until then{beside and f' ({beside})'}.",
+            f"groups that were ahead until then{beside}.",
             f"Most often first: {most[0]} ({most[3]}); least: {least[0]} ({least[3]}). "
             f"{table.note.splitlines()[0]}",
         ]

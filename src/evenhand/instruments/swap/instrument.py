@@ -10,7 +10,7 @@ import orjson
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Estimate, Section, if_known
+from evenhand.findings.found import Estimate, Section, how_sure
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
 from evenhand.findings.scored import Scoring, with_facts
@@ -248,11 +248,7 @@ class Swap(Instrument):
         if one.value is None or placebo.value is None:
             return ()
         main = _MAIN[main_of(report.source)]
-        sure = ""
-        if one.low is not None and one.high is not None:
-            sure = f"95 % sure: {100 * one.low:+.1f} to {100 * one.high:+.1f}"
-        known = if_known(one.bounds, lambda share: f"{100 * share:+.1f}")
-        beside = "; ".join(filter(None, (sure, known)))
+        beside = how_sure(one, lambda share: f"{100 * share:+.1f}")
         what = {"decision": "decisions of 100 change", "number": "percent is by how much numbers "
                 "differ", "wording": "words of 100 differ"}[main]  # fmt: skip
         table = report.section("effects")
@@ -260,7 +256,7 @@ class Swap(Instrument):
         first = (
             f"{'' if seen else tables.despite_the_verdict(table)}"
             f"With the group {100 * one.value:+.1f} {what} beyond the {100 * placebo.value:.1f} "
-            f"that a placebo already changes{beside and f' ({beside})'}."
+            f"that a placebo already changes{beside}."
         )
         return first, *tables.shown_in(table)
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 import polars as pl
 
 from evenhand.findings.found import Cell, Estimate, Section
+from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.findings.rules import ALPHA, adjusted_estimates
 from evenhand.instruments.swap.contrasts import ANY, MATTERS, NONE, Contrast
 from evenhand.instruments.swap.squares import DISTANCES, SAME_PLACE
 from evenhand.metrics.word_odds import word_odds
 
-SHOWN, SAME, TOO_FEW = "shown", "same", "too few to tell"
+SAME = "same"
 _COLUMNS = ("family", "contrast", "difference", "95 %", "placebo", "prompts", "state")
 _EXCESS = "any two labels (excess)"
 _EXAMPLES = 3  # our choice: of each family, as many as can be read on a screen
