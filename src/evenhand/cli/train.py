@@ -13,6 +13,7 @@ from evenhand.cli.train_convert import from_gguf, to_gguf
 from evenhand.cli.train_export import card, export
 from evenhand.cli.train_probe import probe_reward
 from evenhand.cli.train_progress import Shown
+from evenhand.cli.train_show import show
 from evenhand.errors import UserError
 from evenhand.training.config import prepare
 
@@ -151,7 +152,7 @@ def ppo(
     _train(replace(job, reward=reward, force=force), processes, json)
 
 
-for command in (probe_reward, from_gguf, to_gguf, export, card):
+for command in (show, probe_reward, from_gguf, to_gguf, export, card):
     train.command(no_args_is_help=True)(command)
 
 

@@ -17,7 +17,8 @@ RECORD = "train.json"
 # What a training writes over and deletes. Where one of them is, a record must be.
 _DELETED = ("model", "adapter", "trained", "checkpoints", ".model.part")
 _FOLDERS = (*_DELETED, "logs")
-_FILES = (RECORD, f".{RECORD}.part", "job.json", ".job.json.part")
+STEPS = "steps.jsonl"
+_FILES = (RECORD, f".{RECORD}.part", "job.json", ".job.json.part", STEPS)
 
 
 def require_model(folder: Path) -> None:

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from evenhand.errors import UserError
 from evenhand.training.config import prepare
+from evenhand.training.curve import kept
 from evenhand.training.events import Tell
 from evenhand.training.folders import claim, write
 from evenhand.training.recipes import (
@@ -99,7 +100,7 @@ def run(job: Job, tell: Tell) -> Path:
     """In this process, or in each of those that a launcher started. Each stage is imported when it
     runs: the trainers are slow to import."""
     prepare()
-    more: dict[str, Any] = {"config": job.config, "tell": tell}
+    more: dict[str, Any] = {"config": job.config, "tell": kept(job.out, tell)}
     if job.stage in ("rloo", "ppo"):
         more |= {"reward": job.reward, "force": job.force}
     stage = import_module(f"evenhand.training.{job.stage}")

@@ -33,6 +33,7 @@ from evenhand.findings.run import Run
 from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
 from evenhand.findings.traced_answer import TracedAnswer
+from evenhand.findings.training_run import TrainingRun
 from evenhand.store.plain_files import hidden_beside
 from evenhand.views import (
     audit_page,
@@ -62,6 +63,7 @@ from evenhand.views import (
     sweep_page,
     terminal,
     timeline_page,
+    training_page,
 )
 from evenhand.views.blocks import Block
 
@@ -92,6 +94,7 @@ _PAGES: dict[type, Any] = {
     Catalogue: reproduction_page.catalogue_page,
     Run: run_page.page,
     TracedAnswer: timeline_page.page,
+    TrainingRun: training_page.page,
 }
 
 

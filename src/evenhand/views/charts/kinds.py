@@ -9,6 +9,7 @@ from evenhand.findings.frontier import Frontier
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.report import Report
 from evenhand.findings.sweep import Sweep
+from evenhand.findings.training_run import TrainingRun
 from evenhand.instruments.scorer.audit import ScorerAudit
 from evenhand.views.charts import (
     Chart,
@@ -18,6 +19,7 @@ from evenhand.views.charts import (
     of_report,
     of_runs,
     of_scorer,
+    of_training,
 )
 from evenhand.views.charts.chart import name_of
 
@@ -47,4 +49,5 @@ _CHARTS: dict[type, Any] = {
     Audit: of_audit.charts,
     Audits: _each,
     ScorerAudit: of_scorer.charts,
+    TrainingRun: of_training.charts,
 }

@@ -1,0 +1,79 @@
+"""`steps.jsonl`: how a training went, one line for each step, so that it can be looked at later."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import UserError
+from evenhand.training.events import Note, Step, Tell
+from evenhand.training.folders import STEPS
+
+_NUMBERS = ("loss", "reward", "kl", "length", "accuracy")
+
+
+def kept(out: Path, tell: Tell) -> Tell:
+    """Give a listener that writes each step down before it hands it on. Half a line that a kill
+    left is taken away first, so that the next one stands by itself."""
+    _whole_lines(out / STEPS)
+
+    def heard(event: Step | Note) -> None:
+        if isinstance(event, Step):
+            with (out / STEPS).open("a") as opened:
+                opened.write(_line(event))
+        tell(event)
+
+    return heard
+
+
+def read_steps(out: Path) -> tuple[Step, ...]:
+    """Read the steps of a training in their order. What was done again after a stop counts as it
+    was done last, and half a line that a kill left counts not at all."""
+    try:
+        lines = (out / STEPS).read_text().split("\n")
+    except FileNotFoundError:
+        raise UserError(
+            f"{out} has no {STEPS}: the folder of `evenhand train sft` and the like has one, if it "
+            "was made by this version"
+        ) from None
+    found: dict[int, Step] = {}
+    for step in _read(out / STEPS, lines):
+        found = {at: one for at, one in found.items() if at < step.step} | {step.step: step}
+    return tuple(found.values())
+
+
+def _whole_lines(file: Path) -> None:
+    if file.is_file():
+        with file.open("r+b") as opened:
+            opened.truncate(opened.read().rfind(b"\n") + 1)
+
+
+def _line(step: Step) -> str:
+    said: dict[str, Any] = {
+        # JSON has no word for what is no number; a loss that is none must not look unmeasured.
+        name: str(value) if name in _NUMBERS and value is not None and not _finite(value) else value
+        for name, value in asdict(step).items()
+        if name != "eta_seconds"
+    }
+    return json.dumps(said) + "\n"
+
+
+def _finite(value: float) -> bool:
+    return math.isfinite(value)
+
+
+def _read(file: Path, lines: list[str]) -> Iterator[Step]:
+    for number, line in enumerate(lines[:-1], 1):  # behind the last line end is nothing, or a part
+        try:
+            said = json.loads(line)
+            numbers = {n: None if (v := said[n]) is None else float(v) for n in _NUMBERS}
+            yield Step(
+                stage=str(said["stage"]),
+                step=int(said["step"]),
+                steps=int(said["steps"]),
+                **numbers,
+            )
+        except (ValueError, TypeError, KeyError):
+            raise UserError(f"{file}, line {number}: this is no step of a training") from None

@@ -1,0 +1,88 @@
+"""What a training writes down at each step, and how it is shown."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from evenhand.cli.app import app
+from evenhand.errors import UserError
+from evenhand.findings.training_run import training_run
+from evenhand.training.curve import kept, read_steps
+from evenhand.training.events import Note, Step, silent
+from evenhand.views.charts import charts_of
+
+LOSSES = (8.0, 6.0, 4.0, 2.0, 1.0, 1.0)  # first four: 5, last four: 2
+
+
+def _trained(out: Path, losses: tuple[float, ...] = LOSSES, state: str = "done") -> Path:
+    tell = kept(out, silent)
+    for at, loss in enumerate(losses, 1):
+        tell(Step(stage="sft", step=at, steps=len(LOSSES), loss=loss, reward=None))
+    (out / "train.json").write_text(
+        json.dumps({"stage": "sft", "state": state, "resumed_from": []})
+    )
+    return out
+
+
+def test_first_and_last_are_means_of_four_steps(tmp_path: Path) -> None:
+    found = training_run(_trained(tmp_path))
+    (loss,) = found.courses  # nothing else was measured
+    assert (loss.first, loss.last, found.ends) == (5.0, 2.0, 4)
+    assert loss.points == tuple(enumerate(LOSSES, 1))
+
+
+def test_what_was_done_again_after_a_stop_counts_as_it_was_done_last(tmp_path: Path) -> None:
+    tell = kept(_trained(tmp_path), silent)
+    tell(Note("goes on from step 2"))
+    tell(Step(stage="sft", step=3, steps=6, loss=7.0))
+    assert [(one.step, one.loss) for one in read_steps(tmp_path)] == [(1, 8.0), (2, 6.0), (3, 7.0)]
+
+
+def test_half_a_line_that_a_kill_left_counts_not_at_all(tmp_path: Path) -> None:
+    file = _trained(tmp_path) / "steps.jsonl"
+    file.write_bytes(file.read_bytes()[:-5])
+    assert [one.step for one in read_steps(tmp_path)] == [1, 2, 3, 4, 5]
+    kept(tmp_path, silent)(Step(stage="sft", step=6, steps=6, loss=0.5))
+    assert [one.loss for one in read_steps(tmp_path)][-1] == 0.5
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_is_said_and_spoils_its_mean(tmp_path: Path, loss: float) -> None:
+    (course,) = training_run(_trained(tmp_path, (*LOSSES[:5], loss))).courses
+    assert (course.not_numbers, course.first, course.last) == (1, 5.0, None)
+    shown = CliRunner().invoke(app, ["train", "show", str(tmp_path)])
+    assert "1 steps without a number" in shown.output
+
+
+@given(st.lists(st.floats(), min_size=1, max_size=9))
+def test_what_is_kept_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, losses: list[float]
+) -> None:
+    out = tmp_path_factory.mktemp("kept")
+    read = read_steps(_trained(out, tuple(losses)))
+    assert [repr(one.loss) for one in read] == [repr(loss) for loss in losses]
+
+
+def test_a_foreign_line_is_refused_with_its_number(tmp_path: Path) -> None:
+    file = _trained(tmp_path) / "steps.jsonl"
+    file.write_text(file.read_text() + '{"step": "x"}\n')
+    with pytest.raises(UserError, match="line 7"):
+        read_steps(tmp_path)
+
+
+def test_the_page_has_the_curve_and_every_step(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    shown = CliRunner().invoke(app, ["train", "show", str(_trained(tmp_path)), "--out", str(page)])
+    assert shown.exit_code == 0, shown.output
+    assert "data:image/svg+xml" in page.read_text()
+    (chart,) = charts_of(training_run(tmp_path))
+    assert "loss from 8 to 1" in chart.alt
+
+
+def test_a_folder_without_a_training_says_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="evenhand train sft"):
+        training_run(tmp_path)
