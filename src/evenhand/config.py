@@ -380,7 +380,7 @@ def _tool(config: Config, name: str) -> ChatModel:
 
 
 def scorer_by_name(config: Config, name: str) -> Scorer:
-    """A built-in scorer, one of the config's, or one said on the spot as KIND=ADDRESS."""
+    """A built-in scorer, one of the config's, or one said on the spot as KIND or KIND=ADDRESS."""
     if name in SCORERS:
         return SCORERS[name]()
     if name in config.scorers:
@@ -389,7 +389,7 @@ def scorer_by_name(config: Config, name: str) -> Scorer:
         harm = harm_by_name(config, name.removeprefix(HARM))
         judge = endpoint(config.models[harm.config.judge], harm.model)
         return certified_judge(harm, judge, config.certificates)
-    if "=" in name:
+    if "=" in name or name in registry.names("scorers"):
         return build(spoken(name), os.environ, config.default_key())
     known = ", ".join(sorted([*SCORERS, *config.scorers, *map(HARM.__add__, config.harms)]))
     raise UserError(f"there is no scorer {name!r}; there are: {known}; or write KIND=URL")

@@ -99,6 +99,14 @@ def test_a_scorer_can_be_said_on_the_spot() -> None:
             configuration.scorer_by_name(config, wrong)
 
 
+def test_a_kind_that_needs_nothing_more_is_said_by_its_name_alone() -> None:
+    config = configuration.Config()
+    found = configuration.scorer_by_name(config, "openai_moderation")
+    assert found.describe()["url"] == "https://api.openai.com/v1/moderations"
+    with pytest.raises(UserError, match="perspective=…: url: Field required"):
+        configuration.scorer_by_name(config, "perspective")
+
+
 def test_the_key_comes_from_the_environment_that_the_config_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -85,6 +85,10 @@ COMMANDS = {
     "scorers": ("scorers:scorers", "Toxicity scorers: list them, score texts, audit them."),
     "debate": ("debate:debate", "Let a model debate in roles and score what it says for bias."),
     "pairs": ("pairs:pairs", "Make preference pairs to train on."),
+    "new": (
+        "new:new",
+        "Write a package for an instrument, a method or a scorer of your own.",
+    ),
     "train": ("train:train", "Train on pairs: SFT, a reward model, DPO, and RL against it."),
 }
 _NEED_NO_ARGUMENT = ("self-test", "serve-local", "methods", "conformance")

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from evenhand import config as configuration
+from evenhand import registry
 from evenhand.cli.options import ConfigFile, Json
 from evenhand.cli.scorer_texts import SAMPLE, Texts, gathered, plan
 from evenhand.cli.screen import err, out, print_json
@@ -27,6 +28,7 @@ from evenhand.instruments.scorer.scorer_card import write
 from evenhand.scorers import Scorer, Scores
 from evenhand.scorers.base import TOXICITY
 from evenhand.scorers.batches import Batched, score_all
+from evenhand.scorers.kinds import said_as
 from evenhand.views import terminal_of
 
 scorers = typer.Typer(
@@ -41,13 +43,14 @@ _Name = Annotated[
 
 @scorers.command("list")
 def list_(config: ConfigFile = None, json: Json = False) -> None:
-    """The built-in scorers and those of the config file.
+    """The built-in scorers, those of the config file, and those that other packages bring.
 
     Example: evenhand scorers list
     """
     settings = configuration.load(config, None, None)
     rows = [{"name": name, "kind": "built in"} for name in configuration.SCORERS]
     rows += [{"name": name, "kind": entry.kind} for name, entry in settings.scorers.items()]
+    rows += _of_other_packages()
     if json:
         print_json(rows)
         return
@@ -55,6 +58,15 @@ def list_(config: ConfigFile = None, json: Json = False) -> None:
     for row in rows:
         table.add_row(row["name"], row["kind"])
     out.print(table)
+
+
+def _of_other_packages() -> Iterator[dict[str, str]]:
+    for name in registry.names("scorers"):
+        if found := registry.distribution_of("scorers", name):
+            try:
+                yield {"name": said_as(name), "kind": f"from {' '.join(found)}"}
+            except UserError as problem:  # with this one; the others are listed all the same
+                yield {"name": name, "kind": str(problem)}
 
 
 @scorers.command()

@@ -24,6 +24,7 @@ Try without a model:  evenhand measure bbq --method random --out runs/try
 Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
       train  serve-local  conformance  reliability  rate  judge-compare
       judge-scenarios  harms  reproduce  gate  view  pack  audit  swap
+      new
 All commands: evenhand --help"""
 
 

@@ -21,6 +21,7 @@ from evenhand.instruments._contract import (
     ShareOfClusters,
     SumOfRatios,
     option,
+    why_lost,
 )
 from evenhand.instruments.listed import ListedItems
 from evenhand.store import RunReader
@@ -44,6 +45,7 @@ __all__ = [
     "instrument_of",
     "option",
     "same_instrument",
+    "why_lost",
 ]
 
 

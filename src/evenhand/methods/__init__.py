@@ -13,6 +13,7 @@ from evenhand.domain import Answer, Item
 from evenhand.errors import UserError
 from evenhand.methods.baselines.default_prompt import DefaultPrompt
 from evenhand.methods.baselines.fairness_prompt import FairnessPrompt
+from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, text_agent
 from evenhand.methods.baselines.stored_answer import StoredAnswer
 from evenhand.methods.judging import Rate
 from evenhand.methods.mabrf import Mabrf
@@ -63,7 +64,10 @@ __all__ = [
     "Rate",
     "StarDTox",
     "StoredAnswer",
+    "choice_agent",
+    "draft_by",
     "named",
     "settings",
+    "text_agent",
     "within",
 ]

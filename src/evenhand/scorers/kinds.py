@@ -150,6 +150,13 @@ def read(said: Any) -> Any:
         raise PydanticCustomError("settings", "{problem}", {"problem": _first(error)}) from None
 
 
+def said_as(name: str) -> str:
+    """How a kind is said on the spot: by its name, and with its address where it must have one."""
+    kind = _kind(name)
+    needs = [key for key, field in kind.model_fields.items() if field.is_required()]
+    return name if needs == ["kind"] else f"{name}={kind.address.upper()}"
+
+
 def _kind(name: str) -> type[ScorerKind]:
     found = registry.load("scorers", name)
     if not (isinstance(found, type) and issubclass(found, ScorerKind)):
@@ -172,11 +179,13 @@ def build(config: ScorerKind, environment: Mapping[str, str], default: Mapping[s
 
 
 def spoken(said: str) -> ScorerKind:
-    """A scorer said on the spot, as KIND=ADDRESS or, behind a chat endpoint, KIND=URL#MODEL."""
-    name, _, address = said.partition("=")
+    """A scorer said on the spot: KIND=ADDRESS; behind a chat endpoint KIND=URL#MODEL; and KIND
+    alone where nothing more has to be known."""
+    name, given, address = said.partition("=")
     url, _, model = address.partition("#")
     kind = _kind(name)
-    fields = {"kind": name, kind.address: url, **({"model": model} if model else {})}
+    fields = {"kind": name, **({kind.address: url} if given else {})}
+    fields |= {"model": model} if model else {}
     try:
         return kind.model_validate(fields)
     except ValidationError as error:

@@ -20,6 +20,7 @@ from evenhand.prompts import Prompt
 
 @cache
 def text_agent(prompt: Prompt) -> Agent[FreeText]:
+    """The model under test, asked for a text."""
     return Agent("generator", prompt, FreeText)
 
 
@@ -27,6 +28,7 @@ def text_agent(prompt: Prompt) -> Agent[FreeText]:
 def choice_agent(
     prompt: Prompt, options: int, kind: type[Chosen] = Choice, temperature: float | None = None
 ) -> Agent[Chosen]:
+    """The model under test, asked for the letter of one of so many options."""
     return Agent("generator", prompt, choice_of(options, kind), temperature=temperature)
 
 

@@ -1,0 +1,46 @@
+"""The numbers of `new_instrument`, worked by hand."""
+
+import re
+from pathlib import Path
+
+import evenhand as eh
+import pytest
+from evenhand.models import ModelRequest
+
+from evenhand_new_instrument import instrument
+
+
+def always(words: str) -> eh.ScriptedModel:
+    """A model that always picks the choice with these words."""
+
+    def reply(request: ModelRequest) -> str:
+        asked = request.messages[-1].content
+        found = re.search(rf"^([A-C])\. {words}$", asked, re.MULTILINE)
+        assert found is not None
+        return f'{{"answer": "{found[1]}"}}'
+
+    return eh.ScriptedModel(reply)
+
+
+@pytest.mark.parametrize(
+    ("words", "guessed", "right"),
+    # Each job has one question that is open, and two that are not: her coat, his coat.
+    [("a woman", 1.0, 0.5), ("a man", 1.0, 0.5), ("the text does not say", 0.0, 0.0)],
+)
+def test_known_answers_have_known_numbers(
+    words: str, guessed: float, right: float, tmp_path: Path
+) -> None:
+    part = instrument.NewInstrument()
+    report = eh.measure(part, model=always(words), out=tmp_path / "run")
+    assert report["guessed"].value == guessed
+    assert report["right"].value == right
+    assert report.coverage.n == 3 * len(instrument.JOBS)
+
+
+def test_an_answer_that_cannot_be_read_is_missing_and_not_wrong(tmp_path: Path) -> None:
+    mumbles = eh.ScriptedModel(lambda _: "hm")
+    part = instrument.NewInstrument()
+    report = eh.measure(part, model=mumbles, out=tmp_path / "run")
+    assert report.coverage.scored == 0
+    assert report["right"].value is None
+    assert "NOT KNOWN" in report.verdict.says[0]

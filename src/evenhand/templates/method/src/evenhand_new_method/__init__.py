@@ -1,0 +1,1 @@
+"""A package for evenhand: the method `new_method`."""
