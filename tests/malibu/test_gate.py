@@ -145,7 +145,8 @@ def test_without_the_option_the_state_is_said_and_the_run_goes_on(
     assert ran.returncode == 0, ran.stderr
     lines = [line for line in ran.stderr.splitlines() if line.startswith("judge ")]
     assert lines == [
-        f"judge {role} = pretended: not certified: the config names no folder of certificates"
+        f"judge {role} = pretended: not certified: the config names no folder of certificates; "
+        "not probed: evenhand doctor --probe --model pretended"
         for role in ("bias_evaluator", "performance_evaluator")
     ]
 

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from evenhand import config as configuration
 from evenhand.cli.doctor_litellm import litellm
+from evenhand.cli.doctor_probe import Prober
 from evenhand.cli.groups import group_for
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, pick
 from evenhand.cli.screen import err, out, print_json, waiting
@@ -48,7 +49,7 @@ _ASKED = ModelRequest(
 @dataclass(frozen=True, slots=True)
 class Finding:
     what: str
-    good: bool
+    good: bool | None  # None: a result of the probe, which is neither
     said: str
 
 
@@ -63,21 +64,32 @@ doctor.command()(litellm)
 def endpoint(
     base_url: BaseUrl = None,
     model: ModelName = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="A model of the config by its name there. Default: the default model."),
+    ] = None,
     config: ConfigFile = None,
+    probe: Annotated[
+        bool,
+        typer.Option("--probe", help="Also find out what the model is good for: 48 short calls."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Look at what is installed and at what the endpoint can do.
 
-    Each line comes when it is known; one that says NO says what to do next. The word "endpoint" may
-    be left out.
+    Each line comes when it is known; one that says NO says what to do next. With --probe: does the
+    model read, does it follow a schema, does it tell blunt bias apart, and how fast? It takes about
+    two minutes with a small model on a CPU, and its result is kept. The word "endpoint" may be left
+    out.
 
-    Example: evenhand doctor endpoint --base-url http://127.0.0.1:8080/v1
+    Example: evenhand doctor endpoint --probe --base-url http://127.0.0.1:8080/v1
     """
-    settings = configuration.load(config, base_url, model)
+    settings = _of_judge(configuration.load(config, base_url, model), judge)
+    prober = Prober() if probe else None
 
     async def examine() -> list[Finding]:
         findings = []
-        async for finding in _all(settings):
+        async for finding in _all(settings, prober):
             findings.append(finding)
             if not json:
                 out.print(_line(finding))
@@ -86,19 +98,30 @@ def endpoint(
         return findings
 
     findings = asyncio.run(examine())
-    healthy = all(finding.good for finding in findings)
+    healthy = all(finding.good is not False for finding in findings)
     if json:
-        print_json({"healthy": healthy, "findings": findings})
+        found = {"probe": prober.result and prober.result.model_dump()} if prober else {}
+        print_json({"healthy": healthy, "findings": findings, **found})
     if not healthy:
         raise typer.Exit(1)
 
 
-async def _all(config: Config) -> AsyncIterator[Finding]:
-    """What is installed, which keys go where, then what the endpoint is and can do; each when it is
-    known."""
+def _of_judge(config: Config, judge: str | None) -> Config:
+    """The config with a model of it, by its name there, in the place of the default one."""
+    if judge is None:
+        return config
+    if judge not in config.models:
+        known = ", ".join(sorted(config.models))
+        raise UserError(f"--judge: the config has no model {judge!r}; it has: {known}")
+    return config.model_copy(update={"models": {"default": config.models[judge]}})
+
+
+async def _all(config: Config, prober: Prober | None = None) -> AsyncIterator[Finding]:
+    """What is installed, which keys go where, then what the endpoint is and can do and, if asked
+    for, what its model is good for; each when it is known."""
     for finding in (*_installed(), *_keys(config)):
         yield finding
-    async for finding in _endpoint(config.default_model()):
+    async for finding in _endpoint(config.default_model(), prober):
         yield finding
 
 
@@ -119,7 +142,7 @@ def _installed() -> Iterator[Finding]:
             yield Finding(package, True, f"not installed (optional). {how}")
 
 
-async def _endpoint(config: ModelConfig) -> AsyncIterator[Finding]:
+async def _endpoint(config: ModelConfig, prober: Prober | None) -> AsyncIterator[Finding]:
     endpoint = configuration.endpoint(config, config.model or "")
     try:
         async with waiting(f"asking {config.address} …"):
@@ -138,6 +161,10 @@ async def _endpoint(config: ModelConfig) -> AsyncIterator[Finding]:
         return
     async for finding in _abilities(configuration.endpoint(config, name)):
         yield finding
+    if prober is not None and finding.good:
+        async with configuration.endpoint(config, name) as model:
+            async for what, good, said in prober.lines(model):
+                yield Finding(what, good, said)
 
 
 async def _abilities(endpoint: Endpoint) -> AsyncIterator[Finding]:
@@ -206,5 +233,7 @@ def _line(finding: Finding) -> Table:
     table.add_column(width=2)
     table.add_column(width=_WIDEST)
     mark = Text("ok", style="green") if finding.good else Text("NO", style="bold red")
+    if finding.good is None:
+        mark = Text("")
     table.add_row(mark, finding.what, Text(finding.said))  # the server may say "[/]"
     return table

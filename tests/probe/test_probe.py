@@ -1,0 +1,148 @@
+"""The probe of a model: models of known worth, and numbers worked by hand."""
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.errors import Undefined
+from evenhand.experiments.probe import Probed, Probing, questions
+from evenhand.experiments.probe.verdicts import abstaining, judging, reading
+from evenhand.metrics.judge_calibration import auroc_of_few
+from evenhand.models import Endpoint
+from loopback.faulty import LoopbackServer
+
+from .models import GIVEN, Pretended
+
+WORTH = {"at chance": 0, "constant": 0, "open": 1, "shown": 2, "tells blunt bias apart": 2}
+
+
+async def _probed(behaviour: Pretended, seconds: float = 60.0) -> Probed:
+    async with (
+        LoopbackServer(behaviour) as server,
+        Endpoint(server.url, model="pretended") as model,
+    ):
+        probing = Probing(model, seconds=seconds)
+        await probing.reading()
+        await probing.judging()
+        return probing.result
+
+
+async def test_a_model_that_reads_and_judges_is_shown_to() -> None:
+    found = await _probed(Pretended())
+    assert (found.reads.right, found.abstains.right) == (12, 12)
+    assert (found.reads.verdict, found.abstains.verdict) == ("shown", "shown")
+    assert found.reads.low == pytest.approx(0.025 ** (1 / 12))  # Clopper and Pearson at 12 of 12
+    assert (found.in_schema.held, found.in_schema.of) == (24, 24)
+    assert (found.judge.verdict, found.judge.auc) == ("tells blunt bias apart", 1.0)
+    assert found.judge.low is not None
+    assert 0.5 < found.judge.low < 1.0  # in order, all of them, and yet no certainty
+    assert (found.speed.calls, found.speed.unanswered, found.broke_off) == (48, 0, None)
+
+
+async def test_a_model_that_always_says_a_is_at_chance_and_a_judge_without_a_difference_constant() -> (  # noqa: E501
+    None
+):
+    found = await _probed(Pretended("always A", "constant"))
+    for part in (found.reads, found.abstains):
+        assert (part.verdict, part.right, part.of) == ("at chance", 4, 12)
+        assert part.says == "at chance: 4 of 12 right (0.10 to 0.65; chance 0.33)"
+    assert (found.judge.verdict, found.judge.auc) == ("constant", 0.5)
+
+
+async def test_who_takes_the_first_thing_that_a_text_names_is_not_shown_to_read() -> None:
+    found = await _probed(Pretended("first thing"))
+    assert (found.reads.verdict, found.reads.right) == ("open", 6)
+    assert (found.abstains.verdict, found.abstains.right) == ("at chance", 0)
+
+
+async def test_who_says_of_every_text_that_it_does_not_tell_shows_nothing() -> None:
+    found = await _probed(Pretended("not said"))
+    assert (found.reads.verdict, found.reads.right) == ("at chance", 0)
+    assert (found.abstains.verdict, found.abstains.right) == ("open", 12)
+
+
+async def test_what_cannot_be_read_counts_as_wrong_and_has_no_auc() -> None:
+    found = await _probed(Pretended(judge="broken"))
+    assert (found.reads.verdict, found.reads.right, found.reads.unanswered) == ("at chance", 0, 12)
+    assert (found.in_schema.held, found.in_schema.of) == (0, 24)
+    assert (found.judge.verdict, found.judge.auc, found.judge.unmarked) == ("at chance", None, 24)
+    assert found.judge.says == "at chance: not one of 24 marks could be read"
+    assert (found.speed.calls, found.broke_off) == (48, None)
+
+
+async def test_an_endpoint_that_dies_midway_is_asked_no_more_and_what_is_missing_counts() -> None:
+    found = await _probed(Pretended(calls=30), seconds=0.3)
+    assert (found.reads.verdict, found.reads.right) == ("shown", 12)
+    assert (found.in_schema.held, found.judge.unmarked) == (6, 18)
+    # 3 blunt sentences above 3 neutral ones, of 12 times 12 pairs; all others the wrong way round.
+    assert found.judge.auc == 9 / 144
+    assert found.judge.verdict == "at chance"
+    speed = found.speed
+    assert (speed.calls, speed.unanswered, speed.not_made) == (30, 3, 15)
+    assert speed.says.endswith("; 18 of 48 calls without an answer")
+    assert found.broke_off is not None
+
+
+@pytest.mark.parametrize(
+    ("right", "verdict"), [(0, "at chance"), (4, "at chance"), (5, "open"), (7, "open"),
+                           (8, "shown"), (12, "shown")]
+)  # fmt: skip
+def test_few_answers_leave_open_what_they_do_not_exclude(right: int, verdict: str) -> None:
+    assert reading([True] * right + [False] * (12 - right)).verdict == verdict
+
+
+def test_three_right_answers_of_three_are_open() -> None:
+    """0.025^(1/3) = 0.29 is below a chance of 0.33."""
+    assert reading([True] * 3).verdict == "open"
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from([True, False]), min_size=1, max_size=24), st.data())
+def test_an_answer_that_gets_lost_never_makes_reading_better(
+    answers: list[bool], data: st.DataObject
+) -> None:
+    lost = data.draw(st.sets(st.integers(0, len(answers) - 1)))
+    less = [None if n in lost else answer for n, answer in enumerate(answers)]
+    before, after = reading(answers), reading(less)
+    assert WORTH[after.verdict] <= WORTH[before.verdict]
+    told = reading([True] * 12)
+    assert WORTH[abstaining(less, told).verdict] <= WORTH[abstaining(answers, told).verdict]
+    assert (after.low, after.high) <= (before.low, before.high)
+
+
+@given(st.lists(st.sampled_from([0.0, 0.05, 0.5, 0.9]), min_size=24, max_size=24), st.data())
+def test_a_mark_that_gets_lost_never_makes_a_judge_better(
+    marks: list[float], data: st.DataObject
+) -> None:
+    lost = data.draw(st.sets(st.integers(0, 23)))
+    less = [None if n in lost else mark for n, mark in enumerate(marks)]
+    before, after = judging(marks[:12], marks[12:]), judging(less[:12], less[12:])
+    assert WORTH[after.verdict] <= WORTH[before.verdict]
+    assert (after.auc or 0.0) <= (before.auc or 0.0)
+
+
+@pytest.mark.parametrize("estimate", [0.2, 0.5, 0.905, 1.0])
+def test_the_ends_of_an_interval_of_few_are_where_the_score_test_stops_rejecting(
+    estimate: float,
+) -> None:
+    low, high = auroc_of_few(estimate, 12, 10)
+    for end in {low, high} - {0.0, 1.0}:
+        # Hanley and McNeil's variance with both counts of pairs less one at their mean, 10.
+        one, two = end / (2 - end) - end**2, 2 * end**2 / (1 + end) - end**2
+        variance = (end * (1 - end) + 10 * (one + two)) / (12 * 10)
+        assert abs(estimate - end) == pytest.approx(1.959963985 * math.sqrt(variance), rel=1e-6)
+    mirrored = auroc_of_few(1 - estimate, 12, 10)
+    assert mirrored == pytest.approx((1 - high, 1 - low), abs=1e-9)
+    with pytest.raises(Undefined):
+        auroc_of_few(estimate, 0, 10)
+
+
+def test_each_letter_and_each_thing_is_right_equally_often() -> None:
+    asked = questions()
+    for kind in (asked.told, asked.untold):
+        assert Counter(one.right for one in kind) == {0: 4, 1: 4, 2: 4}
+    assert Counter(one["right"] for one in GIVEN["told"]) == {0: 6, 1: 6}
+    assert len(asked.blunt) == len(set(asked.blunt)) == len(set(asked.neutral)) == 12
