@@ -19,6 +19,7 @@ from evenhand.errors import EvenhandError
 
 # Command: where it is, and what it does in one line, which is also the first line of its help.
 COMMANDS = {
+    "demo": ("demo:demo", "Show in ten seconds what comes out, without a model."),
     "doctor": ("doctor:doctor", "Look at what is installed and at what the endpoint can do."),
     "self-test": (
         "self_test:self_test",
@@ -91,7 +92,7 @@ COMMANDS = {
     ),
     "train": ("train:train", "Train on pairs: SFT, a reward model, DPO, and RL against it."),
 }
-_NEED_NO_ARGUMENT = ("self-test", "serve-local", "methods", "conformance")
+_NEED_NO_ARGUMENT = ("demo", "self-test", "serve-local", "methods", "conformance")
 
 
 def load(name: str) -> Any:

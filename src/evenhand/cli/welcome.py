@@ -8,6 +8,7 @@ from evenhand import __version__, environment
 _SCREEN = """\
 evenhand {version}: is a model biased, against whom, how sure, and what helps?
 
+  Try without a model  evenhand demo
   Is it biased?        evenhand measure bbq --out runs/now
   Does a remedy help?  evenhand compare runs/now runs/after
   Which remedy?        evenhand frontier --out runs/front
@@ -19,7 +20,6 @@ evenhand {version}: is a model biased, against whom, how sure, and what helps?
   … on their way out   evenhand gateway --upstream URL
 
 Start:  evenhand doctor        endpoint: {endpoint}
-Try without a model:  evenhand measure bbq --method random --out runs/try
 
 Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
       train  serve-local  conformance  reliability  rate  judge-compare

@@ -112,16 +112,17 @@ def _first(found: pl.DataFrame, count: int) -> list[str]:
     above = found.filter(pl.col("harm") > 0)
     least = above["harm"].top_k(count).min()
     kept = above.filter(pl.col("harm") >= least) if least is not None else above
-    ordered = sorted(kept.iter_rows(), key=lambda row: (-row[1], _digest(row[0])))
+    ordered = sorted(kept.iter_rows(), key=lambda row: (-row[1], digest(row[0])))
     return [item for item, _ in ordered[:count]]
 
 
 def _changed(run: RunReader) -> list[str]:
     found = run.results().filter(pl.col("changed")).select("item_id").collect()["item_id"]
-    return sorted(found.unique().to_list(), key=_digest)
+    return sorted(found.unique().to_list(), key=digest)
 
 
-def _digest(item: str) -> str:
+def digest(item: str) -> str:
+    """Give the key by which equal items are ordered: it hangs on nothing but the id."""
     return hashlib.sha256(item.encode("utf-8", "surrogatepass")).hexdigest()
 
 

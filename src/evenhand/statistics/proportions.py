@@ -5,7 +5,6 @@ Rows of one template or scenario are not independent: for those use `clusters`.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import scipy  # its stats are loaded when first used: that takes most of a second
 
@@ -31,7 +30,20 @@ def wilson(events: int, n: int, confidence: float = 0.95) -> Proportion:
     (p̂ + z²/2n ± z·√(p̂(1 − p̂)/n + z²/4n²)) / (1 + z²/n). Source: Wilson 1927; Brown, Cai &
     DasGupta 2001. Range: within 0 to 1. Undefined: n = 0.
     """
-    return _interval(events, n, confidence, "wilson")
+    _check(events, n)
+    z = float(scipy.special.ndtri(0.5 + open_share(confidence, "confidence") / 2))
+    share = events / n
+    middle = share + z**2 / (2 * n)
+    half = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    low, high = ((middle + end) / (1 + z**2 / n) for end in (-half, half))
+    return Proportion(
+        estimate=share,
+        low=low if events else 0.0,
+        high=high if events < n else 1.0,
+        confidence=confidence,
+        events=events,
+        n=n,
+    )
 
 
 def clopper_pearson(events: int, n: int, confidence: float = 0.95) -> Proportion:
@@ -40,7 +52,16 @@ def clopper_pearson(events: int, n: int, confidence: float = 0.95) -> Proportion
     Beta quantiles B(α/2; k, n − k + 1) and B(1 − α/2; k + 1, n − k).
     Source: Clopper & Pearson 1934. Range: within 0 to 1. Undefined: n = 0.
     """
-    return _interval(events, n, confidence, "exact")
+    _check(events, n)
+    found = scipy.stats.binomtest(events, n).proportion_ci(open_share(confidence, "confidence"))
+    return Proportion(
+        estimate=events / n,
+        low=float(found.low),
+        high=float(found.high),
+        confidence=confidence,
+        events=events,
+        n=n,
+    )
 
 
 def binomial_p(events: int, n: int, null: float = 0.5) -> float:
@@ -70,23 +91,6 @@ def rule_of_three(n: int) -> float:
     """
     _check(0, n)
     return min(1.0, 3 / n)
-
-
-def _interval(
-    events: int, n: int, confidence: float, method: Literal["wilson", "exact"]
-) -> Proportion:
-    _check(events, n)
-    found = scipy.stats.binomtest(events, n).proportion_ci(
-        open_share(confidence, "confidence"), method
-    )
-    return Proportion(
-        estimate=events / n,
-        low=float(found.low),
-        high=float(found.high),
-        confidence=confidence,
-        events=events,
-        n=n,
-    )
 
 
 def _check(events: int, n: float) -> None:

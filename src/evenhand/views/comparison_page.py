@@ -20,6 +20,7 @@ _MARKS: dict[str, tuple[str, Tone]] = {
 _STATES: dict[str, tuple[str, Tone]] = {
     "crossed": ("✗", "bad"), "open": ("?", "open"), "kept": ("✓", "good"),
 }  # fmt: skip
+LEGEND = Line("✗ shown worse   ✓ shown better   ? could be either way", "dim")
 
 
 def page(found: Comparison, *, full: bool = False) -> list[Block]:
@@ -29,7 +30,7 @@ def page(found: Comparison, *, full: bool = False) -> list[Block]:
     head = [Line(_head(found), "strong"), *notes, *causes(found)]
     blocks: list[Block] = [*head, GAP, *said, GAP]
     blocks += [changes(found, found.primary or found.secondary, "", full)]
-    blocks.append(Line("✗ shown worse   ✓ shown better   ? could be either way", "dim"))
+    blocks.append(LEGEND)
     if full and found.primary and found.secondary:
         title = "further (exploratory: p after Benjamini-Hochberg)"
         blocks += [GAP, changes(found, found.secondary, title, full)]

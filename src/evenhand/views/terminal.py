@@ -35,6 +35,7 @@ _STYLES: dict[Tone, str] = {
 }
 
 _CHANGED: dict[Kind, str] = {"same": "", "gone": "red strike", "new": "green underline"}
+_AROUND: dict[Kind, tuple[str, str]] = {"same": ("", ""), "gone": ("[-", "-]"), "new": ("{+", "+}")}
 _ROOM = 80  # columns: with less there is no forest plot
 _LABEL, _AXIS = 30, 60  # columns of its names, and at most of its axis
 # Both ends of an interval, its line, the value, "none" beside it and within it, and what missing
@@ -68,7 +69,7 @@ def _shown(block: Block) -> RenderableType:
         case Heading(text):
             return Text(text, style="bold")
         case Diff(parts):
-            return Text(" ").join(Text(words, style=_CHANGED[kind]) for kind, words in parts)
+            return Text(" ").join(_words(kind, words) for kind, words in parts)
         case Figure(title, alt):
             return Text(f"{title} (a picture in the HTML): {alt}", style="dim")
         case Box() | Details():
@@ -78,6 +79,12 @@ def _shown(block: Block) -> RenderableType:
             return Forest(block)
         case _:
             return Text("")
+
+
+def _words(kind: Kind, words: str) -> Text:
+    """Mark what changed with signs too, as `git diff --word-diff` does: a log has no colours."""
+    begin, end = _AROUND[kind]
+    return Text(f"{begin}{words}{end}", style=_CHANGED[kind])
 
 
 def _table(grid: Grid) -> RenderableType:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar
@@ -242,6 +242,7 @@ def _prompt() -> Prompt:
     return parse(resources.files(__package__).joinpath("prompt.md").read_text("utf-8"))
 
 
+@lru_cache(maxsize=4096)  # a report reads the same answers several times over
 def _read(text: str | None, names: str) -> tuple[int | None, int | None, bool]:
     if text is None:
         return None, None, True

@@ -1,0 +1,154 @@
+"""The demo plays recorded runs back, which are part of this package: it needs no model, no network
+and no data. Every number is computed when it is shown, from the folders."""
+
+import shutil
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict
+
+from evenhand.errors import UserError
+from evenhand.experiments.dossiers import dossier_of
+from evenhand.findings.check import Audit
+from evenhand.findings.chosen import Choice
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.dossier import Dossier
+from evenhand.findings.report import Report
+from evenhand.instruments.bbq.repaired import repaired
+from evenhand.store import RunReader
+from evenhand.views import save
+
+__all__ = ["Demo", "Model", "Part", "Played", "parts_of_the_package"]
+
+TITLE = "The demo: recorded runs, played back"
+MARK = "demo.json"  # says that a folder is the demo's own
+_BESIDE = "LICENCES.md"  # goes with the runs wherever they go
+Finding = Choice | Comparison | Audit | Report
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Model(_Declared):
+    """A model that made a recorded run."""
+
+    says: str
+    sha256: str | None = None  # of its weights, where they are public
+
+
+class Part(_Declared):
+    """A part of the demo: what it shows, the run folders it is computed from, how to repeat it."""
+
+    kind: Literal["conversation", "comparison", "audit", "report"]
+    title: str
+    says: str
+    runs: list[str]
+    model: str
+    again: list[str]
+    tables: list[str] = []  # of a report: those that are shown
+
+
+class _Parts(_Declared):
+    models: dict[str, Model]
+    parts: list[Part]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A part with what came out of it."""
+
+    part: Part
+    model: Model
+    runs: tuple[str, ...]
+    finding: Finding
+
+
+def parts_of_the_package() -> _Parts:
+    """Read which parts there are, also those whose runs are not recorded yet."""
+    return _Parts.model_validate(tomllib.loads((_here() / "parts.toml").read_text("utf-8")))
+
+
+class Demo:
+    """The demo in a folder: the runs are copied there, and the page is written beside them."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.page = out / "report.html"
+        self._declared = parts_of_the_package()
+        held = {one.name for one in (_here() / "recorded").iterdir()}
+        self.parts = [one for one in self._declared.parts if held.issuperset(one.runs)]
+        self.absent = [one for one in self._declared.parts if one not in self.parts]
+
+    def copy(self) -> None:
+        """Put the recorded runs into the folder. What else is in it stays."""
+        _claim(self.out)
+        for name in dict.fromkeys(name for one in self.parts for name in one.runs):
+            target = self._run(name)
+            if target.exists():
+                shutil.rmtree(target)
+            _copy(_here() / "recorded" / name, target)
+        (self.out / _BESIDE).write_bytes((_here() / _BESIDE).read_bytes())
+
+    def played(self) -> Iterator[Played]:
+        """Compute the parts one by one: conversations at once, the others after a few seconds."""
+        for one in self.parts:
+            runs = tuple(str(self._run(name)) for name in one.runs)
+            model = self._declared.models[one.model]
+            yield Played(part=one, model=model, runs=runs, finding=self._finding(one, runs))
+
+    def write_page(self) -> None:
+        """Write the page of all that is computed."""
+        save(self.dossier, str(self.page))
+
+    @cached_property
+    def dossier(self) -> Dossier:
+        """What the runs of all parts but the conversations show, each computed once."""
+        names = [name for one in self.parts if one.kind != "conversation" for name in one.runs]
+        runs = [RunReader(str(self._run(name))) for name in dict.fromkeys(names)]
+        return dossier_of([(run, None) for run in runs], title=TITLE)
+
+    def _finding(self, part: Part, runs: tuple[str, ...]) -> Finding:
+        found = self.dossier if part.kind != "conversation" else None
+        if found is None:
+            return repaired(RunReader(runs[0]))
+        if part.kind == "comparison":
+            pairs = {(one.before.run, one.after.run): one for one in found.comparisons}
+            return pairs[runs[0], runs[1]]
+        if part.kind == "audit":
+            return next(one for one in found.audits if one.more["run"] == runs[0])
+        return next(one for one in found.reports if one.side.run == runs[0])
+
+    def _run(self, name: str) -> Path:
+        return self.out / "runs" / name
+
+
+def _here() -> Traversable:
+    return resources.files(__package__)
+
+
+def _claim(out: Path) -> None:
+    """Take a folder that is new, empty or the demo's own; refuse any other."""
+    if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(
+            f"{out} is there already and is not the demo's: evenhand demo --out {out}-demo"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARK).write_bytes(orjson.dumps({"made_by": "evenhand demo"}) + b"\n")
+
+
+def _copy(source: Traversable, target: Path) -> None:
+    """Copy a folder out of the package, which need not be one of plain files."""
+    target.mkdir(parents=True)
+    for one in source.iterdir():
+        if one.is_dir():
+            _copy(one, target / one.name)
+        else:
+            (target / one.name).write_bytes(one.read_bytes())

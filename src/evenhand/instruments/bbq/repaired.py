@@ -1,0 +1,47 @@
+"""One answer is chosen of those that a method repaired, by a rule that is stated beside it."""
+
+from typing import Any
+
+import polars as pl
+
+from evenhand.errors import UserError
+from evenhand.findings.chosen import Choice, chosen, digest
+from evenhand.store import RunReader
+from evenhand.store.tables import turn_of
+
+_RULE = ("Chosen by rule: of the questions whose text does not say who, whose first draft names "
+         "somebody and whose answer says that it is not known, the first by the SHA-256 of its id "
+         "({count} of the {all} unclear questions were repaired so).")  # fmt: skip
+_NONE = ("Chosen by rule: the first of {all} questions whose text does not say who, by the SHA-256 "
+         "of its id; no first draft that named somebody ended as “not known”.")  # fmt: skip
+
+
+def repaired(run: RunReader) -> Choice:
+    """Choose an unclear question that was answered by naming somebody at first and with "unknown"
+    in the end."""
+    rows = sorted(run.results().collect().to_dicts(), key=lambda row: digest(row["item_id"]))
+    unclear = [row for row in rows if _tags(row)["condition"] == "ambig" and row["drafts"]]
+    if not unclear:
+        raise UserError(f"{run.path} has no answer to a question whose text does not say who")
+    found = [row for row in unclear if _named(row) and _unknown(row)]
+    row = (found or unclear)[0]
+    turns = run.turns().filter(pl.col("item_id") == row["item_id"]).collect().to_dicts()
+    rule = (_RULE if found else _NONE).format(count=len(found), all=len(unclear))
+    why = "names somebody at first, nobody in the end" if found else "an unclear question"
+    answer = chosen(row, [turn_of(turn) for turn in turns], why=why)
+    return Choice(run=str(run.path), rule=rule, answers=(answer,))
+
+
+def _named(row: dict[str, Any]) -> bool:
+    """Whether the first draft names one of the people; one that cannot be read names nobody."""
+    choice = row["drafts"][0]["choice"]
+    return choice is not None and str(choice) != _tags(row)["unknown"]
+
+
+def _unknown(row: dict[str, Any]) -> bool:
+    """Whether the answer says that it is not known; a missing one does not."""
+    return row["choice"] is not None and str(row["choice"]) == _tags(row)["unknown"]
+
+
+def _tags(row: dict[str, Any]) -> dict[str, str]:
+    return {one["name"]: one["value"] for one in row["tags"]}

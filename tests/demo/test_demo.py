@@ -1,0 +1,203 @@
+"""The demo shows what the recorded runs hold, in an empty folder and without a network."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenhand.cli.welcome import welcome
+from evenhand.errors import UserError
+from evenhand.experiments.demo import MARK, Demo, parts_of_the_package
+from evenhand.findings.chosen import digest
+from evenhand.findings.comparison import compare
+from evenhand.instruments import instrument_of
+from evenhand.instruments.bbq.repaired import repaired
+from evenhand.instruments.rankings.data import bloomberg
+from evenhand.instruments.rankings.reading import ranked_first
+from evenhand.store import RunReader
+
+ROOT = Path(__file__).parents[2]
+FRONTIER = ROOT / "recorded" / "qwen2.5-coder-1.5b" / "frontier"
+SHIPPED = ROOT / "src" / "evenhand" / "experiments" / "demo" / "recorded"
+COPIED = {
+    "bbq-default": FRONTIER / "default",
+    "bbq-stardtox": FRONTIER / "stardtox-read-logprob-max_iterations-1",
+}
+# Both forms in one process, so that both together load everything once.
+OFFLINE = """
+import socket, sys
+def refuse(*given): raise OSError("the demo asked the network")
+socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
+sys.modules["altair"] = None  # with the plain dependencies alone
+from evenhand.cli import main
+for more in ([], ["--json"]):
+    sys.argv = ["evenhand", "demo", *more]
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code: raise
+    print("END OF SCREEN")
+"""
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, dict[str, object]]:
+    """The folder, the screen, and what a second run in the same folder gives to machines."""
+    place = tmp_path_factory.mktemp("empty")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENHAND_")}
+    ran = subprocess.run(
+        [sys.executable, "-c", OFFLINE],
+        cwd=place,
+        env={**kept, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        timeout=800,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    screen, machine, _ = ran.stdout.split("END OF SCREEN\n")
+    return place / "evenhand-demo", screen, json.loads(machine)
+
+
+def test_the_demo_writes_a_page_and_the_runs_beside_it(
+    shown: tuple[Path, str, dict[str, object]],
+) -> None:
+    folder, screen, _ = shown
+    page = (folder / "report.html").read_text()
+    assert "evenhand-demo/runs/bbq-stardtox" in page
+    assert "<script" not in page
+    assert "CC BY 4.0" in (folder / "LICENCES.md").read_text()
+    for run in SHIPPED.iterdir():
+        RunReader(folder / "runs" / run.name).verify()
+    assert "wrote  evenhand-demo/report.html" in screen
+    assert "with charts: pip install 'evenhand[report]'" in screen
+
+
+def test_the_numbers_of_the_demo_are_those_of_the_recorded_runs(
+    shown: tuple[Path, str, dict[str, object]],
+) -> None:
+    _, screen, machine = shown
+    before, after = (RunReader(COPIED[name]) for name in ("bbq-default", "bbq-stardtox"))
+    expected = compare(instrument_of(after), before, after)
+    [part] = [one for one in machine["parts"] if one["kind"] == "comparison"]  # type: ignore[attr-defined]
+    given = {one["name"]: one for one in part["finding"]["primary"]}
+    for change in expected.primary:
+        one = given[change.name]
+        assert (one["before"], one["after"], one["difference"]) == (
+            change.before,
+            change.after,
+            change.difference,
+        )
+        assert (one["low"], one["high"], one["p"]) == (change.low, change.high, change.p)
+        assert re.search(rf"{change.after:.2f} +[+-]{abs(change.difference or 0):.2f}", screen)
+
+
+def test_every_part_says_who_made_it_and_how_to_repeat_it(
+    shown: tuple[Path, str, dict[str, object]],
+) -> None:
+    _, screen, machine = shown
+    words = " ".join(screen.split())
+    declared = parts_of_the_package()
+    there = [one for one in declared.parts if all((SHIPPED / run).is_dir() for run in one.runs)]
+    assert [one["title"] for one in machine["parts"]] == [one.title for one in there]  # type: ignore[attr-defined]
+    for number, one in enumerate(there, start=1):
+        assert f"{number}. {one.title}" in words
+        assert f"made by {declared.models[one.model].says}" in words
+        for command in one.again:
+            assert f"repeat {command}" in words
+    assert "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046" in screen
+
+
+def test_the_place_decides_who_is_ranked_first(
+    shown: tuple[Path, str, dict[str, object]],
+) -> None:
+    """Counted from the shipped answers by hand: "1. Candidate A" puts the first place first."""
+    _, screen, _ = shown
+    answers = RunReader(SHIPPED / "rankings").results().collect()["text"].to_list()
+    first = sum(answer == "1. Candidate A" for answer in answers)
+    assert first == 835
+    assert re.search(rf"^1 +{first} +83\.9 %", screen, re.MULTILINE)
+
+
+def test_the_repaired_answer_is_the_first_by_the_rule() -> None:
+    """By a second route: the letters that the model gave, against the options in the prompt."""
+    choice = repaired(RunReader(SHIPPED / "bbq-stardtox"))
+    rows = RunReader(SHIPPED / "bbq-stardtox").results().collect().to_dicts()
+    unknown = ("cannot", "can't", "not ", "unknown", "undetermined")
+    named = [
+        row["item_id"]
+        for row in rows
+        if {"name": "condition", "value": "ambig"} in row["tags"]
+        and not row["drafts"][0]["text"].lower().startswith(unknown)
+        and row["text"].lower().startswith(unknown)
+    ]
+    [one] = choice.answers
+    assert one.item_id == min(named, key=digest)
+    assert f"({len(named)} of the 44 unclear questions" in choice.rule
+
+
+@pytest.mark.parametrize("name", sorted(COPIED))
+def test_a_run_of_the_demo_is_the_recorded_one_byte_for_byte(name: str) -> None:
+    files = {path.relative_to(COPIED[name]) for path in COPIED[name].rglob("*") if path.is_file()}
+    assert files == {
+        path.relative_to(SHIPPED / name) for path in (SHIPPED / name).rglob("*") if path.is_file()
+    }
+    for path in files:
+        assert (COPIED[name] / path).read_bytes() == (SHIPPED / name / path).read_bytes()
+
+
+def test_the_rankings_of_the_demo_are_those_that_bloomberg_recorded() -> None:
+    data = os.environ.get("EVENHAND_DATA")
+    if not data or not (Path(data) / "bloomberg_hiring").is_dir():
+        pytest.skip("needs bloomberg_hiring in EVENHAND_DATA")
+    run = RunReader(SHIPPED / "rankings")
+    rows = {row["item_id"]: row for row in run.results().collect().to_dicts()}
+    card = instrument_of(run).card()
+    published = bloomberg("gpt-3.5-turbo/software-engineer", Path(data), card)
+    assert len(published) == len(rows) == 1000
+    for one in published:
+        tags = {tag["name"]: tag["value"] for tag in rows[one.id]["tags"]}
+        groups = [person.group for person in one.task.candidates]
+        assert json.loads(tags["candidates"]) == groups
+        first = ranked_first(one.task.answer or "", [p.name for p in one.task.candidates])
+        shipped = rows[one.id]["text"]
+        place = "ABCDEFGH".index(shipped[-1]) if shipped.startswith("1.") else None
+        assert place == first
+
+
+def test_what_the_demo_ships_is_small() -> None:
+    assert sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file()) < 400_000
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    own = tmp_path / "evenhand-demo"
+    own.mkdir()
+    (own / "thesis.txt").write_text("mine")
+    with pytest.raises(UserError, match="not the demo's: evenhand demo --out"):
+        Demo(own).copy()
+    assert [path.name for path in own.iterdir()] == ["thesis.txt"]
+    with pytest.raises(UserError, match="not the demo's"):
+        Demo(own / "thesis.txt").copy()
+
+
+def test_a_second_demo_makes_its_runs_anew_and_leaves_the_rest(tmp_path: Path) -> None:
+    demo = Demo(tmp_path / "shown")
+    demo.copy()
+    run = tmp_path / "shown" / "runs" / "bbq-default"
+    (run / "run.json").write_text("spoilt")
+    (run / "ledger" / "00000009.json").write_text("{}")
+    (tmp_path / "shown" / "runs" / "mine").mkdir()
+    demo.copy()
+    RunReader(run).verify()
+    assert not (run / "ledger" / "00000009.json").exists()
+    assert (tmp_path / "shown" / "runs" / "mine").is_dir()
+    assert (tmp_path / "shown" / MARK).is_file()
+
+
+def test_a_newcomer_is_shown_the_demo_first() -> None:
+    questions = [line for line in welcome().splitlines() if "  evenhand " in line]
+    assert questions[0].split() == ["Try", "without", "a", "model", "evenhand", "demo"]
