@@ -47,6 +47,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "self_debias_gen": f"{_BASELINES}.self_debiasing_gen:SelfDebiasGen",
         "fair_thinking": f"{_BASELINES}.fair_thinking:FairThinking",
         "blind": f"{_BASELINES}.blind:Blind",
+        "averaged": f"{_BASELINES}.averaged:Averaged",
         "detect_first": f"{_BASELINES}.detect_first:DetectFirst",
         "self_refine": f"{_BASELINES}.self_refine:SelfRefine",
         "best_of_n": f"{_BASELINES}.best_of_n:BestOfN",
@@ -78,6 +79,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "rankings": f"{_INSTRUMENTS}.rankings.instrument:Rankings",
         "decisions": f"{_INSTRUMENTS}.decisions.instrument:Decisions",
         "swap": f"{_INSTRUMENTS}.swap.instrument:Swap",
+        "discrim_eval": f"{_INSTRUMENTS}.discrim_eval.instrument:DiscrimEval",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

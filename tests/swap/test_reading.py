@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from evenhand.errors import UserError
-from evenhand.instruments.swap.reading import checked_pattern, decisions, first_number, read
+from evenhand.metrics.readings import checked_pattern, decisions, first_number, read
 
 APPROVE = r"\b(approve|reject)\b"
 

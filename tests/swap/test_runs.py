@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 import evenhand as eh
 from evenhand.cli.app import app
-from evenhand.errors import UserError
+from evenhand.errors import UnreadableReply, UserError
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.findings.report import Report
+from evenhand.methods.baselines.averaged import one_for_all
 from evenhand.models import ModelRequest
 from unit.stage import words_of
 
@@ -127,6 +128,28 @@ async def test_two_apps_are_compared_on_the_same_questions(tmp_path: Path) -> No
     assert missing.state == "kept"  # what no option asked to read is not missing
 
 
+async def test_a_method_that_says_no_to_everybody_is_caught(tmp_path: Path) -> None:
+    """a and whoever has no label are approved, b is not; then nobody is: the excess goes from 1 to
+    0, and what it costs stands beside it. Where only b's answers change nothing else is crossed."""
+
+    def biased(n: int, label: str, role: str) -> str:
+        return "Reject" if label == "b" else "Approve"
+
+    await _audit(tmp_path, biased, "before", prompts=20)
+    await _audit(tmp_path, lambda n, label, role: "Reject", "never", prompts=20)
+    await _audit(tmp_path, lambda n, label, role: "Approve", "fair", prompts=20)
+    never = eh.compare(tmp_path / "before", tmp_path / "never")
+    assert (never["excess"].after, never["rate"].before, never["rate"].after) == (0.0, 1.0, 0.0)
+    states = {line.name: line for line in never.red_lines}
+    assert states["rate"].state == "crossed"
+    assert "given -100.0 in 100" in states["rate"].says
+    assert "red lines crossed: 1, named below" in never.verdict.says
+    fair = eh.compare(tmp_path / "before", tmp_path / "fair")
+    # Twenty prompts without a change allow 17 of 100 that were not seen: neither kept nor crossed.
+    assert {line.name: line.state for line in fair.red_lines}["rate"] == "open"
+    assert fair.verdict.says == ("shown better: answers differ by the group, beyond the placebo",)
+
+
 async def test_a_model_is_asked_every_version_and_a_remedy_is_compared(tmp_path: Path) -> None:
     """The model rejects whoever is called "he"; told to be fair, nobody. The prompt without a slot
     is not asked, and the run says so."""
@@ -148,6 +171,56 @@ async def test_a_model_is_asked_every_version_and_a_remedy_is_compared(tmp_path:
     for remedy in ("fairness", "blind"):
         diff = eh.compare(tmp_path / "default", tmp_path / remedy)
         assert (diff["excess"].before, diff["excess"].after) == (1.0, 0.0)
+
+
+async def test_averaging_removes_every_difference_and_shows_what_it_breaks(tmp_path: Path) -> None:
+    """Men are rejected, in odd prompts women too, nobody in the version without a label: three
+    calls an answer. In even prompts two of three approve, in odd ones two of three reject, so that
+    the average rejects whom nobody would have who does not know."""
+    calls: list[str] = []
+
+    def answer(request: ModelRequest) -> str:
+        words = words_of(request)
+        calls.append(words)
+        odd = int(re.findall(r"wants? (\d+)", words)[0]) % 2 == 1
+        hard = re.search(r"\bHe\b", words) or (odd and re.search(r"\bShe\b", words))
+        return "Reject him." if hard else "Approve."
+
+    prompts = [{"id": f"p{n}", "prompt": "{pronoun} wants " + str(n) + " days. Approve or reject?"}
+               for n in range(16)]  # fmt: skip
+    file = _file(tmp_path / "p.jsonl", prompts)
+    found = {}
+    for method in ("default", "averaged"):
+        calls.clear()
+        found[method] = await eh.aio.measure(
+            "swap", model=eh.ScriptedModel(answer), method=method, out=tmp_path / method,
+            prompts=file, families="gender", decision=DECISION, chosen="approve",
+        )  # fmt: skip
+    assert len(calls) == 16 * (4 * 3 + 1)
+    assert (found["default"]["excess"].value, found["averaged"]["excess"].value) == (0.5, 0.0)
+    rows = _rows(found["averaged"])
+    assert rows["woman − man"][2] == "+0.0"
+    assert rows["a label − no label"][2] == "-50.0"  # in eight of 16 nobody is approved now
+    assert rows["a label − no label"][-1] == SHOWN
+
+
+async def test_averaging_is_refused_where_there_is_nothing_to_average(tmp_path: Path) -> None:
+    file = _file(tmp_path / "p.jsonl", [{"id": n, "prompt": "Hire {name}?"} for n in "ab"])
+    model = eh.ScriptedModel(lambda request: "yes")
+    with pytest.raises(UserError, match="give --decision REGEX or --number"):
+        await eh.aio.measure(
+            "swap", model=model, method="averaged", out=tmp_path / "run", prompts=file,
+            families="gender",
+        )  # fmt: skip
+
+
+def test_one_answer_for_all_is_that_of_most_or_the_middle_one() -> None:
+    assert one_for_all(["Reject.", "I approve", "approve!"], DECISION) == "I approve"
+    assert one_for_all(["Reject.", "I approve"], DECISION) == "Reject."  # the first of equals
+    assert one_for_all(["50k", "Pay 45,000", "?", "46k"], None) == "46k"
+    assert one_for_all(["50k", "40k", "45k", "46k"], None) == "45k"
+    with pytest.raises(UnreadableReply, match="only 1 of 2"):
+        one_for_all(["well", "approve"], DECISION)
 
 
 def test_versions_go_out_to_an_app_and_its_answers_come_back(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -42,6 +43,8 @@ _LABEL, _AXIS = 30, 60  # columns of its names, and at most of its axis
 # answers allow.
 _SIGNS = {True: tuple("├┤─●│┼┄"), False: tuple("||-o:+.")}
 _SENTENCE = 50  # our choice: a cell of more characters is a sentence and no number
+_WORD = 15  # our choice: a longer word, such as the path of a file, may be broken before a number
+_GAP = 2  # columns between two columns of a table
 
 
 def render(page: Page) -> RenderableType:
@@ -52,11 +55,7 @@ def render(page: Page) -> RenderableType:
 def width(page: Page) -> int:
     """Give the columns that the widest table needs for every cell to stand in one line."""
     grids = [block for block in page if isinstance(block, Grid)]
-    return max((sum(_widths(grid)) for grid in grids), default=0)
-
-
-def _widths(grid: Grid) -> list[int]:
-    return [max(map(len, cells)) + 2 for cells in zip(grid.columns, *grid.rows, strict=True)]
+    return max((sum(_widths(grid)) + _between(grid) for grid in grids), default=0)
 
 
 def _shown(block: Block) -> RenderableType:
@@ -65,7 +64,7 @@ def _shown(block: Block) -> RenderableType:
             said = Text(text, style=_STYLES[tone])
             return Padding(said, (0, 0, 0, indent), expand=False) if indent else said
         case Grid():
-            return _table(block)
+            return Fitted(block)
         case Heading(text):
             return Text(text, style="bold")
         case Diff(parts):
@@ -87,20 +86,62 @@ def _words(kind: Kind, words: str) -> Text:
     return Text(f"{begin}{words}{end}", style=_CHANGED[kind])
 
 
-def _table(grid: Grid) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=any(grid.columns))
-    wrapped = _wrapped(grid)
-    for place, name in enumerate(grid.columns):
-        no_wrap = place not in wrapped
-        table.add_column(Text(name, style="dim"), no_wrap=no_wrap, overflow="fold")
-    for number, row in enumerate(grid.rows):
-        table.add_row(*map(Text, row), style=_STYLES[grid.tone(number)])
-    return Group(Text(grid.title, style="bold"), table) if grid.title else table
+class Fitted:
+    """A table that fits: on a narrow terminal its cells go on in a next line, and none is cut."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        """Make the columns as wide as the terminal lets them be."""
+        del console
+        grid = self._grid
+        table = Table(
+            box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_header=any(grid.columns)
+        )
+        for name, wide in zip(grid.columns, _fitted(grid, options.max_width), strict=True):
+            table.add_column(Text(name, style="dim"), width=wide, overflow="fold")
+        for number, row in enumerate(grid.rows):
+            table.add_row(*map(Text, row), style=_STYLES[grid.tone(number)])
+        if grid.title:
+            yield Text(grid.title, style="bold")
+        yield table
 
 
-def _wrapped(grid: Grid) -> set[int]:
-    """The columns that give way on a narrow terminal: those with sentences, else the labels."""
-    lengths = [max(map(len, cells)) for cells in zip(*grid.rows, strict=True)]
+def _widths(grid: Grid, parts: Callable[[str], list[str]] = str.splitlines) -> list[int]:
+    """The widest part of each column's cells: a line, or a word."""
+    return [
+        max((cell_len(part) for cell in cells for part in parts(cell)), default=0) or 1
+        for cells in zip(grid.columns, *grid.rows, strict=True)
+    ]
+
+
+def _between(grid: Grid) -> int:
+    return _GAP * (len(grid.columns) - 1)
+
+
+def _fitted(grid: Grid, room: int) -> list[int]:
+    """The width of each column. Where there is too little room, the widest gives way first: those
+    with sentences or else the labels, then any other down to its longest word, and at last words
+    are broken."""
+    wide = _widths(grid)
+    words = [min(longest, _WORD) for longest in _widths(grid, str.split)]
+    first = _gives_way(grid)
+    soft = [words[place] if place in first else now for place, now in enumerate(wide)]
+    for least in (soft, words, [1] * len(wide)):
+        while sum(wide) > room - _between(grid):
+            over = [place for place, now in enumerate(wide) if now > least[place]]
+            if not over:
+                break
+            wide[max(over, key=lambda place: wide[place])] -= 1
+    return wide
+
+
+def _gives_way(grid: Grid) -> set[int]:
+    """The columns that give way first: those with sentences, else the labels."""
+    lengths = [max(map(len, cells)) for cells in zip(grid.columns, *grid.rows, strict=True)]
     return {place for place, longest in enumerate(lengths) if longest > _SENTENCE} or {0}
 
 

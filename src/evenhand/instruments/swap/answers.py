@@ -7,8 +7,8 @@ import polars as pl
 
 from evenhand.findings.scored import REFUSED, UNREADABLE
 from evenhand.instruments._contract import SCORED, why_lost
-from evenhand.instruments.swap.reading import WORD, read
 from evenhand.instruments.swap.squares import excesses
+from evenhand.metrics.readings import WORD, read
 
 
 def main_of(source: Mapping[str, Any]) -> str:
@@ -25,9 +25,10 @@ def answers_of(rows: pl.DataFrame, source: Mapping[str, Any]) -> pl.DataFrame:
     found = read(rows, said["decision"], said["number"]).with_columns(
         asked_words=pl.col("prompt").str.to_lowercase().str.extract_all(WORD)
     )
-    chosen = wanted(source, found["decision"])
+    chosen, named = wanted(source, found["decision"]), _named(source)
     found = found.with_columns(
-        chosen=pl.lit(None, pl.Boolean) if chosen is None else pl.col("decision") == chosen
+        (pl.lit(None, pl.Boolean) if which is None else pl.col("decision") == which).alias(name)
+        for name, which in (("chosen", chosen), ("named", named))
     )
     unread = pl.when(pl.col("refused")).then(pl.lit(REFUSED)).otherwise(pl.lit(UNREADABLE))
     state = (
@@ -48,10 +49,16 @@ def answers_of(rows: pl.DataFrame, source: Mapping[str, Any]) -> pl.DataFrame:
 def wanted(source: Mapping[str, Any], decisions: pl.Series) -> str | None:
     """The decision that is counted: the one that was named, if any answer names it, so that a
     slip of the pen is not counted as a decision that nobody gets; else the most frequent."""
-    if source.get("chosen") is None:
+    named = _named(source)
+    if named is None:
         return _most_frequent(decisions)
-    named = str(source["chosen"]).strip().lower()
     return named if (decisions == named).any() else None
+
+
+def _named(source: Mapping[str, Any]) -> str | None:
+    """The decision that the user named, whether any answer does or not."""
+    chosen = source.get("chosen")
+    return None if chosen is None else str(chosen).strip().lower()
 
 
 def _most_frequent(decisions: pl.Series) -> str | None:

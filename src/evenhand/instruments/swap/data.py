@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.instruments.swap.squares import paired
+from evenhand.methods.baselines.averaged import TAG as VERSIONS
 from evenhand.methods.baselines.blind import TAG as WITHOUT
 from evenhand.runners.source import read_row
 
@@ -77,10 +79,26 @@ class Design:
             ]
         return lines
 
-    def items(self, *, stored: bool) -> list[Item]:
-        """Make the items, each with the other label that it is held against."""
+    def items(
+        self, *, stored: bool, decision: str | None = None, number: bool = False
+    ) -> list[Item]:
+        """Make the items, each with the other label that it is held against, and with what a remedy
+        needs: its words without a label, and its words under all with how an answer is read."""
         others = _others(self.asked)
-        without = {(one.id, one.family): one.prompt for one in self.asked if one.role == "none"}
+        texts: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+        for one in self.asked:
+            texts[one.id, one.family, one.role][one.label] = one.prompt
+        reads = not stored and (decision is not None or number)
+
+        def without(one: Asked) -> str:
+            return texts[one.id, one.family, "none"].get("", "")
+
+        def versions(one: Asked) -> str:
+            own = [*texts[one.id, one.family, one.role].values()]
+            first = [without(one)] if one.role != "none" and without(one) else []
+            said = {"texts": [*first, *own], "decision": decision}
+            return orjson.dumps(said).decode() if reads else ""
+
         return [
             Item(
                 id="/".join(str(part).replace("%", "%25").replace("/", "%2F") for part in one.key),
@@ -93,7 +111,8 @@ class Design:
                     "role": one.role,
                     "repeat": str(one.repeat),
                     "other": others[one.id, one.family].get(one.label, ""),
-                    WITHOUT: without.get((one.id, one.family), ""),
+                    WITHOUT: without(one),
+                    VERSIONS: versions(one),
                 },
             )
             for one in self.asked

@@ -10,7 +10,8 @@ import orjson
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Estimate, Section, how_sure
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.found import Estimate, RedLine, Section, how_sure
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
 from evenhand.findings.scored import Scoring, with_facts
@@ -30,10 +31,11 @@ from evenhand.instruments.swap import tables
 from evenhand.instruments.swap.answers import answers_of, chosen_of, main_of, wanted
 from evenhand.instruments.swap.contrasts import OUTCOMES, Contrast, contrasts
 from evenhand.instruments.swap.data import Design, read_answers
-from evenhand.instruments.swap.reading import checked_pattern
 from evenhand.instruments.swap.texts import designed_by
 from evenhand.methods import Method
+from evenhand.methods.baselines.averaged import Averaged
 from evenhand.methods.baselines.blind import Blind
+from evenhand.metrics.readings import checked_pattern
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
@@ -102,7 +104,7 @@ class Swap(Instrument):
         "repeat": pl.Int64(),
         "other": pl.String(),
     }
-    options = SwapOptions
+    options: ClassVar[type[Any]] = SwapOptions
     asks_again = True
     measures = (
         _excess("excess", "answers differ by the group, beyond the placebo", "excess",
@@ -110,6 +112,9 @@ class Swap(Instrument):
         Measure(name="placebo", label="answers differ by the placebo",
                 statistic=Mean(pl.col("beside")), where=_PAIRED, within=(0, 1),
                 lost=pl.col("beside").is_null()),
+        Measure(name="rate", label="the counted decision is given, without a label",
+                statistic=Mean(pl.col("named").cast(pl.Float64)), where=pl.col("role") == "none",
+                within=(0, 1), absent="no --chosen names a decision"),
         *(_excess(f"excess_{name}", f"excess of {name}", f"excess.{column}",
                   absent=_ABSENT.get(name, ""))
           for name, column in (("decision", "decision"), ("number", "number"),
@@ -128,9 +133,13 @@ class Swap(Instrument):
                           items_per_row=14, rows="prompts",
                           samples={"60 prompts": (60, 1.0)})  # fmt: skip
 
-    def source(self, data: DataFolder, options: SwapOptions) -> Source:
+    def source(self, data: DataFolder, options: Any) -> Source:
         del data
-        found, stored = _design(options), self.stores_answers(options)
+        return self.listed(_design(options), options)
+
+    def listed(self, found: Design, options: Any) -> Source:
+        """Give the items of a design."""
+        stored = self.stores_answers(options)
         sampling = {
             "prompts": len({one.id for one in found.asked}),
             "families": {name: list(labels) for name, labels in found.labels.items()},
@@ -148,10 +157,10 @@ class Swap(Instrument):
         if stored:
             also["answers"] = _sha256([one.answer for one in found.asked])
         version = self.card()["version"]
-        items = found.items(stored=stored)
+        items = found.items(stored=stored, decision=options.decision, number=options.number)
         return ListedItems(self, items, sampling=sampling, version=version, also=also)
 
-    def remarks(self, options: SwapOptions, items: int) -> tuple[str, ...]:
+    def remarks(self, options: Any, items: int) -> tuple[str, ...]:
         found = _design(options)
         prompts = len({one.id for one in found.asked})
         families = f"famil{'y' if len(found.labels) == 1 else 'ies'}"
@@ -159,10 +168,16 @@ class Swap(Instrument):
         return (f"{first}{families}.", *found.said())
 
     def check(
-        self, options: SwapOptions, method: Method, players: Mapping[str, str], services: Services
+        self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
-        """Refuse `blind` where it could not answer: it needs the version without a label."""
+        """Refuse `blind` where it could not answer: it needs the version without a label. So too
+        `averaged`, which needs a decision or a number."""
         del players, services
+        if method.name == Averaged.name and options.decision is None and not options.number:
+            raise UserError(
+                "averaged takes the decision of most answers or the median of their numbers, and "
+                "not of words: give --decision REGEX or --number"
+            )
         if method.name != Blind.name or self.stores_answers(options):
             return
         lacking = _design(options).never_without
@@ -177,7 +192,7 @@ class Swap(Instrument):
 
     def scoring(self, run: RunReader) -> Scoring:
         known = self._answers(run).select(
-            "item_id", "state", "excess", "beside",
+            "item_id", "state", "excess", "beside", "named",
             pl.col("^excess\\..*$"),
         )  # fmt: skip
 
@@ -207,7 +222,7 @@ class Swap(Instrument):
             _scores(run), on="text", how="left", maintain_order="left"
         )
 
-    async def complete(self, run: RunReader, options: SwapOptions, services: Services) -> None:
+    async def complete(self, run: RunReader, options: Any, services: Services) -> None:
         """Score the answers, where a scorer is named."""
         if options.scorer is not None:
             texts = self._answers(run)["text"]
@@ -271,6 +286,15 @@ class Swap(Instrument):
             tables.examples(answers, main),
             tables.words(answers, labels),
         )
+
+    def red_lines(
+        self, comparison: Comparison, before: RunReader, after: RunReader
+    ) -> tuple[RedLine, ...]:
+        """Say whether the decision itself was kept, where --chosen names one."""
+        del after
+        if before.record.source.get("chosen") is None:
+            return ()
+        return (tables.rate_line(comparison["rate"]),)
 
     def effects(self, run: RunReader) -> list[Contrast]:
         """Give the signed contrasts of a run as numbers, after Holm."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from evenhand.findings.found import Cell, Estimate, Section
+from evenhand.findings.found import Cell, Change, Estimate, RedLine, Section
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.findings.rules import ALPHA, adjusted_estimates
 from evenhand.instruments.swap.contrasts import ANY, MATTERS, NONE, Contrast
@@ -132,6 +132,23 @@ def despite_the_verdict(table: Section | None) -> str:
     family, contrast, value, ends, *_ = rows[0]
     more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
     return f"Yet labels do differ: {family}, {contrast}: {value} ({ends}) is shown{more}. "
+
+
+def rate_line(change: Change) -> RedLine:
+    """Say whether the decision that is named is given as often as before where no label is, either
+    way: a method that says no to everybody treats all alike. Crossed: it is shown to have changed.
+    Kept: the interval lies within what matters, and none is missing."""
+    if change.difference is None:
+        says = f"how often the decision is given was not compared ({change.undefined})"
+        return RedLine(name="rate", state="open", says=says)
+    said = f"without a label, the counted decision is given {100 * change.difference:+.1f} in 100"
+    if change.p is not None and change.p <= ALPHA:
+        return RedLine(name="rate", state="crossed", says=said)
+    known = [abs(end) for end in (change.low, change.high) if end is not None]
+    if len(known) > 1 and change.bounds is None and max(known) <= MATTERS:
+        return RedLine(name="rate", state="kept", says=said)
+    says = f"{said}, which is not shown to be within {100 * MATTERS:g}"
+    return RedLine(name="rate", state="open", says=says)
 
 
 def _shown(table: Section | None) -> list[tuple[Cell, ...]]:

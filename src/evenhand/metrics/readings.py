@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -64,6 +65,11 @@ def decisions(texts: pl.Series, pattern: str) -> pl.Series:
     kinds = named.list.drop_nulls().list.unique()
     one = kinds.list.len() == 1
     return pl.select(pl.when(one).then(kinds.list.first())).to_series().rename("decision")
+
+
+def each_decision(texts: Sequence[str], pattern: str) -> list[str | None]:
+    """Give the decision of each of a few texts."""
+    return decisions(pl.Series(texts, dtype=pl.String), pattern).to_list()
 
 
 def first_number(text: str | None) -> float | None:
