@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+# Two threads that share a matrix of a few thousand numbers mostly wait for each other, and wait
+# busily: one thread takes a fifth of the time. Numpy looks when it is first imported, after this.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Ray's workers would make way for all that runs beside them (nice 15), and it would start one per
 # core for every driver that comes, whether it has work for it or not.
 os.environ |= {

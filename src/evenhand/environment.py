@@ -1,5 +1,5 @@
-"""Environment variables that have to be read before anything large is imported, Ray's, and those of
-the machine that runs a check."""
+"""Environment variables that have to be read or set before anything large is imported, Ray's, and
+those of the machine that runs a check."""
 
 import os
 
@@ -17,6 +17,16 @@ def forget_ray_auth_mode() -> None:
 def ray_auth_mode() -> str | None:
     """What Ray has set for the cluster that it started."""
     return os.environ.get("RAY_AUTH_MODE")
+
+
+def one_thread_for_matrices() -> None:
+    """Let numpy multiply matrices with one thread, unless OPENBLAS_NUM_THREADS says otherwise.
+
+    Our choice: ours have some thousand numbers, of which two threads make no faster work, but wait
+    for each other busily: a test of sign flips took five times as long. It counts for numpy alone,
+    and only before numpy is imported.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def on_github() -> bool:

@@ -57,10 +57,9 @@ def test_a_run_in_the_store_holds_what_the_same_run_holds_in_a_local_folder(
 
 
 def test_a_lazy_frame_of_a_run_in_the_store_takes_columns_filters_and_heads(
-    job: Job, unbroken: Unbroken
+    finished: Job, unbroken: Unbroken
 ) -> None:
-    Runner(job, script=True).finish()
-    remote, local = RunReader(job.out).results(), RunReader(unbroken.job.out).results()
+    remote, local = RunReader(finished.out).results(), RunReader(unbroken.job.out).results()
     asked: list[Callable[[pl.LazyFrame], pl.LazyFrame]] = [
         lambda frame: frame.select("item_id", "calls"),
         lambda frame: frame.filter(pl.col("changed")).select("text"),
@@ -70,19 +69,18 @@ def test_a_lazy_frame_of_a_run_in_the_store_takes_columns_filters_and_heads(
     for ask in asked:
         for engine in ENGINES:
             assert ask(remote).collect(engine=engine).equals(ask(local).collect(engine=engine))
-    assert len(RunReader(job.out)._scan("results").head(70).collect()) == 70
+    assert len(RunReader(finished.out)._scan("results").head(70).collect()) == 70
 
 
 def test_a_run_in_the_store_is_replayed_offline_and_gets_its_report(
-    job: Job, unbroken: Unbroken, store: Any
+    finished: Job, store: Any
 ) -> None:
-    Runner(job, script=True).finish()
-    again = f"{job.out}-again"
-    plan = replace(worker.plan(job), cast=replay_of(job.out))
+    again = f"{finished.out}-again"
+    plan = replace(worker.plan(finished), cast=replay_of(finished.out))
     asyncio.run(run(plan, again, progress=Progress(), stop=StopSignal()))
-    assert read(again)[0] == read(job.out)[0]
-    open_folder(job.out).replace("report.json", to_json(summary(RunReader(job.out))))
-    assert "report.json" in objects(job, store)
+    assert read(again)[0] == read(finished.out)[0]
+    open_folder(finished.out).replace("report.json", to_json(summary(RunReader(finished.out))))
+    assert "report.json" in objects(finished, store)
 
 
 @pytest.mark.slow
@@ -183,7 +181,7 @@ USES: dict[str, list[Any]] = {
 
 @pytest.fixture(scope="module")
 def finished(unbroken: Unbroken, server: str) -> Job:
-    """One run for all harms; each is mended again."""
+    """One run for all that read it, and for all harms; each is mended again."""
     out = f"s3://{BUCKET}/finished"
     job = replace(unbroken.job, out=out, log=f"{unbroken.job.log}-finished")
     with pytest.MonkeyPatch.context() as patch:

@@ -4,6 +4,7 @@ A command's module is imported when the command is typed: help and version need 
 """
 
 import contextlib
+import gc
 import importlib
 import os
 import sys
@@ -15,6 +16,7 @@ from typer.core import TyperGroup
 from evenhand import __version__
 from evenhand.cli.codes import ERROR
 from evenhand.cli.welcome import welcome
+from evenhand.environment import one_thread_for_matrices
 from evenhand.errors import EvenhandError
 
 # Command: where it is, and what it does in one line, which is also the first line of its help.
@@ -98,7 +100,11 @@ _NEED_NO_ARGUMENT = ("demo", "self-test", "serve-local", "methods", "conformance
 def load(name: str) -> Any:
     """Import a command, as a click command or group."""
     module, _, attribute = COMMANDS[name][0].partition(":")
-    loaded = getattr(importlib.import_module(f"evenhand.cli.{module}"), attribute)
+    gc.disable()  # our choice: what is imported stays, and looking for garbage takes a tenth of it
+    try:
+        loaded = getattr(importlib.import_module(f"evenhand.cli.{module}"), attribute)
+    finally:
+        gc.enable()
     holder = typer.Typer(rich_markup_mode=None)  # help is text: [judges] must not be markup
     if isinstance(loaded, typer.Typer):
         holder.add_typer(loaded, name=name)
@@ -150,6 +156,7 @@ for command, (_, summary) in COMMANDS.items():
 
 
 def main() -> None:
+    one_thread_for_matrices()
     try:
         try:
             app()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -226,6 +227,7 @@ class RunReader:
         return rows if at is None else rows.filter(pl.col("position").is_in(at))
 
 
+@cache  # asked for once per part, and as dear as a small part itself
 def _schema(kind: str) -> pl.Schema:
     empty = pl.from_arrow((tables.RESULTS if kind == "results" else tables.TURNS).empty_table())
     assert isinstance(empty, pl.DataFrame)
