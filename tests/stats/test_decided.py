@@ -96,6 +96,19 @@ def test_the_interval_of_the_smallest_ratio_holds_the_true_one(
     assert audits.held(audits.TRUE["slope"], 500, 20) >= 0.8
 
 
+def test_many_groups_that_are_alike_and_behind_are_not_taken_for_one() -> None:
+    """Thirteen of 14 groups are selected at 0.21 and one at 0.33: the smallest ratio is truly
+    0.636. Of 13 that are alike the lowest comes out at 0.485 or below in one audit of 13, so that
+    a 95 % interval around 0.485 must hold it."""
+    groups = np.full(14, 500)
+    drawn = np.random.default_rng(1).binomial(groups, [0.21] * 13 + [0.33], (20_000, 14))
+    behind = [80, 92, 95, 97, 100, 102, 104, 107, 109, 111, 114, 117, 122]
+    seen, true = 80 / 165, 0.21 / 0.33
+    assert (drawn.min(axis=1) / drawn.max(axis=1) <= seen).mean() > 0.07
+    low, high = ratio_interval([*behind, 165], groups, each_alone=True)
+    assert low < seen < true < high
+
+
 def test_a_plan_for_two_groups_is_near_the_formula_for_two_shares() -> None:
     planned, formula = people_needed(2, 0.3, 0.6), items_for_two_proportions(0.3, 0.18).n
     assert planned == pytest.approx(formula, rel=0.12)

@@ -23,8 +23,7 @@ Start:  evenhand doctor        endpoint: {endpoint}
 
 Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
       train  serve-local  conformance  reliability  rate  judge-compare
-      judge-scenarios  harms  reproduce  gate  view  pack  audit  swap
-      new
+      judge-scenarios  harms  reproduce  gate  view  pack  audit  swap  new
 All commands: evenhand --help"""
 
 

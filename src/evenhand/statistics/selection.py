@@ -94,7 +94,10 @@ def ratio_interval(
     in (1 − confidence)/2 of 2,000 draws; in each of them the best, and without `group` the worst,
     is chosen anew. The other groups' rates are pulled towards their mean, as far as chance may
     have spread them: by d/χ², where d is their number less 1 for the lower end and chi-square's
-    95 % point for the upper one, which the best of many alike ones moves most. Our choice: groups
+    95 % point for the upper one, which the best of many alike ones moves most. Without `group` the
+    upper end is also sought with the best as far ahead as it was seen and the others alone pulled
+    together, and the higher one counts: the smallest of many that are alike and behind is lower
+    than one group's would be. Our choice: groups
     that come out more alike than in half of all audits without bias get the interval of that half.
     With `each_alone` a draw is binomial in each group, of whole numbers of people; without, one of
     several wins each time. Source: test inversion, Carpenter 1999; James & Stein 1961. Coverage:
@@ -112,9 +115,10 @@ def ratio_interval(
     # A group that leads may do so by chance: it is the best of so many, and those behind it stay.
     leads = group is not None and seen > 1
     by_low, low_tail = (0.0, tail / len(x)) if leads else (by_chance, tail)
-    for_low, for_high = (
-        _pulled(*rest, by, each_alone) for by in (by_low, scipy.special.chdtri(by_chance, 0.05))
-    )
+    for_low = _pulled(*rest, by_low, each_alone)
+    for_high = [_pulled(*rest, _most_by_chance(len(rest[0])), each_alone)]
+    if group is None and len(rest[0]) > 1:
+        for_high.append(_one_ahead(*rest, each_alone))
 
     def drawn(ratio: float, others: FloatArray) -> FloatArray:
         best = float(others.max())
@@ -128,7 +132,8 @@ def ratio_interval(
         return bool((drawn(ratio, for_low) >= seen - _ROUNDING).mean() < low_tail)
 
     def too_high(ratio: float) -> bool:
-        return bool((drawn(ratio, for_high) <= seen + _ROUNDING).mean() < tail)
+        below = (drawn(ratio, others) <= seen + _ROUNDING for others in for_high)
+        return all(bool(each.mean() < tail) for each in below)
 
     if group is None:  # an audit with more luck than most has no shorter interval for it
         seen = min(seen, float(np.median(drawn(1.0, for_low))))
@@ -189,6 +194,19 @@ def _pulled(x: FloatArray, c: FloatArray, by_chance: float, each_alone: bool) ->
     chi2 = float(((x - mean * c) ** 2 / (mean * c * varies)).sum())
     kept = 1 - by_chance / chi2 if len(x) > 1 and chi2 > by_chance else 0.0
     return np.maximum(mean + kept * (x / c - mean), _ROUNDING)  # shares of nothing are no shares
+
+
+def _one_ahead(x: FloatArray, c: FloatArray, each_alone: bool) -> FloatArray:
+    """The rates with the highest as it was seen, and the others pulled together."""
+    best = int((x / c).argmax())
+    behind = np.delete(x, best), np.delete(c, best)
+    others = _pulled(*behind, _most_by_chance(len(behind[0])), each_alone)
+    return np.insert(others, best, x[best] / c[best])
+
+
+def _most_by_chance(groups: int) -> float:
+    """The chi-square that so many alike groups stay below in 95 % of draws."""
+    return float(scipy.special.chdtri(max(groups - 1, 1), 0.05))
 
 
 def _turn(below: Callable[[float], bool]) -> float:
