@@ -57,6 +57,24 @@ def test_the_first_screens_import_nothing_large(tmp_path: Path, arguments: tuple
     assert ran.stderr.strip() == "loaded set()"
 
 
+@pytest.mark.parametrize(("said", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
+def test_a_command_multiplies_matrices_with_one_thread_unless_told_otherwise(
+    said: dict[str, str], used: str
+) -> None:
+    code = (
+        "import os, sys\nfrom evenhand.cli import main\ntry:\n    main()\n"
+        "finally:\n    print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules)"
+    )
+    environment = {**clean_environment(), **said}
+    if not said:
+        environment.pop("OPENBLAS_NUM_THREADS", None)
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "--version"],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ran.stdout.splitlines()[-1] == f"{used} False"
+
+
 def test_importing_the_package_imports_nothing_large_and_then_every_name_is_there() -> None:
     code = (
         f"import sys, evenhand; print({set(SLOW)} & sys.modules.keys()); "
