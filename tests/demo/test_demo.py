@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -201,3 +202,24 @@ def test_a_second_demo_makes_its_runs_anew_and_leaves_the_rest(tmp_path: Path) -
 def test_a_newcomer_is_shown_the_demo_first() -> None:
     questions = [line for line in welcome().splitlines() if "  evenhand " in line]
     assert questions[0].split() == ["Try", "without", "a", "model", "evenhand", "demo"]
+
+
+@pytest.mark.parametrize("linked", ["runs", "runs/rankings", "LICENCES.md", MARK])
+def test_nothing_is_written_or_deleted_through_a_link(tmp_path: Path, linked: str) -> None:
+    Demo(tmp_path / "own").copy()
+    theirs = tmp_path / "theirs"
+    (theirs / "rankings").mkdir(parents=True)
+    (theirs / "rankings" / "kept").write_text("kept")
+    place = tmp_path / "own" / linked
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    place.symlink_to(theirs if place.suffix == "" else theirs / "rankings" / "kept")
+    with pytest.raises(UserError, match="is a link"):
+        Demo(tmp_path / "own").copy()
+    assert (theirs / "rankings" / "kept").read_text() == "kept"
+
+
+def test_a_folder_with_a_mark_of_somebody_else_is_not_the_demos(tmp_path: Path) -> None:
+    (tmp_path / MARK).write_text('{"my": "data"}')
+    with pytest.raises(UserError, match="is not the demo's"):
+        Demo(tmp_path).copy()
+    assert (tmp_path / MARK).read_text() == '{"my": "data"}'

@@ -1,6 +1,7 @@
 """What `evenhand new` writes is installed as it is, passes its own tests, and works everywhere."""
 
 import json
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,16 @@ def test_the_command_says_what_it_wrote_and_what_to_run(theirs: Run) -> None:
     assert "mine/evenhand_hats is there already" in " ".join(again.stderr.split())
     installed = theirs("new", "method", "coats", "--into", "mine")  # the instrument's package
     assert "evenhand_coats is installed already" in " ".join(installed.stderr.split())
+
+
+def test_what_to_run_next_can_be_pasted_whatever_the_folder_is_called(
+    theirs: Run, tmp_path: Path
+) -> None:
+    odd = str(tmp_path / "it's a $(id)")
+    made = said(theirs("new", "scorer", "odd", "--into", odd, "--json"))
+    pip, tests = map(shlex.split, made["next"][:2])
+    assert pip[-1] == f"{odd}/evenhand_odd[dev]"
+    assert tests == ["pytest", f"{odd}/evenhand_odd"]
 
 
 @pytest.mark.parametrize(

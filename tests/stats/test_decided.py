@@ -96,6 +96,17 @@ def test_the_interval_of_the_smallest_ratio_holds_the_true_one(
     assert audits.held(audits.TRUE["slope"], 500, 20) >= 0.8
 
 
+@pytest.mark.parametrize(
+    ("selected", "people"), [([9, 10], [10, 10]), ([0, 1], [1, 1]), ([49, 50, 50], [50, 50, 50])]
+)
+def test_a_group_that_was_selected_whole_is_not_taken_for_sure_to_be(
+    selected: list[int], people: list[int]
+) -> None:
+    """If both rates are 0.95, one of 10 is left out in a third of all audits. So 9 of 10 beside 10
+    of 10 excludes no equality."""
+    assert ratio_interval(selected, people, each_alone=True)[1] == 1
+
+
 def test_many_groups_that_are_alike_and_behind_are_not_taken_for_one() -> None:
     """Thirteen of 14 groups are selected at 0.21 and one at 0.33: the smallest ratio is truly
     0.636. Of 13 that are alike the lowest comes out at 0.485 or below in one audit of 13, so that

@@ -21,7 +21,7 @@ from evenhand.errors import EvenhandError
 
 # Command: where it is, and what it does in one line, which is also the first line of its help.
 COMMANDS = {
-    "demo": ("demo:demo", "Show in ten seconds what comes out, without a model."),
+    "demo": ("demo:demo", "Show what comes out, without a model."),
     "doctor": ("doctor:doctor", "Look at what is installed and at what the endpoint can do."),
     "self-test": (
         "self_test:self_test",

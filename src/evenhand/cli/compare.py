@@ -34,7 +34,7 @@ def compare(
 ) -> None:
     """Compare two runs on the items they share.
 
-    It says what is shown to be better, what worse, and what could be either way. Of several runs of
+    It says what is shown to be better, what worse, and what is not shown. Of several runs of
     one system (A1,A2,A3 B1,B2,B3) each item counts with its mean over them. Ends with code 2 if a
     run is not finished.
 

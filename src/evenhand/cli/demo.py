@@ -29,7 +29,7 @@ def demo(
     ),
     json: Json = False,
 ) -> None:
-    """Show in ten seconds what comes out, without a model.
+    """Show what comes out, without a model.
 
     It plays recorded runs back that are part of the package: one answer repaired, a comparison, an
     audit. Nothing is asked and nothing is fetched; every number is computed here and now from the
@@ -47,7 +47,7 @@ def demo(
         parts.append(one)
         if not json:
             _part(len(parts), one)
-    with err.status(f"writing {shown.page}"):
+    with err.status(Text(f"writing {shown.page}")):  # a name of a folder is no markup
         shown.write_page()
     if json:
         print_json(_plain(shown, parts))
@@ -80,7 +80,15 @@ def _ending(shown: Demo, parts: list[Played]) -> None:
         out.print(Text("       with charts: pip install 'evenhand[report]', then evenhand demo"))
     for command in _next(shown):
         out.print(Text(f"next   {command}"), soft_wrap=True)
-    out.print(Text("What stands behind “repeat” asks a model of your own: evenhand doctor"))
+    out.print(
+        Text(
+            "What stands behind “repeat” asks a model of your own (evenhand doctor), or reads "
+            "Bloomberg's answers where they are at hand (docs/rankings.md)."
+        )
+    )
+    if shown.absent:
+        named = ", ".join(f"“{one.title}”" for one in shown.absent)
+        out.print(Text(f"not recorded yet: {named}", style="dim"))
     out.print()
     for says, sha256 in {one.model.says: one.model.sha256 for one in parts}.items():
         if sha256:

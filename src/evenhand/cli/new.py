@@ -1,5 +1,6 @@
 """`evenhand new`: a package of one's own to begin with, for an instrument, a method or a scorer."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -37,8 +38,8 @@ def new(
     folder = write(kind, name, into)
     files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
     commands = [
-        f"pip install -e '{folder}[dev]'",
-        f"pytest {folder}",
+        shlex.join(["pip", "install", "-e", f"{folder}[dev]"]),
+        shlex.join(["pytest", str(folder)]),
         _TRY[kind].format(name=name),
     ]
     if json:

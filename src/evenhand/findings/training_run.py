@@ -55,6 +55,12 @@ class TrainingRun(Shown):
     steps: tuple[Step, ...]
     courses: tuple[Course, ...]
     resumed_from: tuple[int, ...]
+    stopped_at_kl: int | None  # the step at which it was stopped: too far from where it began
+
+    @property
+    def absent(self) -> int:
+        """How many steps up to the last were not written down."""
+        return self.steps[-1].step - len(self.steps)
 
     @property
     def ends(self) -> int:
@@ -67,7 +73,9 @@ class TrainingRun(Shown):
             "done": self.done,
             "steps": len(self.steps),
             "planned": self.planned,
+            "absent": self.absent,
             "resumed_from": list(self.resumed_from),
+            "stopped_at_kl": self.stopped_at_kl,
             "steps_at_each_end": self.ends,
             "courses": {
                 one.quantity.name: {
@@ -91,19 +99,22 @@ def training_run(out: Path) -> TrainingRun:
     steps = read_steps(out)
     if not steps:
         raise UserError(f"{out} has no step yet: look again when the training has made one")
+    stopped = said.get("stopped_at_kl")
     return TrainingRun(
-        stage=str(said["stage"]),
-        done=said["state"] == "done",
+        stage=str(said.get("stage", steps[-1].stage)),
+        done=said.get("state") == "done",
         planned=steps[-1].steps,
         steps=steps,
         courses=tuple(course for one in QUANTITIES if (course := _course(one, steps)) is not None),
-        resumed_from=tuple(int(step) for step in said["resumed_from"]),
+        resumed_from=tuple(one for one in said.get("resumed_from", ()) if isinstance(one, int)),
+        stopped_at_kl=stopped if isinstance(stopped, int) else None,
     )
 
 
 def _course(quantity: Quantity, steps: Sequence[Step]) -> Course | None:
+    values = [getattr(one, quantity.name) for one in steps]
     told = [
-        (one.step, value) for one in steps if (value := getattr(one, quantity.name)) is not None
+        (one.step, value) for one, value in zip(steps, values, strict=True) if value is not None
     ]
     if not told:
         return None
@@ -113,15 +124,17 @@ def _course(quantity: Quantity, steps: Sequence[Step]) -> Course | None:
         quantity=quantity,
         points=points,
         not_numbers=len(told) - len(points),
-        first=_mean([value for _, value in told[:each]]),
-        last=_mean([value for _, value in told[-each:]]),
+        first=_mean(values[:each]),
+        last=_mean(values[-each:]),
     )
 
 
-def _mean(values: list[float]) -> float | None:
-    """A mean with something in it that is no number is none."""
-    return fmean(values) if all(map(math.isfinite, values)) else None
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean; none where a value is missing or no number."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return fmean(known) if len(known) == len(values) else None
 
 
 def _ends(steps: int) -> int:
-    return min(max(_LEAST, steps // _SHARE), steps)
+    """How many at each end; no step is at both."""
+    return max(1, min(max(_LEAST, steps // _SHARE), steps // 2))

@@ -97,11 +97,11 @@ def ratio_interval(
     95 % point for the upper one, which the best of many alike ones moves most. Without `group` the
     upper end is also sought with the best as far ahead as it was seen and the others alone pulled
     together, and the higher one counts: the smallest of many that are alike and behind is lower
-    than one group's would be. Our choice: groups
-    that come out more alike than in half of all audits without bias get the interval of that half.
-    With `each_alone` a draw is binomial in each group, of whole numbers of people; without, one of
-    several wins each time. Source: test inversion, Carpenter 1999; James & Stein 1961. Coverage:
-    92 % (one group far behind many alike ones) to 99 % (`bench/simulated/selections.py`,
+    than one group's would be. Our choice: groups that come out more alike than in half of all
+    audits without bias get the interval of that half. With `each_alone` a draw is binomial in each
+    group, of whole numbers of people, at rates that select as many in all as there were; without,
+    one of several wins each time. Source: test inversion, Carpenter 1999; James & Stein 1961.
+    Coverage: 92 % (one group far behind many alike ones) to 99 % (`bench/simulated/selections.py`,
     `bench/simulated/audits.py`). Range: within 0 to 1. Undefined: nobody was selected.
     """
     x, c = _groups(selected, candidates)
@@ -125,7 +125,7 @@ def ratio_interval(
         rates = np.insert(others, place, ratio * best)
         if group is None:
             rates = np.maximum(rates, ratio * best)
-        made = _draws(rates, c, None if each_alone else int(x.sum()), seed)
+        made = _draws(rates, c, int(x.sum()), each_alone, seed)
         return _of_interest(made, c, group)
 
     def too_low(ratio: float) -> bool:  # what was seen is hardly ever reached from there
@@ -179,11 +179,13 @@ def _of_interest(made: ArrayLike, c: FloatArray, group: int | None) -> FloatArra
     return np.asarray(np.nan_to_num(found, nan=1.0, posinf=np.inf))
 
 
-def _draws(rates: FloatArray, c: FloatArray, n: int | None, seed: int) -> IntArray:
-    """Selections drawn by these rates: n of them in all, or of each group for itself."""
+def _draws(rates: FloatArray, c: FloatArray, n: int, each_alone: bool, seed: int) -> IntArray:
+    """Selections drawn by these rates: n of them in all, or of each group for itself, n on average,
+    so that a rate of 1 that was seen is not taken for certain."""
     rng = np.random.default_rng(seed)
-    if n is None:
-        return rng.binomial(c.astype(np.int64), np.minimum(rates, 1.0), (DRAWS, len(c)))
+    if each_alone:
+        level = min(n / float(rates @ c), 1 / float(rates.max()))
+        return rng.binomial(c.astype(np.int64), np.minimum(level * rates, 1.0), (DRAWS, len(c)))
     return rng.multinomial(n, rates * c / (rates * c).sum(), DRAWS)
 
 

@@ -39,6 +39,8 @@ def write(kind: Kind, name: str, into: Path) -> Path:
         raise UserError(
             f"{folder} is there already: take another name, or another folder with --into"
         ) from None
+    except NotADirectoryError:
+        raise UserError(f"{into} is no folder: name one with --into") from None
     _copy(resources.files(__package__) / kind, folder, _words(kind, name))
     return folder
 

@@ -32,16 +32,20 @@ def read_steps(out: Path) -> tuple[Step, ...]:
     """Read the steps of a training in their order. What was done again after a stop counts as it
     was done last, and half a line that a kill left counts not at all."""
     try:
-        lines = (out / STEPS).read_text().split("\n")
+        lines = (out / STEPS).read_text("utf-8").split("\n")
     except FileNotFoundError:
         raise UserError(
             f"{out} has no {STEPS}: the folder of `evenhand train sft` and the like has one, if it "
             "was made by this version"
         ) from None
-    found: dict[int, Step] = {}
+    except UnicodeDecodeError:
+        raise UserError(f"{out / STEPS} is no text: it was not written by a training") from None
+    found: list[Step] = []
     for step in _read(out / STEPS, lines):
-        found = {at: one for at, one in found.items() if at < step.step} | {step.step: step}
-    return tuple(found.values())
+        while found and found[-1].step >= step.step:
+            found.pop()
+        found.append(step)
+    return tuple(found)
 
 
 def _whole_lines(file: Path) -> None:
@@ -75,5 +79,5 @@ def _read(file: Path, lines: list[str]) -> Iterator[Step]:
                 steps=int(said["steps"]),
                 **numbers,
             )
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             raise UserError(f"{file}, line {number}: this is no step of a training") from None

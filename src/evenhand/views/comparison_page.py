@@ -20,7 +20,7 @@ _MARKS: dict[str, tuple[str, Tone]] = {
 _STATES: dict[str, tuple[str, Tone]] = {
     "crossed": ("✗", "bad"), "open": ("?", "open"), "kept": ("✓", "good"),
 }  # fmt: skip
-LEGEND = Line("✗ shown worse   ✓ shown better   ? could be either way", "dim")
+LEGEND = Line("✗ shown worse   ✓ shown better   ? not shown", "dim")
 
 
 def page(found: Comparison, *, full: bool = False) -> list[Block]:

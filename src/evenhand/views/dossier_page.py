@@ -21,7 +21,7 @@ from evenhand.views import (
 from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone
 from evenhand.views.pictures import Pictures
 
-_MARKS = "✗ shown worse   ✓ shown better   ? could be either way"
+_MARKS = "✗ shown worse   ✓ shown better   ? not shown"
 
 
 def page(found: Dossier, *, full: bool = False) -> list[Block]:

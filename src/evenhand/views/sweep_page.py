@@ -79,7 +79,7 @@ def _change(arm: Arm, measure: Measure) -> tuple[tuple[str, str], Tone]:
 
 
 def _legend(found: Sweep) -> list[Block]:
-    said = "✗ shown worse   ✓ shown better   ? could be either way"
+    said = "✗ shown worse   ✓ shown better   ? not shown"
     return [Line(said, "dim")] if found.reference else []
 
 

@@ -7,10 +7,12 @@ from evenhand.views.pictures import Pictures
 
 def page(found: TrainingRun, *, full: bool = False) -> list[Block]:
     """Make the blocks of a training; the long form has every step."""
-    state = "" if found.done else ", not at its end"
+    last = found.steps[-1].step
     blocks: list[Block] = [
-        Line(f"{found.stage}: {len(found.steps):,} of {found.planned:,} steps{state}", "strong")
+        Line(f"{found.stage}: {last:,} of {found.planned:,} steps{_state(found)}", "strong")
     ]
+    if found.absent:
+        blocks.append(Line(f"{found.absent:,} of these {last:,} were not written down", "open"))
     if found.resumed_from:
         blocks.append(
             Line(
@@ -36,6 +38,14 @@ def page(found: TrainingRun, *, full: bool = False) -> list[Block]:
         pictures = Pictures()
         blocks += [*pictures.of(found, found.stage), *pictures.remarks(), _steps(found)]
     return blocks
+
+
+def _state(found: TrainingRun) -> str:
+    if found.stopped_at_kl is not None:
+        return f", stopped at step {found.stopped_at_kl:,}: too far from where it began (KL)"
+    if not found.done:
+        return ", not at its end"
+    return ", ended early" if found.steps[-1].step < found.planned else ""
 
 
 def _row(one: Course) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
 """The demo plays recorded runs back, which are part of this package: it needs no model, no network
 and no data. Every number is computed when it is shown, from the folders."""
 
+import shlex
 import shutil
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -28,8 +29,9 @@ from evenhand.views import save
 __all__ = ["Demo", "Model", "Part", "Played", "parts_of_the_package"]
 
 TITLE = "The demo: recorded runs, played back"
-MARK = "demo.json"  # says that a folder is the demo's own
-_BESIDE = "LICENCES.md"  # goes with the runs wherever they go
+MARK = "evenhand-demo.json"  # says that a folder is the demo's own
+_MARKED = orjson.dumps({"made_by": "evenhand demo"}) + b"\n"
+_BESIDE = ("LICENCES.md", "APACHE-2.0.txt")  # go with the runs wherever they go
 Finding = Choice | Comparison | Audit | Report
 
 
@@ -89,13 +91,14 @@ class Demo:
 
     def copy(self) -> None:
         """Put the recorded runs into the folder. What else is in it stays."""
-        _claim(self.out)
-        for name in dict.fromkeys(name for one in self.parts for name in one.runs):
-            target = self._run(name)
+        runs = {name: self._run(name) for one in self.parts for name in one.runs}
+        _claim(self.out, [self.out / "runs", *runs.values()])
+        for name, target in runs.items():
             if target.exists():
                 shutil.rmtree(target)
             _copy(_here() / "recorded" / name, target)
-        (self.out / _BESIDE).write_bytes((_here() / _BESIDE).read_bytes())
+        for name in _BESIDE:
+            (self.out / name).write_bytes((_here() / name).read_bytes())
 
     def played(self) -> Iterator[Played]:
         """Compute the parts one by one: conversations at once, the others after a few seconds."""
@@ -134,14 +137,23 @@ def _here() -> Traversable:
     return resources.files(__package__)
 
 
-def _claim(out: Path) -> None:
-    """Take a folder that is new, empty or the demo's own; refuse any other."""
-    if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
+def _claim(out: Path, written: Sequence[Path]) -> None:
+    """Take a folder that is new, empty or the demo's own; refuse any other, and any link in it:
+    what is written and deleted is the demo's."""
+    mark = out / MARK
+    linked = [one for one in (out, mark, *(out / n for n in _BESIDE), *written) if one.is_symlink()]
+    if linked:
         raise UserError(
-            f"{out} is there already and is not the demo's: evenhand demo --out {out}-demo"
+            f"{linked[0]} is a link, which is not followed: evenhand demo --out new-folder"
+        )
+    own = mark.is_file() and mark.read_bytes() == _MARKED
+    if out.exists() and not own and (not out.is_dir() or any(out.iterdir())):
+        other = shlex.quote(f"{out}-demo")
+        raise UserError(
+            f"{out} is there already and is not the demo's: evenhand demo --out {other}"
         )
     out.mkdir(parents=True, exist_ok=True)
-    (out / MARK).write_bytes(orjson.dumps({"made_by": "evenhand demo"}) + b"\n")
+    mark.write_bytes(_MARKED)
 
 
 def _copy(source: Traversable, target: Path) -> None:

@@ -15,7 +15,7 @@ from evenhand.views.charts.forest import Panel, Row, State, forest
 from evenhand.views.charts.of_report import ARROWS, DASHED, MOST_ROWS, WAYS, axis_of, bounds_of
 from evenhand.views.charts.slope import Line, slope
 
-_SIGNS = "✓ shown better, ✗ shown worse, ? could be either way."
+_SIGNS = "✓ shown better, ✗ shown worse, ? not shown."
 _STATES: dict[str, State] = {"better": "good", "worse": "bad", "open": "open"}
 _KINDS = (("calls", 1), ("tokens", 0), ("seconds", 2))
 
@@ -96,7 +96,7 @@ def _slopes(found: Comparison) -> Iterator[Chart]:
             ]
             if len(lines) < 2:
                 continue
-            legend = ["✗ shown worse (after Holm over all groups), ? could be either way."]
+            legend = ["✗ shown worse (after Holm over all groups), ? not shown."]
             if len(lines) > MOST_ROWS:
                 lines = sorted(lines, key=lambda one: -abs(one.after - one.before))[:MOST_ROWS]
                 legend.append(f"The {MOST_ROWS} largest changes of {len(changes)}.")
