@@ -151,14 +151,13 @@ def test_a_run_of_the_demo_is_the_recorded_one_byte_for_byte(name: str) -> None:
         assert (COPIED[name] / path).read_bytes() == (SHIPPED / name / path).read_bytes()
 
 
-def test_the_rankings_of_the_demo_are_those_that_bloomberg_recorded() -> None:
-    data = os.environ.get("EVENHAND_DATA")
-    if not data or not (Path(data) / "bloomberg_hiring").is_dir():
+def test_the_rankings_of_the_demo_are_those_that_bloomberg_recorded(data_folder: Path) -> None:
+    if not (data_folder / "bloomberg_hiring").is_dir():
         pytest.skip("needs bloomberg_hiring in EVENHAND_DATA")
     run = RunReader(SHIPPED / "rankings")
     rows = {row["item_id"]: row for row in run.results().collect().to_dicts()}
     card = instrument_of(run).card()
-    published = bloomberg("gpt-3.5-turbo/software-engineer", Path(data), card)
+    published = bloomberg("gpt-3.5-turbo/software-engineer", data_folder, card)
     assert len(published) == len(rows) == 1000
     for one in published:
         tags = {tag["name"]: tag["value"] for tag in rows[one.id]["tags"]}
