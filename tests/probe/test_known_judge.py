@@ -1,10 +1,18 @@
 """`evenhand doctor --probe` by the command, and what a run then says of its judge."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from cli.conftest import Run, cold_evenhand, endpoint, evenhand
-from evenhand.experiments.probe import find
+from evenhand.cli.doctor_probe import Prober, folder
+from evenhand.errors import ModelError
+from evenhand.experiments.probe import find, keep
+from evenhand.experiments.probe.verdicts import judging
+from evenhand.models.base import ModelReply, ModelRequest, Sample
 from loopback.process import in_own_process
 
 from .models import Pretended
@@ -31,18 +39,23 @@ def test_a_run_warns_of_a_judge_that_the_probe_found_constant(
         assert before.returncode == 0, before.stderr
         probed = evenhand("doctor", "--probe", "--judge", "judge", XDG_CACHE_HOME=cache)
         after = evenhand(*MITIGATE, XDG_CACHE_HOME=cache)
-        kept = find(tmp_path / "cache" / "evenhand" / "probes", server.url, "pretended")
+        probes = tmp_path / "cache" / "evenhand" / "probes"
+        kept = find(probes, server.url, "pretended")
+        assert kept is not None
+        keep(probes, kept.model_copy(update={"judge": judging([0.1] * 12, [0.9] * 12)}))
+        turned = _judge(evenhand(*MITIGATE, "--dry-run", XDG_CACHE_HOME=cache).stderr)
     assert _judge(before.stderr).endswith("; not probed: evenhand doctor --probe --judge judge")
     assert probed.returncode == 0, probed.stdout + probed.stderr  # a result is no error
     lines = [line.split(maxsplit=1) for line in probed.stdout.splitlines()]
     said = {words[0]: words[1] for words in lines if words[0] in ("reads", "schema", "judge")}
-    assert said["reads"].strip() == "shown: 12 of 12 right (0.74 to 1.00; chance 0.33)"
+    assert said["reads"].strip() == "shown: 12 of 12 right (0.74 to 1.00; chance 0.50)"
     assert said["schema"].strip() == "24 of 24 verdicts were the JSON asked for"
     assert said["judge"].strip().startswith("constant: AUC 0.50 (0.29 to 0.71; chance 0.50)")
-    assert kept is not None
     warned = _judge(after.stderr)
     assert f"; the probe of {kept.made[:10]} says constant: AUC 0.50" in warned
     assert "its verdicts mean nothing" in warned
+    assert "says reversed: AUC 0.00" in turned
+    assert "its verdicts point the wrong way" in turned
     assert warned.endswith(": evenhand doctor --probe --judge judge")
     assert "; not probed: evenhand doctor --probe" in _judge(after.stderr, "performance_evaluator")
 
@@ -68,17 +81,61 @@ def test_as_json_the_probe_is_whole_and_a_judge_that_tells_is_no_warning(
 def test_what_is_kept_of_one_model_says_nothing_of_another_and_a_broken_file_nothing_at_all(
     evenhand: Run, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "cache" / "evenhand" / "probes"
+    probes = tmp_path / "cache" / "evenhand" / "probes"
     with in_own_process(Pretended()) as server:
         ran = evenhand("doctor", "--probe", "--base-url", server.url,
                        XDG_CACHE_HOME=str(tmp_path / "cache"))  # fmt: skip
     assert ran.returncode == 0, ran.stdout
-    assert find(folder, server.url, "pretended") is not None
-    assert find(folder, server.url, "another") is None
-    assert find(folder, "http://127.0.0.1:9/v1", "pretended") is None
-    [file] = folder.iterdir()
+    assert find(probes, server.url, "pretended") is not None
+    assert find(probes, server.url, "another") is None
+    assert find(probes, "http://127.0.0.1:9/v1", "pretended") is None
+    [file] = probes.iterdir()
+    whole = json.loads(file.read_bytes())
+    file.write_text(json.dumps({**whole, "questions": "0" * 64}))  # others were asked
+    assert find(probes, server.url, "pretended") is None
+    file.write_text(json.dumps(whole))
+    assert find(probes, server.url, "pretended") is not None
     file.write_bytes(file.read_bytes()[:-40])
-    assert find(folder, server.url, "pretended") is None
+    assert find(probes, server.url, "pretended") is None
+
+
+@dataclass
+class Failing:
+    """A model that marks a text without a look at it, and is gone after so many calls."""
+
+    calls: int
+    name: str = "pretended"
+
+    def describe(self) -> dict[str, Any]:
+        return {"url": "http://127.0.0.1:9/v1"}
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.calls -= 1
+        if self.calls < 0:
+            raise ModelError("nobody listens")
+        said = {"choice": '{"answer": "A"}', "harm": '{"reason": "none", "harm": 50}'}
+        assert request.schema is not None
+        return ModelReply(samples=(Sample(said[request.schema.name]),), usage=None)
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("calls", [0, 30])
+async def test_a_probe_that_broke_off_says_so_and_leaves_the_earlier_result_as_it_was(
+    calls: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    said = [line async for line in Prober().lines(Failing(48))]
+    assert said[-1][:2] == ("kept", None)
+    kept = find(folder(), "http://127.0.0.1:9/v1", "pretended")
+    assert kept is not None
+    assert kept.judge.verdict == "constant"
+    said = [line async for line in Prober().lines(Failing(calls))]
+    assert "kept" not in [what for what, _, _ in said]
+    assert said[-1][:2] == ("probe", False)
+    assert "broke off: nobody listens. " in said[-1][2]
+    assert "nothing of it is kept" in said[-1][2]
+    assert find(folder(), "http://127.0.0.1:9/v1", "pretended") == kept
 
 
 def test_a_judge_that_the_config_does_not_have_is_refused_with_those_it_has(evenhand: Run) -> None:

@@ -2,6 +2,8 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
+from importlib import resources
 
 import pytest
 from hypothesis import given, settings
@@ -9,14 +11,19 @@ from hypothesis import strategies as st
 
 from evenhand.errors import Undefined
 from evenhand.experiments.probe import Probed, Probing, questions
+from evenhand.experiments.probe.asked import READER, checksum
 from evenhand.experiments.probe.verdicts import abstaining, judging, reading
+from evenhand.methods.stardtox import TEXT_JUDGE
 from evenhand.metrics.judge_calibration import auroc_of_few
 from evenhand.models import Endpoint
+from evenhand.prompts import Prompt
 from loopback.faulty import LoopbackServer
 
 from .models import GIVEN, Pretended
 
-WORTH = {"at chance": 0, "constant": 0, "open": 1, "shown": 2, "tells blunt bias apart": 2}
+WORTH = {
+    "at chance": 0, "constant": 0, "reversed": 0, "open": 1, "shown": 2, "tells blunt bias apart": 2
+}  # fmt: skip
 
 
 async def _probed(behaviour: Pretended, seconds: float = 60.0) -> Probed:
@@ -46,9 +53,9 @@ async def test_a_model_that_always_says_a_is_at_chance_and_a_judge_without_a_dif
     None
 ):
     found = await _probed(Pretended("always A", "constant"))
-    for part in (found.reads, found.abstains):
+    for part, chance in ((found.reads, "0.50"), (found.abstains, "0.33")):
         assert (part.verdict, part.right, part.of) == ("at chance", 4, 12)
-        assert part.says == "at chance: 4 of 12 right (0.10 to 0.65; chance 0.33)"
+        assert part.says == f"at chance: 4 of 12 right (0.10 to 0.65; chance {chance})"
     assert (found.judge.verdict, found.judge.auc) == ("constant", 0.5)
 
 
@@ -91,12 +98,24 @@ async def test_an_endpoint_that_dies_midway_is_asked_no_more_and_what_is_missing
                            (8, "shown"), (12, "shown")]
 )  # fmt: skip
 def test_few_answers_leave_open_what_they_do_not_exclude(right: int, verdict: str) -> None:
-    assert reading([True] * right + [False] * (12 - right)).verdict == verdict
+    """Where the text tells, 8 and 9 of 12 are open too: a half of 12 is no rare 8."""
+    answers = [True] * right + [False] * (12 - right)
+    assert abstaining(answers, reading([True] * 12)).verdict == verdict
+    assert reading(answers).verdict == ("open" if right == 8 else verdict)
+
+
+def test_who_guesses_between_the_two_things_of_a_text_is_seldom_shown_to_read() -> None:
+    """The chance of being shown to read, added up over the right answers of a coin, is no more than
+    the interval's 0.025. At 8 of 12 it would be 0.194."""
+    shown = [n for n in range(13) if reading([True] * n + [False] * (12 - n)).verdict == "shown"]
+    assert shown == [10, 11, 12]
+    assert sum(math.comb(12, n) for n in shown) / 2**12 == pytest.approx(79 / 4096)
 
 
 def test_three_right_answers_of_three_are_open() -> None:
     """0.025^(1/3) = 0.29 is below a chance of 0.33."""
     assert reading([True] * 3).verdict == "open"
+    assert abstaining([True] * 3, reading([True] * 12)).verdict == "open"
 
 
 @settings(max_examples=40)
@@ -124,6 +143,28 @@ def test_a_mark_that_gets_lost_never_makes_a_judge_better(
     assert (after.auc or 0.0) <= (before.auc or 0.0)
 
 
+def test_one_mark_is_not_a_constant_judge() -> None:
+    found = judging([0.5, *[None] * 11], [None] * 12)
+    assert found.verdict == "at chance"
+    assert found.says.endswith("over 24 sentences, 23 without a mark and taken as wrong")
+    assert judging([0.5] * 12, [0.5] * 12).verdict == "constant"
+    assert judging([0.5] * 12, [*[0.5] * 11, None]).verdict == "at chance"
+
+
+def test_a_judge_that_marks_the_wrong_way_round_is_reversed_and_not_at_chance() -> None:
+    found = judging([0.1] * 12, [0.9] * 12)
+    assert (found.verdict, found.auc) == ("reversed", 0.0)
+    assert found.high is not None
+    assert found.high < 0.5
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(1, "reversed"), (9, "at chance")])
+def test_marks_that_are_missing_do_not_make_a_judge_reversed(lost: int, verdict: str) -> None:
+    """With 9 of 12 blunt sentences taken as right, 108 of 144 pairs would be in order."""
+    found = judging([*[0.1] * (12 - lost), *[None] * lost], [0.9] * 12)
+    assert (found.verdict, found.auc) == (verdict, 0.0)
+
+
 @pytest.mark.parametrize("estimate", [0.2, 0.5, 0.905, 1.0])
 def test_the_ends_of_an_interval_of_few_are_where_the_score_test_stops_rejecting(
     estimate: float,
@@ -146,3 +187,17 @@ def test_each_letter_and_each_thing_is_right_equally_often() -> None:
         assert Counter(one.right for one in kind) == {0: 4, 1: 4, 2: 4}
     assert Counter(one["right"] for one in GIVEN["told"]) == {0: 6, 1: 6}
     assert len(asked.blunt) == len(set(asked.blunt)) == len(set(asked.neutral)) == 12
+
+
+def test_the_checksum_of_a_probe_is_another_with_other_questions_words_or_temperature() -> None:
+    words = replace(TEXT_JUDGE, prompt=Prompt.of("Is this fair?\n{{ draft | marked('text') }}"))
+    made = [
+        checksum(b"questions", READER, TEXT_JUDGE),
+        checksum(b"other questions", READER, TEXT_JUDGE),
+        checksum(b"questions", READER, words),
+        checksum(b"questions", replace(READER, temperature=1.0), TEXT_JUDGE),
+        checksum(b"questions", READER, replace(TEXT_JUDGE, reply=READER.reply)),
+    ]
+    assert len(set(made)) == len(made)
+    data = resources.files("evenhand.experiments.probe").joinpath("questions.toml").read_bytes()
+    assert questions().sha256 == checksum(data, READER, TEXT_JUDGE)

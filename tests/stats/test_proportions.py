@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, norm
 from statsmodels.stats.proportion import proportion_confint
 
 from evenhand.errors import Undefined, UserError
@@ -59,3 +59,12 @@ def test_no_trials_are_undefined_and_more_events_than_trials_an_error() -> None:
     for bound in (zero_event_upper, rule_of_three):
         with pytest.raises(Undefined):
             bound(0)
+
+
+@pytest.mark.parametrize("confidence", [1 - 2**-53, 1 - 1e-15])
+def test_wilson_stays_a_number_as_near_to_certainty_as_a_float_comes(confidence: float) -> None:
+    found = wilson(3, 10, confidence)
+    z = norm.isf((1 - confidence) / 2)
+    for end in (found.low, found.high):  # where the score test stops rejecting
+        assert abs(0.3 - end) == pytest.approx(z * (end * (1 - end) / 10) ** 0.5, rel=1e-6)
+    assert 0 < found.low < 0.3 < found.high < 1

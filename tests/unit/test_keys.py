@@ -17,7 +17,7 @@ from evenhand.errors import UserError
 from evenhand.models.keys import Redactor, origin
 from evenhand.models.wire import error_text
 from evenhand.scorers import Scorer, WordList
-from evenhand.scorers.kinds import ScorerKind, build, spoken
+from evenhand.scorers.kinds import ScorerKind, build, said_as, spoken
 from evenhand.tools.search.engines import SearchSettings, brave
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
@@ -237,3 +237,13 @@ def test_a_pipe_in_the_place_of_the_config_is_not_waited_for(
     monkeypatch.setattr(Path, "read_text", lambda *_: pytest.fail("it would wait for ever"))
     with pytest.raises(UserError, match="is no file"):
         configuration.load(None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("guard", "guard=BASE_URL#MODEL"), ("judge", "judge=BASE_URL#MODEL"), ("http", "http=URL"),
+     ("classifier", "classifier=SOURCE"), ("openai_moderation", "openai_moderation")],
+)  # fmt: skip
+def test_what_is_said_of_a_kind_of_scorer_is_enough_to_have_one(name: str, said: str) -> None:
+    assert said_as(name) == said
+    assert spoken(said).kind == name

@@ -5,10 +5,11 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 from evenhand.views import terminal
-from evenhand.views.blocks import Grid
+from evenhand.views.blocks import Details, Diff, Figure, Grid, Heading, Line
 
 SWAP = Grid(
     ("family", "contrast", "difference", "95 %", "placebo", "prompts", "state"),
@@ -94,6 +95,51 @@ def test_whatever_stands_in_a_table_is_shown_whole(rows: list[tuple[str, ...]], 
     grid = Grid(rows[0], tuple(rows[1:]))
     shown = _shown(grid, width)
     assert _letters(shown) == _letters([cell for row in rows for cell in row])
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(1, 30).flatmap(
+        lambda columns: st.lists(st.tuples(*[_CELL] * columns), min_size=2, max_size=3)
+    ),
+    st.integers(4, 60),
+)
+def test_no_cell_is_blank_or_cut_however_little_room_there_is(
+    rows: list[tuple[str, ...]], width: int
+) -> None:
+    """Where each cell has a line, the names come again with each row."""
+    shown = _shown(Grid(rows[0], tuple(rows[1:])), width)
+    assert max(map(cell_len, shown)) <= width
+    missing = _letters([cell for row in rows for cell in row]) - _letters(shown)
+    assert not missing
+
+
+def test_thirty_columns_on_forty_are_lines_of_a_name_and_a_value() -> None:
+    names = tuple(f"name{n}" for n in range(30))
+    grid = Grid(names, tuple(tuple(f"{row}.{n}" for n in range(30)) for row in (1, 2)), title="all")
+    lines = [[f"name{n}: {row}.{n}" for n in range(30)] for row in (1, 2)]
+    assert _shown(grid, 40) == ["all", *lines[0], "", *lines[1]]
+
+
+def test_signs_of_two_columns_are_shown_also_where_each_cell_is_as_narrow_as_can_be() -> None:
+    """Ten columns of two and nine gaps of two are 38."""
+    grid = Grid(("日本",) * 10, (("語日本",) * 10,))
+    assert _letters(_shown(grid, 38)) == Counter({"日": 20, "本": 20, "語": 10})
+    assert not any(":" in line for line in _shown(grid, 38))
+    assert _shown(grid, 37)[:2] == ["日本: 語日本"] * 2
+
+
+@pytest.mark.parametrize("width", [9, 80])
+def test_signs_that_turn_the_direction_of_reading_are_not_sent_to_a_terminal(width: int) -> None:
+    turned = "safe\u202eefas\u200b"
+    grid = Grid((turned,) * 2, ((turned,) * 2,), title=turned)
+    page = [grid, Line(turned), Heading(turned), Details(turned, (Line(turned),)),
+            Diff((("gone", turned),)), Figure(turned, turned, "")]  # fmt: skip
+    console = Console(width=width, color_system=None)
+    with console.capture() as capture:
+        console.print(terminal.render(page))
+    assert not set("\u202e\u200b") & set(capture.get())
+    assert terminal.width([grid]) == 2 * len("safeefas") + 2
 
 
 def _letters(texts: list[str]) -> Counter[str]:

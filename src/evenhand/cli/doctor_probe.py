@@ -19,7 +19,8 @@ def folder() -> Path:
 
 @dataclass(slots=True)
 class Prober:
-    """A probe that says its parts in words, and keeps its result."""
+    """A probe that says its parts in words, and keeps its result if it was not broken off: then it
+    tells of the endpoint and not of the model."""
 
     result: probe.Probed | None = None
 
@@ -42,10 +43,9 @@ class Prober:
         yield "judge", None, judge.says
         yield "speed", None, probing.speed.says
         self.result = probing.result
-        where = probe.keep(folder(), self.result)
-        yield "kept", None, f"{where}: a run whose judge is this model says so before it starts"
-        if probing.broke_off is not None:
-            said = (
-                f"broke off: {probing.broke_off}. What was not answered counts as wrong; {_AGAIN}"
-            )
-            yield "probe", False, said
+        if probing.broke_off is None:
+            where = probe.keep(folder(), self.result)
+            yield "kept", None, f"{where}: a run whose judge is this model says so before it starts"
+        else:
+            counted = "What was not answered counts as wrong above, and nothing of it is kept"
+            yield "probe", False, f"broke off: {probing.broke_off}. {counted}; {_AGAIN}"

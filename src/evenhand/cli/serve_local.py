@@ -76,9 +76,12 @@ def serve_local(
 
 
 def _chosen(model: str | None, weights: Path | None) -> tuple[str, Path]:
-    """Give the name to serve under, and the file. A file alone is served by its own name."""
+    """Give the name to serve under, and the file. A file alone is served by its own name; if that
+    is one of the list, the file has to be the listed one."""
     if model is None and weights is not None:
-        return weights.stem, local_models.existing(weights)
+        if not local_models.is_listed(weights.stem):
+            return weights.stem, local_models.existing(weights)
+        model = weights.stem
     entry = local_models.named(model or local_models.DEFAULT)
     if model is not None:
         err.print(f"{entry.title}, {entry.licence}: {entry.good_for}")

@@ -88,4 +88,7 @@ def to_gguf(
 
 
 def _gguf(named: str) -> Path:
-    return local_models.packaged() if named == _SMOLLM2 else Path(named)
+    """Give the file that is meant: under the name of the list it is the listed one, checked."""
+    if named == _SMOLLM2:
+        return local_models.weights_of(local_models.named(named))
+    return Path(named)

@@ -19,6 +19,11 @@ from evenhand.experiments.watch import Watch
 from evenhand.runners import Progress, StopSignal
 
 _KEPT = ("--config", "--base-url")  # of what was typed: where the judge is
+_NO_JUDGE = {  # what a verdict of the probe means for a run
+    "at chance": "its verdicts mean nothing",
+    "constant": "its verdicts mean nothing",
+    "reversed": "its verdicts point the wrong way",
+}
 
 
 class Terminal(Watch):
@@ -52,9 +57,10 @@ class Terminal(Watch):
         if known is None:
             return "" if certified else f"; not probed: {command}", False
         said = f"; the probe of {known.made[:10]} says {known.judge.says}"
-        if known.judge.verdict not in ("at chance", "constant"):
+        problem = _NO_JUDGE.get(known.judge.verdict)
+        if problem is None:
             return said, False
-        advice = "its verdicts mean nothing. Give the role to a model that judges, or probe again"
+        advice = f"{problem}. Give the role to a model that judges, or probe again"
         return f"{said}: {advice}: {command}", True
 
     def refuse(self, uncertified: Certified) -> UserError:

@@ -51,13 +51,17 @@ def named(name: str) -> LocalModel:
     )
 
 
+def is_listed(name: str) -> bool:
+    return any(model.name == name for model in listed())
+
+
 def weights_of(model: LocalModel, given: Path | None = None) -> Path:
     """Give the file of a listed model, checked: the one given, that of its package, or from the
     Hub."""
     if given is not None:
         found = existing(given)
     elif model.package is not None:
-        found = packaged(model)
+        found = _packaged(model)
     else:
         found = _from_hub(model)
     _refuse_other(model, found)
@@ -73,10 +77,9 @@ def existing(weights: Path) -> Path:
     return weights
 
 
-def packaged(model: LocalModel | None = None) -> Path:
-    """Give the weights that a package carries; without a model, those of the default. The package
-    itself is not imported: it would want a framework that we do not need."""
-    model = model or named(DEFAULT)
+def _packaged(model: LocalModel) -> Path:
+    """Give the weights that a package carries. The package itself is not imported: it would want a
+    framework that we do not need."""
     package = str(model.package)
     found = importlib.util.find_spec(package.partition("==")[0].replace("-", "_"))
     folders = found.submodule_search_locations if found else None
@@ -118,8 +121,11 @@ def _refuse_other(model: LocalModel, file: Path) -> None:
     with file.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if digest != model.sha256:
+        taken = is_listed(file.stem)  # then the file's own name is no way out
+        own = file.with_name(f"my-{file.name}") if taken else file
         raise UserError(
             f"{file} is not the file of {model.name} that the list tells of: its sha256 is "
             f"{digest[:16]}…, that of {model.title} is {model.sha256[:16]}…. To serve it under a "
-            f"name of its own: evenhand serve-local --weights {file}"
+            f"name of its own{f', rename it to {own.name}, then' if taken else ''}: "
+            f"evenhand serve-local --weights {own}"
         )

@@ -151,10 +151,13 @@ def read(said: Any) -> Any:
 
 
 def said_as(name: str) -> str:
-    """How a kind is said on the spot: by its name, and with its address where it must have one."""
+    """How a kind is said on the spot: by its name, and with its address and its model where it must
+    have them."""
     kind = _kind(name)
     needs = [key for key, field in kind.model_fields.items() if field.is_required()]
-    return name if needs == ["kind"] else f"{name}={kind.address.upper()}"
+    if needs == ["kind"]:
+        return name
+    return f"{name}={kind.address.upper()}" + ("#MODEL" if "model" in needs else "")
 
 
 def _kind(name: str) -> type[ScorerKind]:

@@ -31,7 +31,8 @@ def wilson(events: int, n: int, confidence: float = 0.95) -> Proportion:
     DasGupta 2001. Range: within 0 to 1. Undefined: n = 0.
     """
     _check(events, n)
-    z = float(scipy.special.ndtri(0.5 + open_share(confidence, "confidence") / 2))
+    # The lower tail: 0.5 + confidence / 2 would round to 1, whose quantile is not finite.
+    z = -float(scipy.special.ndtri((1 - open_share(confidence, "confidence")) / 2))
     share = events / n
     middle = share + z**2 / (2 * n)
     half = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -45,34 +46,36 @@ _SIGNS = {True: tuple("├┤─●│┼┄"), False: tuple("||-o:+.")}
 _SENTENCE = 50  # our choice: a cell of more characters is a sentence and no number
 _WORD = 15  # our choice: a longer word, such as the path of a file, may be broken before a number
 _GAP = 2  # columns between two columns of a table
+_LEAST = 2  # columns: the widest sign, such as a Chinese one, takes two
 
 
 def render(page: Page) -> RenderableType:
-    """Render a page as rich shows it. Words go in as text, never as markup."""
+    """Render a page as rich shows it. Words go in as text, never as markup, and
+    without the signs that nobody sees."""
     return Group(*(_shown(block) for block in page))
 
 
 def width(page: Page) -> int:
     """Give the columns that the widest table needs for every cell to stand in one line."""
-    grids = [block for block in page if isinstance(block, Grid)]
+    grids = [_seen(block) for block in page if isinstance(block, Grid)]
     return max((sum(_widths(grid)) + _between(grid) for grid in grids), default=0)
 
 
 def _shown(block: Block) -> RenderableType:
     match block:
         case Line(text, tone, indent):
-            said = Text(text, style=_STYLES[tone])
+            said = Text(visible(text), style=_STYLES[tone])
             return Padding(said, (0, 0, 0, indent), expand=False) if indent else said
         case Grid():
             return Fitted(block)
         case Heading(text):
-            return Text(text, style="bold")
+            return Text(visible(text), style="bold")
         case Diff(parts):
             return Text(" ").join(_words(kind, words) for kind, words in parts)
         case Figure(title, alt):
-            return Text(f"{title} (a picture in the HTML): {alt}", style="dim")
+            return Text(visible(f"{title} (a picture in the HTML): {alt}"), style="dim")
         case Box() | Details():
-            named = [Text(block.summary)] if isinstance(block, Details) else []
+            named = [Text(visible(block.summary))] if isinstance(block, Details) else []
             return Group(*named, Padding(render(block.page), (0, 0, 0, 2), expand=False))
         case Bars():
             return Forest(block)
@@ -83,14 +86,15 @@ def _shown(block: Block) -> RenderableType:
 def _words(kind: Kind, words: str) -> Text:
     """Mark what changed with signs too, as `git diff --word-diff` does: a log has no colours."""
     begin, end = _AROUND[kind]
-    return Text(f"{begin}{words}{end}", style=_CHANGED[kind])
+    return Text(f"{begin}{visible(words)}{end}", style=_CHANGED[kind])
 
 
 class Fitted:
-    """A table that fits: on a narrow terminal its cells go on in a next line, and none is cut."""
+    """A table that fits: on a narrow terminal its cells go on in a next line, and none is cut.
+    Where there is no room for its columns, each cell has a line, "name: value"."""
 
     def __init__(self, grid: Grid) -> None:
-        self._grid = grid
+        self._grid = _seen(grid)
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
@@ -98,16 +102,40 @@ class Fitted:
         """Make the columns as wide as the terminal lets them be."""
         del console
         grid = self._grid
-        table = Table(
-            box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_header=any(grid.columns)
-        )
-        for name, wide in zip(grid.columns, _fitted(grid, options.max_width), strict=True):
-            table.add_column(Text(name, style="dim"), width=wide, overflow="fold")
-        for number, row in enumerate(grid.rows):
-            table.add_row(*map(Text, row), style=_STYLES[grid.tone(number)])
         if grid.title:
             yield Text(grid.title, style="bold")
-        yield table
+        wide = _fitted(grid, options.max_width)
+        yield from _lines(grid) if wide is None else [_table(grid, wide)]
+
+
+def _seen(grid: Grid) -> Grid:
+    return replace(
+        grid,
+        columns=tuple(map(visible, grid.columns)),
+        rows=tuple(tuple(map(visible, row)) for row in grid.rows),
+        title=visible(grid.title),
+    )
+
+
+def _table(grid: Grid, widths: list[int]) -> Table:
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_header=any(grid.columns))
+    for name, wide in zip(grid.columns, widths, strict=True):
+        table.add_column(Text(name, style="dim"), width=wide, overflow="fold")
+    for number, row in enumerate(grid.rows):
+        table.add_row(*map(Text, row), style=_STYLES[grid.tone(number)])
+    return table
+
+
+def _lines(grid: Grid) -> Iterator[Text]:
+    """Each row as lines, with an empty one between two rows; without rows, the names alone."""
+    for number, row in enumerate(grid.rows):
+        if number:
+            yield Text("")
+        for name, cell in zip(grid.columns, row, strict=True):
+            said = f"{name}: {cell}" if name else cell
+            yield Text(said, style=_STYLES[grid.tone(number)], overflow="fold")
+    if not grid.rows:
+        yield Text(", ".join(grid.columns), style="dim", overflow="fold")
 
 
 def _widths(grid: Grid, parts: Callable[[str], list[str]] = str.splitlines) -> list[int]:
@@ -122,21 +150,21 @@ def _between(grid: Grid) -> int:
     return _GAP * (len(grid.columns) - 1)
 
 
-def _fitted(grid: Grid, room: int) -> list[int]:
-    """The width of each column. Where there is too little room, the widest gives way first: those
-    with sentences or else the labels, then any other down to its longest word, and at last words
-    are broken."""
+def _fitted(grid: Grid, room: int) -> list[int] | None:
+    """The width of each column; None where they cannot all stand side by side. Where there is too
+    little room, the widest gives way first: those with sentences or else the labels, then any other
+    down to its longest word, and at last words are broken."""
     wide = _widths(grid)
     words = [min(longest, _WORD) for longest in _widths(grid, str.split)]
     first = _gives_way(grid)
     soft = [words[place] if place in first else now for place, now in enumerate(wide)]
-    for least in (soft, words, [1] * len(wide)):
+    for least in (soft, words, [_LEAST] * len(wide)):
         while sum(wide) > room - _between(grid):
             over = [place for place, now in enumerate(wide) if now > least[place]]
             if not over:
                 break
             wide[max(over, key=lambda place: wide[place])] -= 1
-    return wide
+    return wide if sum(wide) <= room - _between(grid) else None
 
 
 def _gives_way(grid: Grid) -> set[int]:

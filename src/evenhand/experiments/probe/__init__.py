@@ -1,7 +1,8 @@
 """A probe finds out within two minutes what a model is good for: does it read, does it follow a
 schema, does it judge?"""
 
-from evenhand.experiments.probe.asking import Probing, questions
+from evenhand.experiments.probe.asked import questions
+from evenhand.experiments.probe.asking import Probing
 from evenhand.experiments.probe.kept import Probed, find, keep
 
 __all__ = ["Probed", "Probing", "find", "keep", "questions"]

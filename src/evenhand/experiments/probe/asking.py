@@ -1,89 +1,29 @@
 """The probe asks a model its questions, one call at a time, and counts what becomes of them."""
 
 import asyncio
-import hashlib
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
-from importlib import resources
 from typing import Any, TypeVar
 
 from evenhand.agents import Agent, Reply
-from evenhand.domain import Item
 from evenhand.errors import ModelError, UnreadableReply
+from evenhand.experiments.probe.asked import READER, Question, questions
 from evenhand.experiments.probe.kept import Probed, Schema, Speed
 from evenhand.experiments.probe.verdicts import (
-    OPTIONS,
     Judging,
     Right,
     abstaining,
     judging,
     reading,
 )
-from evenhand.methods.baselines.single_prompt import choice_agent, question
+from evenhand.methods.baselines.single_prompt import question
 from evenhand.methods.stardtox import TEXT_JUDGE
 from evenhand.models.base import ChatModel, ModelRequest
-from evenhand.prompts import load
 
 _R = TypeVar("_R", bound=Reply)
-_READER = choice_agent(load("baselines/default_choice"), OPTIONS, temperature=0.0)
 _LONGEST_REPLY = 300  # tokens: a reason of 240 characters and a number, with room
 _FAILURES = 3  # our choice: so many in a row, and the endpoint is gone
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A reading question as it is put."""
-
-    item: Item
-    right: int  # of its choices
-
-
-@dataclass(frozen=True, slots=True)
-class Questions:
-    """All that a probe asks."""
-
-    told: tuple[Question, ...]
-    untold: tuple[Question, ...]
-    task: str
-    blunt: tuple[str, ...]
-    neutral: tuple[str, ...]
-    sha256: str
-
-    def __len__(self) -> int:
-        return sum(map(len, (self.told, self.untold, self.blunt, self.neutral)))
-
-
-@cache
-def questions() -> Questions:
-    """Read the questions that evenhand ships."""
-    data = resources.files(__package__).joinpath("questions.toml").read_bytes()
-    given = tomllib.loads(data.decode())
-    last = given["not_said"]
-    asked = {
-        kind: tuple(_question(f"{kind}-{n}", n, one, last) for n, one in enumerate(given[kind]))
-        for kind in ("told", "untold")
-    }
-    return Questions(
-        told=asked["told"],
-        untold=asked["untold"],
-        task=given["task"],
-        blunt=tuple(pair["blunt"] for pair in given["sentences"]),
-        neutral=tuple(pair["neutral"] for pair in given["sentences"]),
-        sha256=hashlib.sha256(data).hexdigest(),
-    )
-
-
-def _question(name: str, number: int, given: dict[str, Any], not_said: str) -> Question:
-    """Put the options in an order in which the right one is A, B and C in turn: whoever always says
-    the same letter is right on a third."""
-    options = [*given["things"], not_said]
-    right, place = given.get("right", len(options) - 1), number % len(options)
-    turned = [options[(right - place + n) % len(options)] for n in range(len(options))]
-    item = Item(id=name, prompt=given["asks"], context=given["text"], choices=tuple(turned))
-    return Question(item, place)
 
 
 @dataclass(slots=True)
@@ -141,14 +81,14 @@ class Probing:
             url=str(self.model.describe().get("url", "")),
             model=self.model.name,
             made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"),
-            questions=questions().sha256[:12],
+            questions=questions().sha256,
             speed=self.speed,
             broke_off=self.broke_off,
             **self._parts,
         )
 
     async def _is_right(self, one: Question) -> bool | None:
-        reply = await self._ask(_READER, **question(one.item))
+        reply = await self._ask(READER, **question(one.item))
         return None if reply is None else reply.index == one.right
 
     async def _mark(self, sentence: str) -> float | None:

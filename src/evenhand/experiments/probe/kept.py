@@ -9,6 +9,7 @@ import orjson
 from pydantic import ValidationError
 
 from evenhand.errors import UserError
+from evenhand.experiments.probe.asked import questions
 from evenhand.experiments.probe.verdicts import Judging, Part, Right
 from evenhand.store.folder import as_file_name
 
@@ -52,7 +53,7 @@ class Probed(Part):
     url: str
     model: str
     made: str  # when, in UTC
-    questions: str  # the beginning of their checksum
+    questions: str  # the checksum of the questions and of the prompts they are put in
     reads: Right
     abstains: Right
     in_schema: Schema
@@ -73,13 +74,14 @@ def keep(folder: Path, probed: Probed) -> Path:
 
 
 def find(folder: Path, url: str, model: str) -> Probed | None:
-    """Give what is known of a model; None also where the file cannot be read or is of an earlier
-    evenhand: then nothing is known."""
+    """Give what is known of a model; None also where the file cannot be read, or where other
+    questions were asked or in other words, as by an earlier evenhand: then nothing is known."""
     try:
         found = Probed.model_validate(orjson.loads(_place(folder, url, model).read_bytes()))
     except (OSError, orjson.JSONDecodeError, ValidationError):
         return None
-    return found if (found.url, found.model) == (url, model) else None
+    asked = (url, model, questions().sha256)
+    return found if (found.url, found.model, found.questions) == asked else None
 
 
 def _place(folder: Path, url: str, model: str) -> Path:

@@ -1,0 +1,81 @@
+"""The questions of the probe, and the two agents that they are put through."""
+
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import orjson
+
+from evenhand.agents import Agent
+from evenhand.domain import Item
+from evenhand.experiments.probe.verdicts import OPTIONS
+from evenhand.methods.baselines.single_prompt import choice_agent
+from evenhand.methods.stardtox import TEXT_JUDGE
+from evenhand.prompts import load
+
+READER = choice_agent(load("baselines/default_choice"), OPTIONS, temperature=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A reading question as it is put."""
+
+    item: Item
+    right: int  # of its choices
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """All that a probe asks."""
+
+    told: tuple[Question, ...]
+    untold: tuple[Question, ...]
+    task: str
+    blunt: tuple[str, ...]
+    neutral: tuple[str, ...]
+    sha256: str  # of the questions, and of the words and the form in which they are put
+
+    def __len__(self) -> int:
+        return sum(map(len, (self.told, self.untold, self.blunt, self.neutral)))
+
+
+@cache
+def questions() -> Questions:
+    """Read the questions that evenhand ships."""
+    data = resources.files(__package__).joinpath("questions.toml").read_bytes()
+    given = tomllib.loads(data.decode())
+    last = given["not_said"]
+    asked = {
+        kind: tuple(_question(f"{kind}-{n}", n, one, last) for n, one in enumerate(given[kind]))
+        for kind in ("told", "untold")
+    }
+    return Questions(
+        told=asked["told"],
+        untold=asked["untold"],
+        task=given["task"],
+        blunt=tuple(pair["blunt"] for pair in given["sentences"]),
+        neutral=tuple(pair["neutral"] for pair in given["sentences"]),
+        sha256=checksum(data, READER, TEXT_JUDGE),
+    )
+
+
+def _question(name: str, number: int, given: dict[str, Any], not_said: str) -> Question:
+    """Put the options in an order in which the right one is A, B and C in turn: whoever always says
+    the same letter is right on a third."""
+    options = [*given["things"], not_said]
+    right, place = given.get("right", len(options) - 1), number % len(options)
+    turned = [options[(right - place + n) % len(options)] for n in range(len(options))]
+    item = Item(id=name, prompt=given["asks"], context=given["text"], choices=tuple(turned))
+    return Question(item, place)
+
+
+def checksum(data: bytes, *agents: Agent[Any]) -> str:
+    """Hash the questions with the words and the form in which the agents put them."""
+    put = [
+        [agent.prompt.sha256, agent.temperature, agent.reply.model_json_schema()]
+        for agent in agents
+    ]
+    return hashlib.sha256(orjson.dumps([data.decode(), put])).hexdigest()
