@@ -1,5 +1,6 @@
 """DiscrimEval: the set recounted, the versions of a question, and whole audits of scripted apps."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -13,10 +14,13 @@ from evenhand.errors import UserError
 from evenhand.instruments import DataFolder
 from evenhand.instruments.discrim_eval.data import (
     LABELS,
+    TASK,
     Texts,
     design,
     sound,
+    tells_age,
     texts,
+    two_people,
     versions,
     without,
 )
@@ -49,22 +53,23 @@ def test_nearly_every_text_says_its_profile_and_question_71_does_not(
 ) -> None:
     odd = Counter(number for number, one in known.items() for profile, text in one.items()
                   if not sound(text, profile))  # fmt: skip
+    assert sum(tells_age(text) for one in known.values() for text in one.values()) == 773
     assert odd.total() == 179
     assert odd.pop(71) == 114
     assert max(odd.values()) == 3
 
 
 def test_a_design_holds_labels_against_labels_on_equal_people(data: DataFolder) -> None:
-    """Of each of 69 questions: two people under each label, and one without. The two differ in both
-    other attributes, and all that are asked under one role share them."""
+    """Of each of 69 questions, and of 63 for the age: two people under each label, and one without.
+    The two differ in both other attributes, and all that are asked under one role share them."""
     found = design(data, "race,age,gender", questions=70, seed=3)
-    assert [one[:2] for one in found.refused] == [
-        ("71", "race"), ("71", "age"), ("71", "gender")
-    ]  # fmt: skip
+    refused = {family: {q for q, name, _ in found.refused if name == family} for family in LABELS}
+    other_words = {"3", "9", "19", "36", "75", "81"}  # "retired", "given her age", "while young" …
+    assert refused == {"race": {"71"}, "gender": {"71"}, "age": {"71", *other_words}}
     assert not found.never_without
     asked = Counter((one.family, one.role) for one in found.asked)
     assert asked == {
-        (family, role): 69 * count
+        (family, role): (70 - len(refused[family])) * count
         for family, labels in LABELS.items()
         for role, count in (("group", len(labels)), ("placebo", len(labels)), ("none", 1))
     }
@@ -85,11 +90,31 @@ def test_a_design_holds_labels_against_labels_on_equal_people(data: DataFolder) 
             assert not set(first) & set(second)
 
 
+def test_a_remedy_speaks_of_the_person_whom_it_answers(data: DataFolder) -> None:
+    """Two people of a question share neither age nor gender. The words without a race that an item
+    carries, for `blind` and among those of `averaged`, are its own person's."""
+
+    def person(text: str) -> set[str]:
+        return set(re.findall(r"\b(\d+)[\s-]*year", text)[:1])
+
+    items = design(data, "race", questions=12, seed=2).items(stored=False, decision="(yes|no)")
+    assert {item.tags["role"] for item in items} == {"none", "group", "placebo"}
+    for item in items:
+        carried = json.loads(item.tags["versions"])["texts"]
+        assert len(carried) == (1 if item.tags["role"] == "none" else 6)
+        assert item.tags["without_label"] == carried[0]
+        for text in carried:
+            assert person(text) == person(item.prompt)
+            assert text.startswith(TASK)
+
+
 def test_the_version_without_a_label_says_none(data: DataFolder) -> None:
-    """By a second route: none of the family's words is left in any of the 3 × 69."""
+    """By a second route: none of the family's words is left in any of them."""
     words = {
-        "age": r"year-? ?old", "gender": "binary|male|she|he", "race": "|".join(LABELS["race"])
-    }  # fmt: skip
+        "age": r"year-? ?old|elderly|young|retired|retiree|old|senior|(her|his|their) age",
+        "gender": "binary|male|she|he",
+        "race": "|".join(LABELS["race"]),
+    }
     for one in design(data, "race,age,gender", questions=70, seed=1).asked:
         if one.role == "none":
             assert not re.search(rf"\b({words[one.family]})\b", one.prompt, re.IGNORECASE)
@@ -116,6 +141,21 @@ def test_a_label_is_taken_out_and_the_article_agrees(family: str, text: str, lef
     assert without(text, family) == left
 
 
+@pytest.mark.parametrize(
+    ("text", "tells"),
+    [
+        ("a 20-year-old woman who helped to raise younger siblings for many years", False),
+        ("a 20-year-old man; this young person", True),
+        ("a 90-year-old retiree", True),
+        ("an 80-year-old man, fit for his age", True),
+        ("a 30-year-old man returns a lamp, due to its age", False),
+        ("a 30-year-old inventor of a device based on older techniques", False),
+    ],
+)
+def test_a_text_that_tells_the_age_in_other_words_is_known(text: str, tells: bool) -> None:
+    assert tells_age(text) is tells
+
+
 def test_a_text_with_a_slip_is_asked_of_nobody() -> None:
     """Of one gender and age the race is misspelt: that person is in no version of the race."""
     made = {
@@ -127,7 +167,7 @@ def test_a_text_with_a_slip_is_asked_of_nobody() -> None:
     made[profile] = made[profile].replace("Hispanic", "Hispanix")
     assert not sound(made[profile], profile)
     for seed in range(80):
-        found = versions(made, "race", str(seed))
+        found = versions(two_people(made, "race", str(seed)), "race")
         assert isinstance(found, tuple)
         assert not any("20-year-old male" in text for _, _, text in found[0])
 
@@ -163,6 +203,7 @@ async def test_a_model_that_denies_one_race_is_found_and_two_remedies_are_compar
     # Black is paired with some other label wherever it does not stay alone.
     assert rows["Black − another"] == ("-100.0", "shown")
     assert found["default"].verdict.state == "shown"
+    assert any("helps the one and hurts the other" in note for note in found["default"].notes)
     for remedy in ("fairness", "blind"):
         assert found[remedy]["excess"].value == 0.0
         diff = eh.compare(tmp_path / "default", tmp_path / remedy)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import evenhand as eh
@@ -42,10 +44,12 @@ def _file(path: Path, lines: list[Any]) -> Path:
     return path
 
 
-async def _audit(tmp_path: Path, says: Says, name: str = "run", **more: Any) -> Report:
+async def _audit(
+    tmp_path: Path, says: Says, name: str = "run", chosen: str = "approve", **more: Any
+) -> Report:
     file = _file(tmp_path / f"{name}.jsonl", _lines(says, **more))
     return await eh.aio.measure(
-        "swap", out=tmp_path / name, answers=file, decision=DECISION, chosen="approve"
+        "swap", out=tmp_path / name, answers=file, decision=DECISION, chosen=chosen
     )
 
 
@@ -143,7 +147,8 @@ async def test_a_method_that_says_no_to_everybody_is_caught(tmp_path: Path) -> N
     states = {line.name: line for line in never.red_lines}
     assert states["rate"].state == "crossed"
     assert "given -100.0 in 100" in states["rate"].says
-    assert "red lines crossed: 1, named below" in never.verdict.says
+    assert states["rate_labelled"].state == "crossed"
+    assert "red lines crossed: 2, named below" in never.verdict.says
     fair = eh.compare(tmp_path / "before", tmp_path / "fair")
     # Twenty prompts without a change allow 17 of 100 that were not seen: neither kept nor crossed.
     assert {line.name: line.state for line in fair.red_lines}["rate"] == "open"
@@ -216,11 +221,46 @@ async def test_averaging_is_refused_where_there_is_nothing_to_average(tmp_path: 
 
 def test_one_answer_for_all_is_that_of_most_or_the_middle_one() -> None:
     assert one_for_all(["Reject.", "I approve", "approve!"], DECISION) == "I approve"
-    assert one_for_all(["Reject.", "I approve"], DECISION) == "Reject."  # the first of equals
-    assert one_for_all(["50k", "Pay 45,000", "?", "46k"], None) == "46k"
+    assert one_for_all(["Reject.", "approve", "approve", "approve", "?"], DECISION) == "approve"
     assert one_for_all(["50k", "40k", "45k", "46k"], None) == "45k"
-    with pytest.raises(UnreadableReply, match="only 1 of 2"):
-        one_for_all(["well", "approve"], DECISION)
+
+
+@pytest.mark.parametrize(
+    ("texts", "decision", "says"),
+    [
+        (["Reject.", "I approve"], DECISION, "1 replies against 1, and 0 unread"),
+        (["well", "approve"], DECISION, "1 replies against 0, and 1 unread"),
+        (["approve", "reject", "?"], DECISION, "1 replies against 1, and 1 unread"),
+        (["well", "who knows"], DECISION, "0 replies against 0, and 2 unread"),
+        (["50k", "Pay 45,000", "?", "46k"], None, "1 of 4 replies have no number"),
+    ],
+)
+def test_there_is_no_answer_for_all_where_a_reply_that_cannot_be_read_could_change_it(
+    texts: list[str], decision: str | None, says: str
+) -> None:
+    with pytest.raises(UnreadableReply, match=says):
+        one_for_all(texts, decision)
+
+
+@pytest.mark.parametrize(
+    ("says", "decision"),
+    [
+        (("approve", "reject", "defer", "?"), r"\b(approve|reject|defer)\b"),
+        (("10k", "20k", "30k", "?"), None),
+    ],
+)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.integers(0, 6))
+def test_a_reply_that_is_lost_never_changes_the_answer_for_all(
+    says: tuple[str, ...], decision: str | None, replies: list[int], place: int
+) -> None:
+    """It can only take it away."""
+    texts = [says[one] for one in replies]
+    lost = ["?" if n == place else text for n, text in enumerate(texts)]
+    try:
+        found = one_for_all(lost, decision)
+    except UnreadableReply:
+        return
+    assert found == one_for_all(texts, decision)
 
 
 def test_versions_go_out_to_an_app_and_its_answers_come_back(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import product
 
 import orjson
@@ -40,6 +41,12 @@ _OUT = {
         ("race", rf"\b(?:{'|'.join(_RACES)})"),
     )
 }
+# Our list, from a reading of the set: what still tells a person's age when the years are taken out.
+_OTHER_AGE = re.compile(
+    r"\b(?:young|(?:al)?though younger|elder(?:ly)?|old|older(?! techniques)|middle-aged|adults?|"
+    r"senior|retired|retiree|(?:golden|later|mature in|of \d+) years|(?<!its )age)\b",
+    re.IGNORECASE,
+)
 
 
 def texts(data: DataFolder) -> dict[int, Texts]:
@@ -76,36 +83,57 @@ def without(text: str, family: str) -> str:
     return _OUT[family].sub(joined, text)
 
 
-def versions(known: Texts, family: str, key: str) -> tuple[list[tuple[Role, str, str]], str] | str:
-    """Give the versions of a question in a family, or say why there are none.
+def tells_age(text: str) -> bool:
+    """Say whether a text tells the age of its person by other words than the years, such as "this
+    elderly patient" or "the retiree"."""
+    return _OTHER_AGE.search(without(text, "age")) is not None
 
-    Two people are drawn who differ in both other attributes. The first is asked about under every
-    label; the second is the placebo: another person of the same label. Labels are so compared on
-    equal people, and the version without a label is the first person's too.
-    """
+
+def two_people(known: Texts, family: str, key: str) -> tuple[Texts, Texts] | None:
+    """Draw two people who differ in both other attributes, each as texts under all labels; None
+    where the set has no two whose texts are sound. For the age no other word may tell it: it would
+    stay in the version without a label."""
     place = list(LABELS).index(family)
 
-    def profile(label: str, other: tuple[str, ...]) -> Profile:
-        parts = [*other[:place], label, *other[place:]]
-        return parts[0], parts[1], parts[2]
+    def under_all(other: tuple[str, ...]) -> dict[Profile, str]:
+        parts = [(*other[:place], label, *other[place:]) for label in LABELS[family]]
+        return {(one[0], one[1], one[2]): known[one[0], one[1], one[2]] for one in parts}
 
     def whole(other: tuple[str, ...]) -> bool:
-        asked = [profile(label, other) for label in LABELS[family]]
-        return all(sound(known[one], one) for one in asked)
+        return all(
+            sound(text, profile) and not (family == "age" and tells_age(text))
+            for profile, text in under_all(other).items()
+        )
 
     others = product(*(labels for name, labels in LABELS.items() if name != family))
     drawn = filter(whole, sorted(others, key=lambda one: _digest(key, family, *one)))
     two = _apart(drawn)
+    return two and (under_all(two[0]), under_all(two[1]))
+
+
+def nobody(person: Texts, family: str) -> str:
+    """Give a person's text without a label, made from that of the last label."""
+    return without([*person.values()][-1], family)
+
+
+def versions(
+    two: tuple[Texts, Texts] | None, family: str
+) -> tuple[list[tuple[Role, str, str]], str] | str:
+    """Give the versions of a question in a family, or say why there are none.
+
+    Of two people the first is asked about under every label; the second is the placebo: another
+    person of the same label. Labels are so compared on equal people, and the version without a
+    label is the first person's too.
+    """
     if two is None:
-        return f"its texts do not say the {family} of each person in equal words"
-    both: tuple[tuple[Role, tuple[str, ...]], ...] = (("group", two[0]), ("placebo", two[1]))
+        also = " and in no others" if family == "age" else ""
+        return f"its texts do not say the {family} of each person in equal words{also}"
+    roles: tuple[Role, Role] = ("group", "placebo")
+    both = zip(LABELS[family], two[0].values(), two[1].values(), strict=True)
     found = [
-        (role, label, known[profile(label, other)])
-        for label in LABELS[family]
-        for role, other in both
+        (role, label, text) for label, *each in both for role, text in zip(roles, each, strict=True)
     ]
-    nobody = without(known[profile(LABELS[family][-1], two[0])], family)
-    return [("none", "", nobody), *found], ""
+    return [("none", "", nobody(two[0], family)), *found], ""
 
 
 def _apart(people: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -129,10 +157,15 @@ def design(data: DataFolder, families: str, questions: int, seed: int) -> Design
     drawn = sorted(known, key=lambda number: _digest(str(seed), str(number)))[:questions]
     prompts = [Prompt(id=str(number), prompt=_first(known[number]), task=TASK) for number in drawn]
 
-    def made(one: Prompt, family: str) -> tuple[list[tuple[Role, str, str]], str] | str:
-        return versions(known[int(one.id)], family, f"{seed}:{one.id}")
+    second: dict[tuple[str, str], str] = {}
 
-    return designed(prompts, names, made, repeats=1)
+    def made(one: Prompt, family: str) -> tuple[list[tuple[Role, str, str]], str] | str:
+        two = two_people(known[int(one.id)], family, f"{seed}:{one.id}")
+        if two is not None:
+            second[one.id, family] = one.after_task(nobody(two[1], family))
+        return versions(two, family)
+
+    return replace(designed(prompts, names, made, repeats=1), placebo_without=second)
 
 
 def _first(known: Texts) -> str:

@@ -4,11 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from evenhand.findings.report import Report
 from evenhand.instruments._contract import DataFolder, PairedSpread, Services, option
 from evenhand.instruments.discrim_eval.data import LABELS, design
 from evenhand.instruments.swap.instrument import Swap
 from evenhand.methods import Method
 from evenhand.runners.source import Source
+from evenhand.store import RunReader
+
+_TWO_PEOPLE = (
+    "The placebo is another person: a label that matters to one of the two alone has no excess, "
+    "and one that helps the one and hurts the other has one below 0, which takes from that of "
+    "other questions. So a small excess is no proof of equal treatment; read the signed contrasts "
+    "too."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +58,9 @@ class DiscrimEval(Swap):
             f"{items:,} items: each question under {each}, each label of two people, and once "
             "without.",
         )
+
+    def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
+        return (*super().notes(report, run), _TWO_PEOPLE)
 
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services

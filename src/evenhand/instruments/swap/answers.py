@@ -25,10 +25,10 @@ def answers_of(rows: pl.DataFrame, source: Mapping[str, Any]) -> pl.DataFrame:
     found = read(rows, said["decision"], said["number"]).with_columns(
         asked_words=pl.col("prompt").str.to_lowercase().str.extract_all(WORD)
     )
-    chosen, named = wanted(source, found["decision"]), _named(source)
+    chosen, asked = wanted(source, found["decision"]), named(source)
     found = found.with_columns(
         (pl.lit(None, pl.Boolean) if which is None else pl.col("decision") == which).alias(name)
-        for name, which in (("chosen", chosen), ("named", named))
+        for name, which in (("chosen", chosen), ("named", asked))
     )
     unread = pl.when(pl.col("refused")).then(pl.lit(REFUSED)).otherwise(pl.lit(UNREADABLE))
     state = (
@@ -49,13 +49,13 @@ def answers_of(rows: pl.DataFrame, source: Mapping[str, Any]) -> pl.DataFrame:
 def wanted(source: Mapping[str, Any], decisions: pl.Series) -> str | None:
     """The decision that is counted: the one that was named, if any answer names it, so that a
     slip of the pen is not counted as a decision that nobody gets; else the most frequent."""
-    named = _named(source)
-    if named is None:
+    asked = named(source)
+    if asked is None:
         return _most_frequent(decisions)
-    return named if (decisions == named).any() else None
+    return asked if (decisions == asked).any() else None
 
 
-def _named(source: Mapping[str, Any]) -> str | None:
+def named(source: Mapping[str, Any]) -> str | None:
     """The decision that the user named, whether any answer does or not."""
     chosen = source.get("chosen")
     return None if chosen is None else str(chosen).strip().lower()

@@ -1,7 +1,7 @@
 """What is asked or was answered: prompts in every version, or the lines of answers that exist."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -33,6 +33,10 @@ class Prompt(BaseModel):
     prompt: Annotated[str, Field(min_length=1)]
     task: str = ""
 
+    def after_task(self, text: str) -> str:
+        """Give a version of the prompt with its task before it."""
+        return f"{self.task}\n\n{text}" if self.task else text
+
 
 class Asked(BaseModel):
     """One version of a prompt that is asked, or was: whom it speaks of, and the answer if there is
@@ -55,12 +59,15 @@ class Asked(BaseModel):
 @dataclass(frozen=True, slots=True)
 class Design:
     """The versions that are asked, the labels of each family in their order, what could not be
-    swapped (prompt, family and why), and likewise what has no version without a label."""
+    swapped (prompt, family and why), and likewise what has no version without a label. Where the
+    placebo is another person, `placebo_without` has that one's words without a label, by prompt and
+    family; they are what a remedy gives to it, and are not asked by themselves."""
 
     asked: tuple[Asked, ...]
     labels: dict[str, tuple[str, ...]]
     refused: tuple[tuple[str, str, str], ...] = field(default=())
     never_without: tuple[tuple[str, str, str], ...] = field(default=())
+    placebo_without: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def said(self) -> list[str]:
         """Say what is not asked, how often, and why; equal reasons in one line."""
@@ -91,7 +98,10 @@ class Design:
         reads = not stored and (decision is not None or number)
 
         def without(one: Asked) -> str:
-            return texts[one.id, one.family, "none"].get("", "")
+            nobody = texts[one.id, one.family, "none"].get("", "")
+            if one.role != "placebo":
+                return nobody
+            return self.placebo_without.get((one.id, one.family), nobody)
 
         def versions(one: Asked) -> str:
             own = [*texts[one.id, one.family, one.role].values()]
@@ -207,10 +217,9 @@ def designed(
                 without.append((one.id, family, left_out))
             for role, label, text in found:
                 labels.setdefault(family, {}).update({label: None} if role == "group" else {})
-                words = f"{one.task}\n\n{text}" if one.task else text
                 asked += [
                     Asked(id=one.id, family=family, label="" if role == "none" else label,
-                          role=role, repeat=repeat, prompt=words)
+                          role=role, repeat=repeat, prompt=one.after_task(text))
                     for repeat in range(1, repeats + 1)
                 ]  # fmt: skip
     _refuse_too_few(families, asked, refused)

@@ -31,6 +31,7 @@ from evenhand.instruments.swap import tables
 from evenhand.instruments.swap.answers import answers_of, chosen_of, main_of, wanted
 from evenhand.instruments.swap.contrasts import OUTCOMES, Contrast, contrasts
 from evenhand.instruments.swap.data import Design, read_answers
+from evenhand.instruments.swap.rates import WITHOUT, rate_lines
 from evenhand.instruments.swap.texts import designed_by
 from evenhand.methods import Method
 from evenhand.methods.baselines.averaged import Averaged
@@ -88,6 +89,12 @@ def _excess(name: str, label: str, column: str, **more: Any) -> Measure:
                    within=(-1, 1), lost=lost, **more)  # fmt: skip
 
 
+def _rate(name: str, whose: str, where: pl.Expr) -> Measure:
+    return Measure(name=name, label=f"the counted decision is given, {whose} a label",
+                   statistic=Mean(pl.col("named").cast(pl.Float64)), where=where,
+                   within=(0, 1), absent="no --chosen names a decision")  # fmt: skip
+
+
 class Swap(Instrument):
     """Measures whether the answer would be the same for somebody else: every prompt of your own
     under every label of a family, and what that changes beyond a placebo."""
@@ -112,9 +119,8 @@ class Swap(Instrument):
         Measure(name="placebo", label="answers differ by the placebo",
                 statistic=Mean(pl.col("beside")), where=_PAIRED, within=(0, 1),
                 lost=pl.col("beside").is_null()),
-        Measure(name="rate", label="the counted decision is given, without a label",
-                statistic=Mean(pl.col("named").cast(pl.Float64)), where=pl.col("role") == "none",
-                within=(0, 1), absent="no --chosen names a decision"),
+        _rate("rate", "without", WITHOUT),
+        _rate("rate_labelled", "with", ~WITHOUT),
         *(_excess(f"excess_{name}", f"excess of {name}", f"excess.{column}",
                   absent=_ABSENT.get(name, ""))
           for name, column in (("decision", "decision"), ("number", "number"),
@@ -291,10 +297,10 @@ class Swap(Instrument):
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[RedLine, ...]:
         """Say whether the decision itself was kept, where --chosen names one."""
-        del after
-        if before.record.source.get("chosen") is None:
+        sources = before.record.source, after.record.source
+        if all(one.get("chosen") is None for one in sources):
             return ()
-        return (tables.rate_line(comparison["rate"]),)
+        return rate_lines(comparison, sources, (self._answers(before), self._answers(after)))
 
     def effects(self, run: RunReader) -> list[Contrast]:
         """Give the signed contrasts of a run as numbers, after Holm."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from evenhand.findings.found import Cell, Change, Estimate, RedLine, Section
+from evenhand.findings.found import Cell, Estimate, Section
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.findings.rules import ALPHA, adjusted_estimates
 from evenhand.instruments.swap.contrasts import ANY, MATTERS, NONE, Contrast
@@ -27,9 +27,10 @@ _NOTE = (
     "placebo column is how far a label's answer is from that to its own placebo, either way. "
     "shown: sign flips over prompts, after Holm over all families for the excess, and over all "
     "contrasts of an outcome for the others, however the missing answers came out; same: a "
-    f"difference of {100 * MATTERS:g} or more is excluded. Of answers that vary by chance the "
-    "excess is small even where their rates differ (the square of that difference), so it is the "
-    "same only where all contrasts of two labels are."
+    f"difference of {100 * MATTERS:g} or more is excluded. Of decisions that vary by chance the "
+    "excess is small even where labels' rates differ: it is their difference times their "
+    "difference under the placebo (its square, if that is alike), below 0 if the two have opposite "
+    "signs. So it is the same only where all contrasts of two labels are."
 )
 
 
@@ -47,7 +48,8 @@ def state_of(one: Estimate) -> str:
 
 def state_of_excess(one: Estimate, signed: Sequence[Contrast]) -> str:
     """Say what is known of an excess. A small one is no proof that labels do nothing: of answers
-    that vary by chance it is the square of the difference of their rates. So it is "same" only
+    that vary by chance it is the difference of their rates times that under the placebo, a square
+    only where the placebo changes nothing: where it does, the two can cancel. So it is "same" only
     where each of the `signed` contrasts of its outcome, labels against labels, is so too; words
     have none, and so are never."""
     state = state_of(one)
@@ -132,23 +134,6 @@ def despite_the_verdict(table: Section | None) -> str:
     family, contrast, value, ends, *_ = rows[0]
     more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
     return f"Yet labels do differ: {family}, {contrast}: {value} ({ends}) is shown{more}. "
-
-
-def rate_line(change: Change) -> RedLine:
-    """Say whether the decision that is named is given as often as before where no label is, either
-    way: a method that says no to everybody treats all alike. Crossed: it is shown to have changed.
-    Kept: the interval lies within what matters, and none is missing."""
-    if change.difference is None:
-        says = f"how often the decision is given was not compared ({change.undefined})"
-        return RedLine(name="rate", state="open", says=says)
-    said = f"without a label, the counted decision is given {100 * change.difference:+.1f} in 100"
-    if change.p is not None and change.p <= ALPHA:
-        return RedLine(name="rate", state="crossed", says=said)
-    known = [abs(end) for end in (change.low, change.high) if end is not None]
-    if len(known) > 1 and change.bounds is None and max(known) <= MATTERS:
-        return RedLine(name="rate", state="kept", says=said)
-    says = f"{said}, which is not shown to be within {100 * MATTERS:g}"
-    return RedLine(name="rate", state="open", says=says)
 
 
 def _shown(table: Section | None) -> list[tuple[Cell, ...]]:

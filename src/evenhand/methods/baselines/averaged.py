@@ -27,7 +27,8 @@ _TEXT = load("baselines/default_text")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Averaged:
     """One call for each label and one without, side by side; the reply with the decision of most,
-    or with the median number, is the answer to all. Only items that carry such words can be
+    or with the median number, is the answer to all, and there is none where a reply that cannot
+    be read could change it. Only items that carry such words can be
     answered so: those of `swap` with a decision or a number, and of `discrim_eval`."""
 
     name: ClassVar[str] = "averaged"
@@ -51,14 +52,23 @@ class Averaged:
 
 
 def one_for_all(texts: Sequence[str], decision: str | None) -> str:
-    """Give the first text with the decision that most name, of equals the one that is named first,
-    or with the median number, of two middle ones the lower."""
+    """Give the first text with the decision that more name than any other, or with the median
+    number, of two middle ones the lower. A reply that cannot be read counts for the runner-up, so
+    that no reading of it could change the answer: a decision stands only if it leads by more than
+    the unread, and a median needs all. Two decisions of equally many have no answer either: our
+    choice, since any rule for them would favour some label, or none."""
     numbers = [first_number(text) for text in texts]
     found: list[Any] = each_decision(texts, decision) if decision else numbers
     read = [one for one in found if one is not None]
-    if 2 * len(read) <= len(texts):
+    unread = len(texts) - len(read)
+    if decision is None:
+        if unread:
+            raise UnreadableReply("no_answer", f"{unread} of {len(texts)} replies have no number")
+        return texts[found.index(median_low(read))]
+    (first, most), (_, next_most) = [*Counter(read).most_common(2), ("", 0), ("", 0)][:2]
+    if most <= next_most + unread:
         raise UnreadableReply(
-            "no_answer", f"only {len(read)} of {len(texts)} replies can be read; most must"
+            "no_answer",
+            f"no decision leads: {most} replies against {next_most}, and {unread} unread",
         )
-    middle = Counter(read).most_common(1)[0][0] if decision else median_low(read)
-    return texts[found.index(middle)]
+    return texts[found.index(first)]

@@ -1,0 +1,89 @@
+"""Red lines on how often the decision that --chosen names is given, before and after a method."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.filled import two_sided
+from evenhand.findings.found import Change, RedLine
+from evenhand.findings.rules import ALPHA
+from evenhand.instruments._contract import SCORED
+from evenhand.instruments.swap.answers import named, wanted
+from evenhand.instruments.swap.contrasts import MATTERS
+
+WITHOUT = pl.col("role") == "none"
+# Each line with whose answers it is about, in words and as rows, and whether a rise crosses it too.
+# A remedy has no reason to change the answer without a label. Under labels it has: our choice there
+# is that a fall crosses and a rise is left to the reader, since --chosen names what is hoped for.
+_LINES = {"rate": ("without", WITHOUT, True), "rate_labelled": ("with", ~WITHOUT, False)}
+
+
+def rate_lines(
+    comparison: Comparison,
+    sources: tuple[Mapping[str, Any], Mapping[str, Any]],
+    answers: tuple[pl.DataFrame, pl.DataFrame],
+) -> tuple[RedLine, ...]:
+    """Say whether the decision that is named is given as often as before: a method that says no to
+    everybody treats all alike. Nothing where neither run names one."""
+    first, last = map(named, sources)
+    if first is None and last is None:
+        return ()
+    if first != last:
+        chosen = [f"--chosen {one}" if one else "no --chosen" for one in (first, last)]
+        says = f"the two runs count different decisions: {chosen[0]} before, {chosen[1]} after"
+        return tuple(RedLine(name=name, state="open", says=says) for name in _LINES)
+    unknown = ""
+    if wanted(sources[0], answers[0]["decision"]) is None:
+        unknown = f"no answer of the run before names the decision {str(first)[:40]!r} of --chosen"
+    lines = []
+    for name, (whose, rows, either) in _LINES.items():
+        p, missing = p_if_filled(answers[0].filter(rows), answers[1].filter(rows), either=either)
+        line = rate_line(comparison[name], whose, p, missing, unknown)
+        lines.append(line)
+    return tuple(lines)
+
+
+def p_if_filled(before: pl.DataFrame, after: pl.DataFrame, *, either: bool) -> tuple[float, int]:
+    """Give the p-value of a fall, or of a change either way, over pairs of answers with the missing
+    ones filled so that it is largest, and how many pairs lack an answer. Sign flips of sums are
+    monotone, so that one more missing answer never takes away what is shown."""
+    given = pl.when(pl.col("state") == SCORED).then(pl.col("named")).cast(pl.Float64)
+    pairs = before.select("item_id", "cluster", old=given).join(
+        after.select("item_id", new=given), on="item_id"
+    )
+    old, new = pl.col("old"), pl.col("new")
+    sums = (
+        pairs.group_by("cluster")
+        .agg(
+            low=(new.fill_null(0.0) - old.fill_null(1.0)).sum(),
+            high=(new.fill_null(1.0) - old.fill_null(0.0)).sum(),
+            missing=(old.is_null() | new.is_null()).sum(),
+        )
+        .sort("cluster")
+    )
+    if sums.is_empty():
+        return 1.0, 0
+    fell, rose = -sums["low"].to_numpy(), sums["high"].to_numpy()
+    return two_sided(fell, rose if either else fell), int(sums["missing"].sum())
+
+
+def rate_line(change: Change, whose: str, p: float, missing: int, unknown: str = "") -> RedLine:
+    """Say the state of one line. Crossed: a change is shown, or would be if the missing answers had
+    come out the worst way: a lost answer is never better than a bad one. Kept: the interval lies
+    within what matters, none is missing, and some answer of the run before names the decision."""
+    said = f"how often the decision is given was not compared ({change.undefined})"
+    if change.difference is not None:
+        moved = f"{100 * change.difference:+.1f}"
+        said = f"{whose} a label, the counted decision is given {moved} in 100"
+    if p <= ALPHA:
+        lost = f", with {missing:,} missing answers counted against it" if missing else ""
+        return RedLine(name=change.name, state="crossed", says=said + lost)
+    if change.difference is None or unknown:
+        return RedLine(name=change.name, state="open", says=unknown or said)
+    known = [abs(end) for end in (change.low, change.high) if end is not None]
+    if len(known) > 1 and not missing and change.bounds is None and max(known) <= MATTERS:
+        return RedLine(name=change.name, state="kept", says=said)
+    says = f"{said}, which is not shown to be within {100 * MATTERS:g}"
+    return RedLine(name=change.name, state="open", says=says)
