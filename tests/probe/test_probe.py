@@ -4,11 +4,13 @@ import math
 from collections import Counter
 from dataclasses import replace
 from importlib import resources
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenhand.agents import Agent
 from evenhand.errors import Undefined
 from evenhand.experiments.probe import Probed, Probing, questions
 from evenhand.experiments.probe.asked import READER, checksum
@@ -191,12 +193,14 @@ def test_each_letter_and_each_thing_is_right_equally_often() -> None:
 
 def test_the_checksum_of_a_probe_is_another_with_other_questions_words_or_temperature() -> None:
     words = replace(TEXT_JUDGE, prompt=Prompt.of("Is this fair?\n{{ draft | marked('text') }}"))
+    told: dict[str, Any] = {"temperature": TEXT_JUDGE.temperature, "kind": TEXT_JUDGE.kind}
+    other: Agent[Any] = Agent(TEXT_JUDGE.role, TEXT_JUDGE.prompt, READER.reply, **told)
     made = [
         checksum(b"questions", READER, TEXT_JUDGE),
         checksum(b"other questions", READER, TEXT_JUDGE),
         checksum(b"questions", READER, words),
         checksum(b"questions", replace(READER, temperature=1.0), TEXT_JUDGE),
-        checksum(b"questions", READER, replace(TEXT_JUDGE, reply=READER.reply)),
+        checksum(b"questions", READER, other),
     ]
     assert len(set(made)) == len(made)
     data = resources.files("evenhand.experiments.probe").joinpath("questions.toml").read_bytes()

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from evenhand.views import terminal
-from evenhand.views.blocks import Details, Diff, Figure, Grid, Heading, Line
+from evenhand.views.blocks import Block, Details, Diff, Figure, Grid, Heading, Line
 
 SWAP = Grid(
     ("family", "contrast", "difference", "95 %", "placebo", "prompts", "state"),
@@ -133,7 +133,7 @@ def test_signs_of_two_columns_are_shown_also_where_each_cell_is_as_narrow_as_can
 def test_signs_that_turn_the_direction_of_reading_are_not_sent_to_a_terminal(width: int) -> None:
     turned = "safe\u202eefas\u200b"
     grid = Grid((turned,) * 2, ((turned,) * 2,), title=turned)
-    page = [grid, Line(turned), Heading(turned), Details(turned, (Line(turned),)),
+    page: list[Block] = [grid, Line(turned), Heading(turned), Details(turned, (Line(turned),)),
             Diff((("gone", turned),)), Figure(turned, turned, "")]  # fmt: skip
     console = Console(width=width, color_system=None)
     with console.capture() as capture:
