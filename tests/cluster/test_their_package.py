@@ -4,9 +4,9 @@ from pathlib import Path
 
 from cli.conftest import Run
 from evenhand.store import RunReader
-from plugins.conftest import folder, server, their_python, theirs
+from plugins.conftest import folder, new_packages, server, their_python, theirs
 
-__all__ = ["folder", "server", "their_python", "theirs"]  # the fixtures
+__all__ = ["folder", "new_packages", "server", "their_python", "theirs"]  # the fixtures
 
 
 def test_their_method_on_their_instrument_gives_the_same_rows_on_ray(

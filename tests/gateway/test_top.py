@@ -207,7 +207,7 @@ async def test_the_last_repairs_are_shown_word_by_word(tmp_path: Path) -> None:
     }
     async with serving(counted().text) as address:
         shown = await top(address, "--once", "--evidence", str(tmp_path))
-    assert "All nurses are women. Nurses can be anybody." in shown.output
+    assert "[-All nurses are women.-] {+Nurses can be anybody.+}" in shown.output
 
 
 async def test_evidence_without_words_says_so(tmp_path: Path) -> None:
