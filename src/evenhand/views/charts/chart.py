@@ -112,7 +112,7 @@ def wide_to(x: float, y: float) -> Any:
     """Keep a picture as wide as this place, in pixels, with nothing to be seen there: a reader's
     letters may be wider than those that the picture was measured with."""
     nothing = alt.Chart(rows([{}])).mark_point(opacity=0, size=1)
-    return nothing.encode(x=alt.value(x), y=alt.value(y))
+    return nothing.encode(x=alt.XValue(x), y=alt.YValue(y))
 
 
 def listed(texts: list[str], most: int = 12) -> str:

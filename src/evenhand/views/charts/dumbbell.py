@@ -68,10 +68,10 @@ def _panel(axis: str, pairs: Sequence[Pair], left: float) -> Any:
     after.shorthand = "b:Q"
     words = {"baseline": "middle", "color": INK, "fontSize": SIZE, "align": "left"}
     return alt.layer(
-        base.mark_rule(strokeWidth=2, stroke=OPEN).encode(x=x, x2="b:Q"),
+        base.mark_rule(strokeWidth=2, stroke=OPEN).encode(x=x, x2=alt.X2("b:Q")),
         base.mark_point(size=60, strokeWidth=2, opacity=1, stroke=OPEN).encode(x=x),
         base.mark_square(size=60, opacity=1, color=PLAIN).encode(x=after),
-        base.mark_text(**words).encode(x=alt.value(-left), text="label:N"),
-        base.mark_text(**words).encode(x=alt.value(_WIDTH + _GAP), text="says:N"),
+        base.mark_text(**words).encode(x=alt.XValue(-left), text=alt.Text("label:N")),
+        base.mark_text(**words).encode(x=alt.XValue(_WIDTH + _GAP), text=alt.Text("says:N")),
         wide_to(_WIDTH + _GAP + width_of([one.says for one in pairs]), 0),
     ).properties(width=_WIDTH, height=_STEP * len(pairs))

@@ -140,7 +140,7 @@ def _ground(panel: Panel, span: list[float], x: Any) -> list[Any]:
     if panel.band is not None:
         low, high = max(panel.band[0], span[0]), min(panel.band[1], span[1])
         shade = alt.Chart(rows([{"a": low, "b": high}]))
-        layers.append(shade.mark_rect(fill=INK, fillOpacity=0.1).encode(x=x, x2="b:Q"))
+        layers.append(shade.mark_rect(fill=INK, fillOpacity=0.1).encode(x=x, x2=alt.X2("b:Q")))
     if panel.line is not None:
         at = alt.Chart(rows([{"a": panel.line}]))
         layers.append(at.mark_rule(stroke=INK, strokeWidth=1.2, opacity=0.8).encode(x=x))
@@ -163,7 +163,7 @@ def _ranges(placed: list[tuple[str, Row]], span: list[float], x: Any, y: Any) ->
     colour = colour_of()
     dashed = alt.Chart(rows(known)).mark_rule(strokeWidth=1.5, strokeDash=[2, 3], yOffset=5)
     solid = alt.Chart(rows(bars)).mark_rule(strokeWidth=2.5)
-    return [one.encode(x=x, x2="b:Q", y=y, color=colour) for one in (dashed, solid)]
+    return [one.encode(x=x, x2=alt.X2("b:Q"), y=y, color=colour) for one in (dashed, solid)]
 
 
 def _points(placed: list[tuple[str, Row]], x: Any, y: Any) -> Any:
@@ -213,7 +213,7 @@ def _words(placed: list[tuple[str, Row]], y: Any, columns: dict[str, tuple[float
     return [
         alt.Chart(table)
         .mark_text(align=side, baseline="middle", color=INK, fontSize=SIZE)
-        .encode(x=alt.value(at), y=y, text=f"{field}:N")
+        .encode(x=alt.XValue(at), y=y, text=alt.Text(f"{field}:N"))
         for field, (at, side) in columns.items()
     ]
 
@@ -226,4 +226,4 @@ def said_at(
     mark = alt.Chart(rows([{"said": text}])).mark_text(
         color=INK, baseline="middle", fontWeight="bold" if bold else "normal", **look
     )
-    return mark.encode(x=alt.value(x), y=alt.value(y), text="said:N")
+    return mark.encode(x=alt.XValue(x), y=alt.YValue(y), text=alt.Text("said:N"))

@@ -78,7 +78,7 @@ def _cells(table: list[dict[str, Any]]) -> list[Any]:
         base.mark_rect(stroke=INK, strokeOpacity=0.25, strokeWidth=0.5).encode(
             fill=fill, fillOpacity=size
         ),
-        base.mark_text(color=INK, fontSize=SIZE, baseline="middle").encode(text="says:N"),
+        base.mark_text(color=INK, fontSize=SIZE, baseline="middle").encode(text=alt.Text("says:N")),
     ]
 
 

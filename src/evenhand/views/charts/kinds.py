@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from altair.utils.schemapi import debug_mode
+
 from evenhand.findings.check import Audit, Audits
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.frontier import Frontier
@@ -27,7 +29,8 @@ from evenhand.views.charts.chart import name_of
 def drawn(finding: object) -> tuple[Chart, ...]:
     """Draw a finding as its kind, or the nearest kind above it, is drawn."""
     draw = next((_CHARTS[kind] for kind in type(finding).__mro__ if kind in _CHARTS), None)
-    made: tuple[Chart, ...] = () if draw is None else draw(finding)
+    with debug_mode(False):  # a specification is checked as a whole; part by part takes seconds
+        made: tuple[Chart, ...] = () if draw is None else draw(finding)
     return made
 
 

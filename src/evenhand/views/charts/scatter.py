@@ -133,7 +133,7 @@ def _colour() -> Any:
 def _rules(table: list[Bar], dashed: bool) -> Any:
     look = {"strokeDash": [2, 3], "strokeWidth": 1.2} if dashed else {"strokeWidth": 1.2}
     marks = alt.Chart(rows(table)).mark_rule(**look)
-    return marks.encode(x=_X, y=_Y, x2="x2:Q", y2="y2:Q", color=_colour())
+    return marks.encode(x=_X, y=_Y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q"), color=_colour())
 
 
 def _curve(dots: Sequence[Dot], points: Sequence[Point]) -> Any:
@@ -144,7 +144,7 @@ def _curve(dots: Sequence[Dot], points: Sequence[Point]) -> Any:
     )
     table = [{"n": n, "x": x, "y": y} for n, (_, x, y) in enumerate(ordered)]
     line = alt.Chart(rows(table)).mark_line(stroke=OPEN, strokeWidth=1.5, strokeDash=[1, 4])
-    return line.encode(x=_X, y=_Y, order="n:Q")
+    return line.encode(x=_X, y=_Y, order=alt.Order("n:Q"))
 
 
 def _markers(dots: Sequence[Dot], points: Sequence[Point]) -> Any:
@@ -168,7 +168,7 @@ def _names(dots: Sequence[Dot], points: Sequence[Point], bars: list[Box]) -> lis
         centre = {"x": (box.left + box.right) / 2, "y": (box.top + box.bottom) / 2}
         names.append((dot.first, {"said": point.label, **centre}))
     marks = alt.Chart(rows(threads)).mark_rule(stroke=INK, strokeWidth=0.8, opacity=0.6)
-    layers = [marks.encode(x=_X, y=_Y, x2="x2:Q", y2="y2:Q")]
+    layers = [marks.encode(x=_X, y=_Y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q"))]
     for first in (True, False):
         table = [row for is_first, row in names if is_first is first]
         layers.append(
@@ -179,6 +179,6 @@ def _names(dots: Sequence[Dot], points: Sequence[Point], bars: list[Box]) -> lis
                 fontWeight="bold" if first else "normal",
                 baseline="middle",
             )
-            .encode(x=_X, y=_Y, text="said:N")
+            .encode(x=_X, y=_Y, text=alt.Text("said:N"))
         )
     return layers

@@ -84,7 +84,9 @@ def slope(name: str, title: str, lines: Sequence[Line], legend: Sequence[str]) -
 def _rules(table: list[dict[str, Any]], width: float, opacity: float, color: Any = None) -> Any:
     """Lines between places in pixels."""
     marks = alt.Chart(rows(table)).mark_rule(strokeWidth=width, opacity=opacity)
-    return marks.encode(x=_X, y=_Y, x2="x2:Q", y2="y2:Q", color=color or alt.value(INK))
+    return marks.encode(
+        x=_X, y=_Y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q"), color=color or alt.value(INK)
+    )
 
 
 def _dots(table: list[dict[str, Any]]) -> Any:
@@ -97,7 +99,7 @@ def _names(names: list[tuple[str, float, float, str]], side: str) -> Any:
     marks = alt.Chart(rows(table)).mark_text(
         align=side, baseline="middle", color=INK, fontSize=SIZE
     )
-    return marks.encode(x=_X, y=_Y, text="said:N")
+    return marks.encode(x=_X, y=_Y, text=alt.Text("said:N"))
 
 
 def apart(places: Sequence[float], gap: float) -> list[float]:
