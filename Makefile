@@ -2,7 +2,7 @@
 PY ?= .venv/bin/python
 # What is slow is printed: a new test pays for itself by making one of these faster.
 PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
-# While writing: what breaks most often, in under three minutes; mypy looks at what changed.
+# While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
 
 .PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm bench-findings bench-conformance bench-injection bench-gate bench-view bench-gateway

@@ -31,8 +31,8 @@ def demo(
 ) -> None:
     """Show what comes out, without a model.
 
-    It plays recorded runs back that are part of the package: one answer repaired, a comparison, an
-    audit. Nothing is asked and nothing is fetched; every number is computed here and now from the
+    It plays recorded runs back that are part of the package: two conversations, a comparison, two
+    audits. Nothing is asked and nothing is fetched; every number is computed here and now from the
     run folders, which it copies, with one page of all of it, for you to go on with.
 
     Example: evenhand demo
@@ -86,9 +86,6 @@ def _ending(shown: Demo, parts: list[Played]) -> None:
             "Bloomberg's answers where they are at hand (docs/rankings.md)."
         )
     )
-    if shown.absent:
-        named = ", ".join(f"“{one.title}”" for one in shown.absent)
-        out.print(Text(f"not recorded yet: {named}", style="dim"))
     out.print()
     for says, sha256 in {one.model.says: one.model.sha256 for one in parts}.items():
         if sha256:
@@ -118,7 +115,6 @@ def _plain(shown: Demo, parts: list[Played]) -> dict[str, Any]:
             }
             for one in parts
         ],
-        "absent": [one.title for one in shown.absent],
         "next": _next(shown),
     }
 

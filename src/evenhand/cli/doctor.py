@@ -78,8 +78,8 @@ def endpoint(
     """Look at what is installed and at what the endpoint can do.
 
     Each line comes when it is known; one that says NO says what to do next. With --probe: does the
-    model read, does it follow a schema, does it tell blunt bias apart, and how fast? It takes about
-    two minutes with a small model on a CPU, and its result is kept. The word "endpoint" may be left
+    model read, does it follow a schema, does it tell blunt bias apart, and how fast? It makes
+    48 short calls, one after the other, and its result is kept. The word "endpoint" may be left
     out.
 
     Example: evenhand doctor endpoint --probe --base-url http://127.0.0.1:8080/v1

@@ -1,4 +1,4 @@
-"""A probe finds out within two minutes what a model is good for: does it read, does it follow a
+"""A probe finds out by 48 short calls what a model is good for: does it read, does it follow a
 schema, does it judge?"""
 
 from evenhand.experiments.probe.asked import questions
