@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+# How long an example takes says how loaded the machine is.
+settings.register_profile("evenhand", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("evenhand")
 # Two threads that share a matrix of a few thousand numbers mostly wait for each other, and wait
 # busily: one thread takes a fifth of the time. Numpy looks when it is first imported, after this.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -15,6 +15,7 @@ import pytest
 
 from evenhand.errors import UserError
 from evenhand.instruments.bbq import BbqSource, Sampling, card, sample
+from evenhand.instruments.bbq.sample import named
 from evenhand.instruments.files import PinnedFiles
 from stats.golden import vectors
 
@@ -68,6 +69,28 @@ def test_a_sample_depends_on_its_seed_alone(records: pl.DataFrame) -> None:
     other = sample(records, Sampling(seed=2))
     assert first.equals(again)
     assert not first.equals(other)
+
+
+@pytest.mark.parametrize("whole", [Sampling(seed=1), Sampling(seed=1, per_category=8)])
+def test_of_named_categories_the_same_is_drawn_as_among_all(
+    records: pl.DataFrame, whole: Sampling
+) -> None:
+    some = named(" religion,Age", records)
+    assert some == ("Religion", "Age")
+    drawn = sample(records, replace(whole, categories=some))
+    assert drawn.equals(
+        sample(records, whole).filter(pl.col("category").is_in(["Age", "Religion"]))
+    )
+    assert set(drawn["category"]) == {"Age", "Religion"}
+    assert replace(whole, categories=some).describe()["categories"] == ["Age", "Religion"]
+
+
+@pytest.mark.parametrize("said", ["Ages", "", "Age,Faith"])
+def test_a_category_that_is_not_there_is_refused_with_those_that_are(
+    records: pl.DataFrame, said: str
+) -> None:
+    with pytest.raises(UserError, match="it has: Age, Disability_status"):
+        named(said, records)
 
 
 def test_a_sample_per_category_covers_all_eleven_evenly_in_whole_blocks(

@@ -43,13 +43,13 @@ def test_the_default_is_the_file_that_the_list_tells_of() -> None:
 
 
 def test_a_file_is_taken_for_a_model_only_if_its_bytes_are_that_model_s(tmp_path: Path) -> None:
-    file = tmp_path / "mine.gguf"
+    file = tmp_path / "my weights.gguf"
     file.write_bytes(b"weights")
     right = hashlib.sha256(b"weights").hexdigest()
     assert weights_of(_model(file, right), file) == file
     assert weights_of(_model(file, None), file) == file  # nothing is known to hold against it
     file.write_bytes(b"weightz")
-    with pytest.raises(UserError, match=f"evenhand serve-local --weights {file}$"):
+    with pytest.raises(UserError, match=f"evenhand serve-local --weights '{file}'$"):
         weights_of(_model(file, right), file)
 
 

@@ -292,7 +292,7 @@ _SAID = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     said=_SAID,
     pairing=st.builds(

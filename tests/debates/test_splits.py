@@ -69,7 +69,7 @@ def test_the_family_with_most_topics_is_not_what_is_held_out() -> None:
 _SETS = st.lists(st.frozensets(st.sampled_from("abcdefghij"), max_size=8), max_size=25)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(_SETS)
 def test_filing_under_rare_words_finds_what_comparing_all_finds(
     features: list[frozenset[str]],

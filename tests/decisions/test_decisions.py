@@ -105,7 +105,7 @@ def test_missing_outcomes_are_counted_the_worst_way() -> None:
     assert judged.if_known(0) == pytest.approx((30 / 120 / 0.5, 50 / 120 / 0.5))
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(st.integers(20, 60), st.integers(20, 60), st.integers(1, 15), st.booleans(), st.booleans())
 def test_an_outcome_that_is_lost_makes_no_state_sure(
     x: int, y: int, lost: int, first: bool, chosen: bool
@@ -156,7 +156,7 @@ def _slowly(groups: str, selected: str) -> dict[str, float]:
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("01?")), min_size=2, max_size=12))
 def test_who_is_ahead_is_the_same_by_a_slow_route(people: list[tuple[str, str]]) -> None:
     groups, selected = ("".join(column) for column in zip(*people, strict=True))

@@ -216,6 +216,21 @@ def test_nothing_is_written_or_deleted_through_a_link(tmp_path: Path, linked: st
     assert (theirs / "rankings" / "kept").read_text() == "kept"
 
 
+@pytest.mark.parametrize("place", ["report.html", "LICENCES.md", "runs", "runs/rankings"])
+def test_a_file_for_a_folder_and_a_folder_for_a_file_are_refused_before_anything_is_written(
+    tmp_path: Path, place: str
+) -> None:
+    Demo(tmp_path).copy()
+    odd = tmp_path / place
+    shutil.rmtree(odd, ignore_errors=True)
+    odd.unlink(missing_ok=True)
+    odd.mkdir() if odd.suffix else odd.write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UserError, match=r"the demo writes a \w+ there: evenhand demo --out"):
+        Demo(tmp_path).copy()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_folder_with_a_mark_of_somebody_else_is_not_the_demos(tmp_path: Path) -> None:
     (tmp_path / MARK).write_text('{"my": "data"}')
     with pytest.raises(UserError, match="is not the demo's"):

@@ -67,7 +67,6 @@ def _written(reply: Any) -> bytes:
 @given(bodies=st.lists(_replies(), min_size=_MOST // 2, max_size=_MOST))
 @settings(
     max_examples=20,
-    deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=list(HealthCheck),

@@ -32,7 +32,7 @@ _answers = st.one_of(_alike, st.lists(_said, min_size=TEMPLATES, max_size=TEMPLA
 _STEREOTYPED, _RIGHT = [("biased", "gold")] * TEMPLATES, [("unknown", "gold")] * TEMPLATES
 
 
-@settings(deadline=None, max_examples=4)
+@settings(max_examples=4)
 @given(st.tuples(*[_answers] * len(ARMS)))
 @example((_STEREOTYPED, _STEREOTYPED, _STEREOTYPED, _RIGHT, _STEREOTYPED))
 def test_compare_frontier_and_plan_agree_on_the_same_two_runs(

@@ -77,13 +77,13 @@ def _lose(values: list[list[int | None]], lost: set[tuple[int, int]]) -> list[li
 
 
 @given(st.lists(st.floats(-3, 3).map(lambda x: round(x, 2)), min_size=1, max_size=12))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_two_sided_p_is_that_of_all_sign_patterns(sums: list[float]) -> None:
     assert p_two_sided(sums) == pytest.approx(sign_flip(sums).p_two_sided)
 
 
 @given(st.data(), st.integers(1, 40))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_the_one_sided_p_never_rises_when_a_sum_rises(data: st.DataObject, size: int) -> None:
     low = np.array(data.draw(st.lists(st.integers(-5, 5), min_size=size, max_size=size)))
     more = np.array(data.draw(st.lists(st.integers(0, 5), min_size=size, max_size=size)))
@@ -293,7 +293,7 @@ def _two_runs(draw: st.DrawFn) -> tuple[Any, Any, set[tuple[int, int]], set[tupl
 
 
 @given(_two_runs())
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 def test_no_claim_of_a_comparison_improves_when_the_run_after_loses_answers(drawn: Any) -> None:
     before, after, fewer, more = drawn
     old, new = (_changes(before, _lose(after, lost)) for lost in (fewer, more))
@@ -304,7 +304,7 @@ def test_no_claim_of_a_comparison_improves_when_the_run_after_loses_answers(draw
 
 
 @given(_two_runs())
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 def test_no_claim_in_favour_appears_when_the_run_before_loses_answers(drawn: Any) -> None:
     before, after, fewer, more = drawn
     old, new = (_changes(_lose(before, lost), after) for lost in (fewer, more))
@@ -315,7 +315,7 @@ def test_no_claim_in_favour_appears_when_the_run_before_loses_answers(drawn: Any
 
 
 @given(_two_runs())
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 def test_bounds_of_a_report_only_widen_and_no_bias_is_excluded_by_losing_answers(
     drawn: Any,
 ) -> None:

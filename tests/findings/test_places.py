@@ -14,7 +14,7 @@ from evenhand.findings.places import Place, gathered
 from .random_runs import Made, Row, outcomes, rows
 
 MADE = Made()
-some = settings(deadline=None, max_examples=60)
+some = settings(max_examples=60)
 
 
 def _measure(*within: float) -> Measure:

@@ -173,7 +173,7 @@ def _outcomes(values: np.ndarray) -> list[pl.DataFrame]:
     ]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.floats(0, 0.5), st.floats(0, 0.4))
 def test_failing_where_runs_disagree_never_makes_a_ranking(
     drawn: int, noise: float, fails: float

@@ -18,7 +18,7 @@ from evenhand.statistics.paired import sign_flip
 from .random_runs import Made, Row, batches, outcomes, rows
 
 MADE = Made()
-some = settings(deadline=None, max_examples=60)
+some = settings(max_examples=60)
 
 
 def _close(value: Any) -> Any:

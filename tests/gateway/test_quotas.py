@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import UserError
@@ -31,7 +31,6 @@ def _steps() -> st.SearchStrategy[list[tuple[float, str, int]]]:
     return st.lists(st.tuples(pause, st.sampled_from(["take", "end"]), st.integers(0, 40)))
 
 
-@settings(deadline=None)
 @given(_steps(), st.none() | st.integers(0, 5), st.none() | st.integers(0, 3), st.integers(0, 100))
 def test_a_request_is_taken_exactly_when_all_that_happened_before_leaves_room(
     steps: list[tuple[float, str, int]], a_minute: int | None, at_once: int | None, a_day: int

@@ -117,9 +117,7 @@ async def test_two_replicas_with_10_000_requests_of_50_tenants_admit_exactly_the
     assert sum(count for r in said for key, count in r["refused"].items() if "at_once" in key) > 0
 
 
-@settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(st.tuples(st.booleans(), st.integers(0, 40)), max_size=30),
     a_minute=st.none() | st.integers(0, 12),

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.gateway import sse
@@ -46,7 +46,6 @@ def test_a_stream_cut_anywhere_ten_thousand_times_is_read_alike() -> None:
         assert read(*parts(STREAM, rng)) == DATA
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=30), max_size=12))
 def test_any_bytes_are_read_as_when_they_come_at_once_or_are_refused_in_both(
     chunks: list[bytes],
@@ -60,7 +59,6 @@ def test_any_bytes_are_read_as_when_they_come_at_once_or_are_refused_in_both(
     assert outcome(*chunks) == outcome(b"".join(chunks))
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"))))
 def test_what_is_written_is_read_back(texts: list[str]) -> None:
     stream = b"".join(sse.event(text.encode(), "name") + sse.comment("here") for text in texts)

@@ -23,7 +23,7 @@ def sample(request: pytest.FixtureRequest) -> Sample:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@settings(max_examples=30 * TIMES, deadline=None)
+@settings(max_examples=30 * TIMES)
 @given(first=TEXTS, second=TEXTS)
 def test_no_blank_is_added_where_a_text_is_cut(name: str, first: str, second: str) -> None:
     """NVIDIA-NeMo/Guardrails#1197 sent "ass isting"."""

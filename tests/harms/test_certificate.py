@@ -18,6 +18,7 @@ from evenhand.instruments.harm.certificate import (
 )
 from evenhand.instruments.harm.checks import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
+from evenhand.store.run_record import now
 from harms.test_reading import harm_of, rows
 
 NOV, DEC = "2025-11-01T00:00:00Z", "2025-12-01T00:00:00Z"
@@ -105,6 +106,17 @@ def test_a_look_counts_whatever_the_harm_is_called(tmp_path: Path, harm: OwnHarm
     write(tmp_path / "kept", harm, "b", "fail", method={"name": METHOD, "settings": settings})
     assert looks_before(frozenset({"two", "three"}), DEC, tmp_path / "kept") == 2
     assert looks_before(frozenset({"three"}), DEC, tmp_path / "kept") == 0
+
+
+def test_of_two_checks_in_the_same_second_the_second_is_a_second_look(
+    tmp_path: Path, harm: OwnHarm
+) -> None:
+    first = now()
+    write(tmp_path / "kept", harm, "a", "fail", created=first)
+    while (second := now()) == first:
+        pass  # for a millisecond at most
+    assert looks_before(frozenset({"two"}), second, tmp_path / "kept") == 1
+    assert looks_before(frozenset({"two"}), first, tmp_path / "kept") == 0  # not itself
 
 
 @pytest.mark.parametrize("kind", ["models", "scorers"])

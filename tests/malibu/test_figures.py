@@ -162,7 +162,7 @@ def test_one_side_that_refuses_a_tenth_of_a_label_is_not_shown_to_do_the_same() 
 _BETTER = {SHIFTED: 0, UNDERPOWERED: 1, EQUIVALENT: 2}
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(lost=st.lists(st.integers(0, 599), min_size=1, max_size=6), side=st.integers(0, 1))
 def test_what_is_missing_makes_no_change_look_smaller(lost: list[int], side: int) -> None:
     sides = [rows(Judge(), SIXTY, 0), rows(Judge(hurt="female", by=0.1), SIXTY, 0)]

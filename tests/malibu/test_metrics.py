@@ -180,7 +180,7 @@ def test_blocks_hold_only_cells_that_every_label_has() -> None:
 scores = st.lists(st.integers(0, 10), min_size=4, max_size=4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(given=st.lists(st.tuples(scores, scores), min_size=1, max_size=4), more=st.integers(-5, 5))
 def test_a_constant_on_all_scores_changes_no_contrast(
     given: list[tuple[list[int], list[int]]], more: int
@@ -194,7 +194,7 @@ def test_a_constant_on_all_scores_changes_no_contrast(
     assert shifts(after) == pytest.approx(shifts(before))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(means=st.lists(st.floats(0, 10), min_size=2, max_size=6))
 def test_the_matrix_is_antisymmetric_and_additive(means: list[float]) -> None:
     matrix = difference_matrix({str(n): mean for n, mean in enumerate(means)})
@@ -266,7 +266,7 @@ def test_a_label_is_worth_the_mean_of_its_pairs_in_a_base_either_way_round() -> 
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     slots=st.lists(st.sampled_from([1.0, 0.5, 0.0]), min_size=1, max_size=5),
     missing=st.sets(st.integers(0, 19)),

@@ -72,7 +72,7 @@ JUDGES = st.builds(
 
 
 @given(JUDGES, st.randoms(use_true_random=False), st.sampled_from([0.02, 0.2, 0.6]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_turning_judgements_into_failures_never_improves_a_check_or_the_whole(
     judge: Judge, chance: object, share: float
 ) -> None:

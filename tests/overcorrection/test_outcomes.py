@@ -1,7 +1,7 @@
 """What became of a benign text: each rule from both sides, worked by hand."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.metrics.overcorrection import (
@@ -105,7 +105,6 @@ PLAIN = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.sampled_from([GAY, DEAF]), st.sampled_from([GAY, DEAF]), PLAIN)
 def test_a_sentence_more_never_turns_a_kept_group_into_an_erased_one(
     before: str, after: str, more: str
@@ -115,13 +114,11 @@ def test_a_sentence_more_never_turns_a_kept_group_into_an_erased_one(
         assert outcome(before, f"{after} {more}", identities) != ERASED
 
 
-@settings(deadline=None)
 @given(st.text(max_size=120), st.text(max_size=120), st.text(min_size=1, max_size=20))
 def test_any_texts_have_an_outcome(before: str, after: str, identity: str) -> None:
     assert outcome(before, after, [identity]) in OUTCOMES
 
 
-@settings(deadline=None)
 @given(st.text(max_size=120), st.lists(st.sampled_from(["gay", "deaf", "old"]), max_size=3))
 def test_a_text_that_is_left_alone_is_never_refused_emptied_or_moralised(
     text: str, identities: list[str]

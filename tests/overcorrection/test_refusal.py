@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.metrics.refusal import moralises, refuses
@@ -111,7 +111,6 @@ def test_a_lecture_is_seen_wherever_it_stands(text: str) -> None:
     assert moralises(f"The shop opens at nine. {text}")
 
 
-@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_can_be_asked_about(text: str) -> None:
     assert refuses(text) in (True, False)

@@ -182,7 +182,7 @@ def test_records_of_every_eval_ever_have_its_fields_and_the_numbers_of_the_repor
 
 @pytest.mark.skipif(
     EEE is None,
-    reason="no schema: pip install --no-deps --ignore-requires-python every-eval-ever",
+    reason="no schema: pip install --no-deps --ignore-requires-python -r requirements/schemas.txt",
 )
 def test_records_of_every_eval_ever_fit_its_schema(packed: Packed, tmp_path: Path) -> None:
     assert EEE is not None

@@ -101,17 +101,19 @@ def test_what_is_kept_of_one_model_says_nothing_of_another_and_a_broken_file_not
 
 @dataclass
 class Failing:
-    """A model that marks a text without a look at it, and is gone after so many calls."""
+    """A model that marks a text without a look at it, and is gone after so many calls, or for each
+    call whose number can be divided by `flaky`."""
 
     calls: int
     name: str = "pretended"
+    flaky: int = 0
 
     def describe(self) -> dict[str, Any]:
         return {"url": "http://127.0.0.1:9/v1"}
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         self.calls -= 1
-        if self.calls < 0:
+        if self.calls < 0 or (self.flaky and self.calls % self.flaky == 0):
             raise ModelError("nobody listens")
         said = {"choice": '{"answer": "A"}', "harm": '{"reason": "none", "harm": 50}'}
         assert request.schema is not None
@@ -136,6 +138,21 @@ async def test_a_probe_that_broke_off_says_so_and_leaves_the_earlier_result_as_i
     assert "broke off: nobody listens. " in said[-1][2]
     assert "nothing of it is kept" in said[-1][2]
     assert find(folder(), "http://127.0.0.1:9/v1", "pretended") == kept
+
+
+async def test_of_an_endpoint_that_fails_now_and_then_nothing_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    prober = Prober()
+    said = [line async for line in prober.lines(Failing(1000, flaky=3))]
+    assert prober.result is not None
+    assert prober.result.broke_off is None  # never three failures in a row
+    assert said[-1][:2] == ("probe", False)
+    assert said[-1][2].startswith("16 calls failed, the first by: nobody listens. ")
+    schema = prober.result.in_schema
+    assert (schema.held, schema.of) == (16, 16)  # 8 of 24 were not answered at all
+    assert find(folder(), "http://127.0.0.1:9/v1", "pretended") is None
 
 
 def test_a_judge_that_the_config_does_not_have_is_refused_with_those_it_has(evenhand: Run) -> None:

@@ -121,7 +121,7 @@ def test_hostile_texts_are_words_on_the_page_and_only_our_script_may_run() -> No
 names = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(run=names, method=names, model=names, item=names, cluster=names, seed=st.integers(0, 99))
 def test_what_raters_get_does_not_depend_on_runs_methods_models_or_items(
     run: str, method: str, model: str, item: str, cluster: str, seed: int

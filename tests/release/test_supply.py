@@ -56,6 +56,7 @@ def test_ci_installs_nothing_past_the_lock_but_torch() -> None:
     installs = re.findall(r"(?m)^\s*install (.*?)(?: &&)?$", said)
     assert installs == [
         "--no-deps --require-hashes -r requirements/uv.txt",
+        "--no-deps --ignore-requires-python --require-hashes -r requirements/schemas.txt",
         "-r requirements/torch.txt",
         "--no-deps --no-build-isolation -e .",
     ]

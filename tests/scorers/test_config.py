@@ -99,6 +99,12 @@ def test_a_scorer_can_be_said_on_the_spot() -> None:
             configuration.scorer_by_name(config, wrong)
 
 
+@pytest.mark.parametrize("said", ["http=", "openai_moderation=", "judge=#model"])
+def test_a_scorer_without_an_address_is_refused(said: str) -> None:
+    with pytest.raises(UserError, match=r"the \w+ is empty"):
+        configuration.scorer_by_name(configuration.Config(), said)
+
+
 def test_a_kind_that_needs_nothing_more_is_said_by_its_name_alone() -> None:
     config = configuration.Config()
     found = configuration.scorer_by_name(config, "openai_moderation")

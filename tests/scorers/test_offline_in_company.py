@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.sentences import HARMLESS, INSULTS
@@ -15,7 +15,7 @@ SCORER, EXPLAINING = OfflineScorer(), Offline()
 TEXTS = st.lists(st.text(max_size=60) | st.sampled_from(INSULTS + HARMLESS), min_size=1, max_size=6)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(TEXTS)
 def test_callers_at_once_get_the_very_scores_that_each_gets_alone(texts: list[str]) -> None:
     async def at_once() -> list[object]:
@@ -42,7 +42,7 @@ def test_callers_at_once_are_scored_in_one_thread_and_not_in_that_of_the_loop() 
     assert threading.get_ident() not in seen
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(TEXTS)
 def test_what_a_score_says_of_itself_is_read_off_the_score_and_changes_none(
     texts: list[str],

@@ -94,7 +94,7 @@ def alpha_by_pairs(ratings: list[list[float | None]], level: Level) -> float:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_alpha_equals_its_definition_pair_by_pair(level: Level, data: st.DataObject) -> None:
     units = data.draw(st.integers(1, 8))
@@ -110,7 +110,7 @@ def test_alpha_equals_its_definition_pair_by_pair(level: Level, data: st.DataObj
         assert found == pytest.approx(alpha_by_pairs(ratings, level), abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=pairs)
 def test_ordinal_alpha_sees_only_the_order_and_interval_alpha_only_the_proportions(
     rows: list[tuple[int, int]],
@@ -141,7 +141,7 @@ def test_alpha_without_pairs_or_without_difference_is_undefined() -> None:
         krippendorff_alpha([1.0, 2.0], "interval")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows=pairs)
 def test_weighted_kappa_equals_its_matrix_form_and_is_symmetric(
     rows: list[tuple[int, int]],
@@ -171,7 +171,7 @@ def test_weighted_kappa_refuses_what_lies_off_the_scale_and_has_no_value_without
 MARKS = st.one_of(st.none(), st.integers(0, 4))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=st.lists(st.tuples(MARKS, MARKS, MARKS), min_size=2, max_size=8), data=st.data())
 def test_a_resample_of_sums_is_the_agreement_of_the_resampled_subjects(
     rows: list[tuple[int | None, ...]], data: st.DataObject

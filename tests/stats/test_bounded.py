@@ -42,7 +42,7 @@ def test_nothing_seen_has_no_p_value() -> None:
 
 
 @given(VALUES, st.data())
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=2_000)
 def test_a_worse_value_in_any_cluster_never_improves_either_test(
     values: list[float], data: st.DataObject
 ) -> None:

@@ -213,7 +213,7 @@ small_rows = st.lists(
 ).filter(lambda rows: len({key for _, key in rows}) > 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows=small_rows, copies=st.integers(2, 5))
 def test_copying_rows_within_their_clusters_adds_no_certainty(
     rows: list[tuple[int, int]], copies: int
@@ -225,7 +225,7 @@ def test_copying_rows_within_their_clusters_adds_no_certainty(
     assert more.clusters == once.clusters
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows=small_rows, shift=st.integers(-5, 5))
 def test_shifting_every_value_shifts_the_interval(rows: list[tuple[int, int]], shift: int) -> None:
     values, keys = np.array([v for v, _ in rows], float), [k for _, k in rows]

@@ -29,7 +29,7 @@ def test_paired_and_pooled_sizes_follow_from_their_t_statistics() -> None:
     assert cohen_d_pooled(one, two) == pytest.approx(t * math.sqrt(1 / 25 + 1 / 14))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(one=group, two=group)
 def test_cliffs_delta_is_mann_whitneys_u_rescaled_and_antisymmetric(
     one: list[int], two: list[int]

@@ -34,7 +34,7 @@ def test_non_inferiority_agrees_with_a_one_sided_t_test(margin: float) -> None:
     assert non_inferiority_paired(AFTER, BEFORE, margin).p_value == pytest.approx(theirs, rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     estimate=st.floats(-1, 1),
     se=st.floats(0.01, 1),

@@ -14,7 +14,7 @@ from evenhand.statistics.multiplicity import benjamini_hochberg, bonferroni, hol
 families = st.lists(st.floats(0, 1), min_size=1, max_size=15)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(raw=families)
 def test_bonferroni_is_at_least_holm_at_least_bh_at_least_raw(raw: list[float]) -> None:
     rows = zip(bonferroni(raw), holm(raw), benjamini_hochberg(raw), raw, strict=True)
@@ -36,7 +36,7 @@ def test_all_three_agree_with_statsmodels(seed: int) -> None:
         assert adjust(raw) == pytest.approx(theirs, abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(raw=families)
 def test_the_order_in_which_endpoints_are_listed_does_not_matter(raw: list[float]) -> None:
     for adjust in (holm, benjamini_hochberg, bonferroni):

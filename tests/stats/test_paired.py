@@ -28,13 +28,13 @@ def test_nothing_compared_has_no_coverage_and_unequal_lists_do_not_pair() -> Non
         changes([True, False], [True])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(fixed=counts, broken=counts)
 def test_mcnemar_is_symmetric_in_fixed_and_broken(fixed: int, broken: int) -> None:
     assert mcnemar_p(fixed, broken) == pytest.approx(mcnemar_p(broken, fixed), rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(fixed=counts, broken=counts)
 def test_mcnemar_agrees_with_statsmodels(fixed: int, broken: int) -> None:
     theirs = mcnemar([[5, fixed], [broken, 5]], exact=True).pvalue if fixed + broken else 1.0
@@ -46,7 +46,7 @@ def test_mcnemar_refuses_negative_counts() -> None:
         mcnemar_p(-1, 3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(fixed=st.integers(0, 10), broken=st.integers(0, 10), same=st.integers(1, 30))
 def test_flipping_the_signs_of_single_changes_is_mcnemars_test(
     fixed: int, broken: int, same: int
@@ -59,7 +59,7 @@ def test_flipping_the_signs_of_single_changes_is_mcnemars_test(
 tenths = st.lists(st.integers(-9, 9), min_size=1, max_size=9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tenths=tenths)
 def test_ties_in_floating_point_are_counted_as_in_whole_numbers(tenths: list[int]) -> None:
     """0.1 + 0.2 − 0.3 is not 0 in floating point: without a guard ties fall out of the count."""
@@ -72,7 +72,7 @@ def test_ties_in_floating_point_are_counted_as_in_whole_numbers(tenths: list[int
     assert found.p_two_sided == hits / len(totals)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(tenths=tenths)
 def test_turning_every_difference_round_changes_nothing(tenths: list[int]) -> None:
     turned = sign_flip([-value / 10 for value in tenths]).p_two_sided

@@ -103,7 +103,7 @@ def test_the_numbers_quoted_in_the_protocol_come_out(
     assert found.mde == pytest.approx(mde, abs=0.006)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(2, 100_000),
     sd=st.floats(0.05, 5),

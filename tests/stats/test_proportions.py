@@ -18,7 +18,7 @@ from evenhand.statistics.proportions import (
 shares = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(share=shares, confidence=st.sampled_from([0.8, 0.95, 0.99]))
 def test_both_intervals_agree_with_statsmodels_and_mirror_the_complement(
     share: tuple[int, int], confidence: float
@@ -33,7 +33,7 @@ def test_both_intervals_agree_with_statsmodels_and_mirror_the_complement(
         assert other.low == pytest.approx(1 - found.high, abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(share=shares)
 def test_the_exact_test_of_one_half_doubles_the_smaller_tail(share: tuple[int, int]) -> None:
     events, n = share

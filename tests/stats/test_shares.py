@@ -137,7 +137,7 @@ values = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(values)
 def test_an_interval_has_a_width_holds_its_estimate_and_is_mirrored_with_its_values(
     rows: list[list[float]],

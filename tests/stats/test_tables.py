@@ -22,7 +22,7 @@ tables = st.tuples(st.integers(2, 4), st.integers(2, 5)).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(table=tables, copies=st.integers(2, 10))
 def test_copies_multiply_chi_square_and_leave_cramers_v(table: Cells, copies: int) -> None:
     once, more = chi_square(table), chi_square((copies * np.array(table)).tolist())
@@ -31,7 +31,7 @@ def test_copies_multiply_chi_square_and_leave_cramers_v(table: Cells, copies: in
     assert more.p_value <= once.p_value + 1e-12
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(table=tables)
 def test_v_agrees_with_scipy_and_stays_when_rows_and_columns_change_places(table: Cells) -> None:
     found, turned = chi_square(table), chi_square(np.array(table).T)
@@ -83,7 +83,7 @@ def test_two_by_two_measures_name_what_they_cannot_do() -> None:
             compute([[1, 2, 3], [4, 5, 6]])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 30), st.integers(1, 30))
 def test_fisher_sums_the_tables_no_likelier_than_the_one_seen(
     a: int, b: int, c: int, d: int
@@ -106,7 +106,7 @@ blocks = st.integers(3, 5).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(scores=blocks)
 def test_friedman_agrees_with_scipy_and_sees_only_ranks_within_blocks(scores: Cells) -> None:
     if all(len(set(row)) == 1 for row in scores):

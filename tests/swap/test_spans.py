@@ -108,7 +108,7 @@ _PARTS = st.sampled_from(
 _TEXTS = st.lists(_PARTS, max_size=6).map(" ".join)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(_TEXTS)
 def test_swapping_there_and_back_gives_the_text_again(text: str) -> None:
     woman, man = _group(text, "woman"), _group(text, "man")
@@ -120,7 +120,7 @@ def test_swapping_there_and_back_gives_the_text_again(text: str) -> None:
     assert _group(man, "woman") == woman
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(_TEXTS)
 def test_what_lies_outside_the_spans_is_not_touched(text: str) -> None:
     man = _group(text, "man")
@@ -135,7 +135,7 @@ def test_what_lies_outside_the_spans_is_not_touched(text: str) -> None:
         man = man[man.index(part) + len(part) :]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.text(max_size=60))
 def test_any_text_can_be_searched_and_its_spans_say_what_stands_there(text: str) -> None:
     for span in find(text, tuple(ours().values())):

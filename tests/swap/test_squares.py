@@ -51,7 +51,7 @@ def test_numbers_and_words_are_apart_by_their_share() -> None:
 _SQUARE = st.lists(st.floats(0, 1e6), min_size=4, max_size=4)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.lists(_SQUARE, min_size=10, max_size=10))
 def test_two_placebos_that_change_places_change_the_sign(squares: list[list[float]]) -> None:
     def all_of(order: tuple[int, ...]) -> list[float]:
@@ -83,7 +83,7 @@ def test_a_square_with_a_missing_answer_has_no_excess_where_it_is_needed(missing
         assert found == [None, None]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sets(st.text(min_size=1, max_size=3), min_size=2, max_size=9), st.text(max_size=4))
 def test_labels_are_paired_both_ways_and_one_of_an_odd_number_stays_alone(
     labels: set[str], key: str

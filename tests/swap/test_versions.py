@@ -44,7 +44,7 @@ def test_a_placebo_says_of_which_label_it_is_one() -> None:
     ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.text(max_size=8), st.integers(0, 2**40))
 def test_names_are_paired_over_labels_and_a_placebo_is_another_of_the_same_kind(
     key: str, seed: int

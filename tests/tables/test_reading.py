@@ -42,7 +42,7 @@ def laid_out(folder: Path, shards: Shards) -> tuple[ParquetTable, list[Item]]:
     return opened(folder, answer_column="answer", id_column="name"), items
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(SHARDS, st.integers(0, 90), st.integers(0, 90), st.integers(1, 5), st.integers(1, 9))
 def test_any_cut_into_shards_and_row_groups_gives_the_same_items_at_the_same_positions(
     shards: Shards, start: int, stop: int, batch: int, chunk: int

@@ -79,6 +79,16 @@ def test_steps_that_were_not_written_down_are_counted(tmp_path: Path) -> None:
     file.write_text("".join(file.read_text().splitlines(keepends=True)[3:]))
     found = training_run(tmp_path)
     assert (found.absent, len(found.steps)) == (3, 5)
+    shown = CliRunner().invoke(app, ["train", "show", str(tmp_path)])
+    assert "first 2 written down" in shown.output  # they are steps 4 and 5
+
+
+def test_the_first_step_of_one_is_not_shown_as_the_last_too(tmp_path: Path) -> None:
+    record = _trained(tmp_path, LOSSES[:1]) / "train.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"resumed_from": None}))
+    shown = CliRunner().invoke(app, ["train", "show", str(tmp_path)])
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.count("8") == 2  # of 8 steps, and the loss
 
 
 def test_what_was_measured_late_only_has_no_mean_of_the_first_steps(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_advantages_of_an_example_worked_by_hand() -> None:
     torch.testing.assert_close(returns, _row(2.15875, 1.575, 2.0, 0))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(_NUMBERS, _NUMBERS), min_size=1, max_size=6),
     st.integers(0, 3),

@@ -33,7 +33,7 @@ def test_a_long_response_loses_its_end_and_keeps_the_tail() -> None:
     assert render(TOKENIZER, PROMPT, "Ask each person.", room) == _ids(f"{HEAD}Ask{TAIL}")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TEXT, st.integers(min_value=70, max_value=200))
 def test_whatever_is_cut_starts_as_the_whole_and_ends_with_the_tail(text: str, most: int) -> None:
     whole, made = _ids(f"{HEAD}{text}{TAIL}"), render(TOKENIZER, PROMPT, text, most)
@@ -43,7 +43,7 @@ def test_whatever_is_cut_starts_as_the_whole_and_ends_with_the_tail(text: str, m
     assert made[: -len(tail)] == whole[: len(made) - len(tail)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.text("ab c.", max_size=60), st.integers(min_value=70, max_value=140))
 def test_a_cut_text_renders_to_the_same_ids(text: str, most: int) -> None:
     left = cut(TOKENIZER, PROMPT, text, most)

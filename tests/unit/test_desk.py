@@ -144,7 +144,7 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=60)
 
 
 def test_places_that_are_taken_back_go_to_another_only_when_they_are_known_to_be_free() -> None:

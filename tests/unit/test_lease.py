@@ -139,7 +139,7 @@ class Story:
                 self.all.append(fresh)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(steps, max_size=80),
     st.integers(0, 30),
@@ -182,7 +182,7 @@ async def rounds(workers: list[Worker], treasury: Treasury, count: int, part: fl
                 await worker.end(lambda most: most * part)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=6), st.integers(0, 40))
 def test_every_call_under_the_cap_is_made_whoever_wants_it(wanted: list[int], cap: int) -> None:
     async def tell() -> None:
@@ -197,7 +197,7 @@ def test_every_call_under_the_cap_is_made_whoever_wants_it(wanted: list[int], ca
     asyncio.run(tell())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.lists(st.floats(0.01, 1.0), max_size=6), min_size=1, max_size=5),
     st.floats(0.0, 8.0),

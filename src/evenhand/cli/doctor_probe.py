@@ -19,8 +19,8 @@ def folder() -> Path:
 
 @dataclass(slots=True)
 class Prober:
-    """A probe that says its parts in words, and keeps its result if it was not broken off: then it
-    tells of the endpoint and not of the model."""
+    """A probe that says its parts in words, and keeps its result if every call was answered: else
+    it tells of the endpoint and not of the model."""
 
     result: probe.Probed | None = None
 
@@ -43,9 +43,12 @@ class Prober:
         yield "judge", None, judge.says
         yield "speed", None, probing.speed.says
         self.result = probing.result
-        if probing.broke_off is None:
+        if probing.lost is None:
             where = probe.keep(folder(), self.result)
             yield "kept", None, f"{where}: a run whose judge is this model says so before it starts"
         else:
             counted = "What was not answered counts as wrong above, and nothing of it is kept"
-            yield "probe", False, f"broke off: {probing.broke_off}. {counted}; {_AGAIN}"
+            failed = f"{probing.speed.unanswered} calls failed, the first by: {probing.lost}"
+            if probing.broke_off:
+                failed = f"broke off: {probing.broke_off}"
+            yield "probe", False, f"{failed}. {counted}; {_AGAIN}"

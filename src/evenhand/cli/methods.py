@@ -20,6 +20,8 @@ _EXAMPLES = {
     "rate": "evenhand judge-check --out runs/judge",
     "panel": "evenhand judge-check --panel --out runs/panel",
     "two_responses": "evenhand judge-scenarios --out runs/written",
+    "averaged": "evenhand measure discrim_eval --questions 4 --method averaged --out runs/averaged",
+    "blind": "evenhand measure discrim_eval --questions 4 --method blind --out runs/blind",
 }
 
 

@@ -30,7 +30,9 @@ def serve_local(
     list_: Annotated[
         bool, typer.Option("--list", help="List the models, and what each is good for.")
     ] = False,
-    port: Annotated[int, typer.Option(help="Where to listen, on 127.0.0.1 alone.")] = 8080,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Where to listen, on 127.0.0.1 alone.")
+    ] = 8080,
     slots: Annotated[int, typer.Option(min=1, help="Requests answered at once.")] = 4,
     context: Annotated[int, typer.Option(min=512, help="Tokens of context per slot.")] = 4096,
     threads: Annotated[

@@ -106,7 +106,7 @@ def training_run(out: Path) -> TrainingRun:
         planned=steps[-1].steps,
         steps=steps,
         courses=tuple(course for one in QUANTITIES if (course := _course(one, steps)) is not None),
-        resumed_from=tuple(one for one in said.get("resumed_from", ()) if isinstance(one, int)),
+        resumed_from=tuple(one for one in said.get("resumed_from") or () if isinstance(one, int)),
         stopped_at_kl=stopped if isinstance(stopped, int) else None,
     )
 

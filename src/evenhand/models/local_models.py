@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import shlex
 import tomllib
 from functools import cache
 from importlib import resources
@@ -127,5 +128,5 @@ def _refuse_other(model: LocalModel, file: Path) -> None:
             f"{file} is not the file of {model.name} that the list tells of: its sha256 is "
             f"{digest[:16]}…, that of {model.title} is {model.sha256[:16]}…. To serve it under a "
             f"name of its own{f', rename it to {own.name}, then' if taken else ''}: "
-            f"evenhand serve-local --weights {own}"
+            f"evenhand serve-local --weights {shlex.quote(str(own))}"
         )

@@ -11,9 +11,16 @@ model = "llama-guard3"
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from evenhand import registry
@@ -49,6 +56,12 @@ class ScorerKind(BaseModel, ABC):
 
     @abstractmethod
     def scorer(self, key: str | None) -> Scorer: ...
+
+    @model_validator(mode="after")
+    def _is_somewhere(self) -> Self:
+        if getattr(self, self.address, None) == "":
+            raise PydanticCustomError("empty", "the {field} is empty", {"field": self.address})
+        return self
 
     def key_place(self, default: Mapping[str, str]) -> KeyPlace | None:
         """Which variable's key is sent where. `default` is the default model's origin and key."""

@@ -1,8 +1,8 @@
 """`run.json` says what a run is. It is written before the first call and never edited."""
 
 import platform
-import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -126,7 +126,9 @@ def _version(package: str) -> str:
 
 
 def now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    """The time in UTC, to the millisecond: of two runs of the same second it is known which came
+    first, and some counts ask for that."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def refuse_other_run(planned: RunRecord, found: RunRecord, where: str) -> None:

@@ -19,15 +19,7 @@ def page(found: TrainingRun, *, full: bool = False) -> list[Block]:
                 f"went on from step {', '.join(f'{step:,}' for step in found.resumed_from)}", "dim"
             )
         )
-    each = found.ends
-    columns = ("", f"first {each} steps", f"last {each} steps", "")
-    blocks.append(
-        Grid(
-            columns,
-            tuple(_row(one) for one in found.courses),
-            tuple("bad" if one.not_numbers else "plain" for one in found.courses),
-        )
-    )
+    blocks.append(_courses(found))
     blocks.append(
         Line(
             "One training is one draw: nothing here is tested. What it did: evenhand compare.",
@@ -48,9 +40,22 @@ def _state(found: TrainingRun) -> str:
     return ", ended early" if found.steps[-1].step < found.planned else ""
 
 
-def _row(one: Course) -> tuple[str, ...]:
+def _courses(found: TrainingRun) -> Grid:
+    each = found.ends
+    of = "written down" if found.absent else "steps" if each > 1 else "step"
+    ends: tuple[str, ...] = (f"first {each} {of}", f"last {each} {of}")
+    if len(found.steps) == 1:  # the first is the last
+        ends = ("the one step",)
+    return Grid(
+        ("", *ends, ""),
+        tuple(_row(one, len(ends)) for one in found.courses),
+        tuple("bad" if one.not_numbers else "plain" for one in found.courses),
+    )
+
+
+def _row(one: Course, ends: int) -> tuple[str, ...]:
     lost = f"{one.not_numbers:,} steps without a number" if one.not_numbers else ""
-    return (one.quantity.label, _number(one.first), _number(one.last), lost)
+    return (one.quantity.label, *map(_number, (one.first, one.last)[:ends]), lost)
 
 
 def _steps(found: TrainingRun) -> Grid:

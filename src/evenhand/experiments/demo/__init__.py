@@ -90,7 +90,7 @@ class Demo:
     def copy(self) -> None:
         """Put the recorded runs into the folder. What else is in it stays."""
         runs = {name: self._run(name) for one in self.parts for name in one.runs}
-        _claim(self.out, [self.out / "runs", *runs.values()])
+        _claim(self.out, [self.out / "runs", *runs.values()], self.page)
         for name, target in runs.items():
             if target.exists():
                 shutil.rmtree(target)
@@ -135,14 +135,22 @@ def _here() -> Traversable:
     return resources.files(__package__)
 
 
-def _claim(out: Path, written: Sequence[Path]) -> None:
-    """Take a folder that is new, empty or the demo's own; refuse any other, and any link in it:
-    what is written and deleted is the demo's."""
+def _claim(out: Path, folders: Sequence[Path], page: Path) -> None:
+    """Take a folder that is new, empty or the demo's own; refuse any other, and in it any link, any
+    file in the place of a folder and the other way round: what is written and deleted is the
+    demo's."""
     mark = out / MARK
-    linked = [one for one in (out, mark, *(out / n for n in _BESIDE), *written) if one.is_symlink()]
+    files = (mark, page, *(out / name for name in _BESIDE))
+    linked = [one for one in (out, *files, *folders) if one.is_symlink()]
     if linked:
         raise UserError(
             f"{linked[0]} is a link, which is not followed: evenhand demo --out new-folder"
+        )
+    odd = [one for one in files if one.is_dir()] + [one for one in folders if one.is_file()]
+    if odd:
+        raise UserError(
+            f"{odd[0]} is a {'folder' if odd[0].is_dir() else 'file'}, and the demo writes a "
+            f"{'file' if odd[0].is_dir() else 'folder'} there: evenhand demo --out new-folder"
         )
     own = mark.is_file() and mark.read_bytes() == _MARKED
     if out.exists() and not own and (not out.is_dir() or any(out.iterdir())):

@@ -36,6 +36,7 @@ class Probing:
     model: ChatModel
     seconds: float = 120.0
     told: Callable[[int, int], None] | None = None
+    lost: str | None = None  # the error of the first call that failed
     broke_off: str | None = None
     _answered: int = 0
     _failed: int = 0
@@ -56,13 +57,13 @@ class Probing:
 
     async def judging(self) -> tuple[Schema, Judging]:
         """Have a blunt and a neutral sentence marked in turn, by the judge of a text."""
-        asked = questions()
+        asked, before = questions(), self._answered
         pairs = [
             (await self._mark(blunt), await self._mark(neutral))
             for blunt, neutral in zip(asked.blunt, asked.neutral, strict=True)
         ]
         judge = judging(*zip(*pairs, strict=True))
-        schema = Schema(held=judge.sentences - judge.unmarked, of=judge.sentences)
+        schema = Schema(held=judge.sentences - judge.unmarked, of=self._answered - before)
         self._parts["in_schema"], self._parts["judge"] = schema, judge
         return schema, judge
 
@@ -125,5 +126,6 @@ class Probing:
 
     def _lost(self, error: ModelError) -> None:
         self._failed, self._in_a_row = self._failed + 1, self._in_a_row + 1
+        self.lost = self.lost or str(error)[:300]
         if self._in_a_row == _FAILURES:
             self.broke_off = str(error)[:300]

@@ -28,7 +28,7 @@ from evenhand.instruments.bbq.answers import covered, with_answers
 from evenhand.instruments.bbq.data import BbqData
 from evenhand.instruments.bbq.drafts import of_drafts
 from evenhand.instruments.bbq.picked import Answered, picked
-from evenhand.instruments.bbq.sample import Sampling, sample
+from evenhand.instruments.bbq.sample import Sampling, named, sample
 from evenhand.instruments.bbq.source import BbqSource
 from evenhand.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
 from evenhand.runners.source import Source
@@ -55,6 +55,9 @@ class BbqOptions:
     )
     per_category: int | None = option(
         None, "So many items of each category, in whole blocks.", least=4
+    )
+    categories: str | None = option(
+        None, "Only these categories, with commas, such as Age,Religion."
     )
     per_template: int = option(
         1, "So many aligned and non-aligned blocks of each template, where it has them.", least=1
@@ -213,14 +216,15 @@ class Bbq(Instrument):
             preset=options.preset,
             per_category=options.per_category,
             per_template=options.per_template,
+            categories=named(options.categories, records),
             seed=options.sample_seed,
             other_than=options.other_than,
         )
-        named = options.answers is not None, options.items_from is not None
-        if any(named) and (all(named) or replace(sampling, seed=0) != Sampling()):
+        given = options.answers is not None, options.items_from is not None
+        if any(given) and (all(given) or replace(sampling, seed=0) != Sampling()):
             raise UserError(
                 "--answers and --items-from each say which items are asked: give one of them, and "
-                "leave out --per-category, --per-template and --preset"
+                "leave out --per-category, --per-template, --categories and --preset"
             )
         if options.answers is not None:
             answered = with_answers(records, options.answers)

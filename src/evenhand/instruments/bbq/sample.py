@@ -29,6 +29,7 @@ class Sampling:
     preset: Literal["templates", "all", "stardtox", "mabrf"] = "templates"
     per_category: int | None = None  # items, rounded up to whole blocks; overrules the preset
     per_template: int = 1  # pairs of blocks of each template
+    categories: tuple[str, ...] = ()  # what is drawn of these alone; none: of all
     stored: Mapping[str, int] | None = None  # what stored answers cover; nothing is drawn
     picked: Mapping[str, object] | None = None  # by the answers of which run; nothing is drawn
     seed: int = 0
@@ -36,6 +37,8 @@ class Sampling:
 
     def describe(self) -> dict[str, object]:
         drawn: dict[str, object] = {"seed": self.seed}
+        if self.categories:
+            drawn["categories"] = sorted(self.categories)
         if self.other_than is not None:
             drawn["other_than"] = self.other_than
         if self.stored is not None:
@@ -48,13 +51,35 @@ class Sampling:
         return {"preset": self.preset, **pairs, **drawn}
 
 
+def named(said: str | None, records: pl.DataFrame) -> tuple[str, ...]:
+    """Give the categories that a text names, with commas between them and in any case; a name that
+    BBQ does not have is refused with those that it has."""
+    known = {one.casefold(): one for one in records["category"].unique(maintain_order=True)}
+    wanted = [one.strip() for one in (said or "").split(",") if one.strip()]
+    unknown = [one for one in wanted if one.casefold() not in known]
+    if unknown or (said is not None and not wanted):
+        raise UserError(
+            f"BBQ has no category {', '.join(unknown)!r}; it has: {', '.join(known.values())}"
+        )
+    return tuple(known[one.casefold()] for one in wanted)
+
+
 def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
-    """The drawn records, in the order of the data. Those of the sample that is avoided are drawn
-    only where a template has no others, or a category where it is drawn from as a whole."""
+    """The drawn records, in the order of the data. Of named categories they are those that the same
+    seed draws of them among all."""
+    drawn = _sample(records, replace(sampling, categories=()))
+    if not sampling.categories:
+        return drawn
+    return drawn.filter(pl.col("category").is_in(sampling.categories))
+
+
+def _sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
+    """Draw from all categories. Those of the sample that is avoided are drawn only where a template
+    has no others, or a category where it is drawn from as a whole."""
     seen: list[int] = []
     if sampling.other_than is not None:
         avoided = replace(sampling, seed=sampling.other_than, other_than=None)
-        seen = sample(records, avoided)["row"].to_list()
+        seen = _sample(records, avoided)["row"].to_list()
     rng = np.random.default_rng(sampling.seed)
     if sampling.per_category is not None:
         return _blocks_per_category(records, sampling.per_category, rng, seen)

@@ -51,8 +51,8 @@ def says(report: Report) -> tuple[str, ...]:
 
 
 def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
-    """Say that nobody drew the items: answers to them were stored, or a run's answers picked
-    them."""
+    """Say what was not drawn: all items, where answers to them were stored or a run's answers
+    picked them, or those of the categories that were not named."""
     kept, picked = sampling.get("stored"), sampling.get("picked")
     if kept is not None:
         return (
@@ -66,6 +66,9 @@ def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
             f"first answered {picked['answered']}. It does better on them by chance alone when it "
             "is asked again: hold two runs over these items against each other.",
         )
+    if "categories" in sampling:
+        asked = sampling["categories"]
+        return (f"Only {', '.join(asked)}: nothing is said of BBQ's other categories.",)
     return ()
 
 

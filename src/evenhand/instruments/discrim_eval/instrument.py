@@ -55,8 +55,8 @@ class DiscrimEval(Swap):
         each = ", ".join(f"{len(labels)} labels of {name}" for name, labels in LABELS.items()
                          if name in options.families)  # fmt: skip
         return (
-            f"{items:,} items: each question under {each}, each label of two people, and once "
-            "without.",
+            f"{items:,} items: each question whose texts allow it under {each}, each label of two "
+            "people, and once without.",
         )
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""Counterfactual averaging: the task is asked under every label and without one, and all get the
-same answer: the decision that most replies name, or the median of their numbers.
+"""Counterfactual averaging: the task is asked under every label and without one, and all labels get
+the same answer: the decision that most replies name, or the median of their numbers.
 
-Whom a task speaks of cannot change the answer then, but for what chance changes from call to call.
+Which label a task has cannot change the answer then, but for what chance changes from call to call.
+The task without a label keeps a reply of its own, to show what all labels together change.
 Source: ours.
 """
 
@@ -27,9 +28,9 @@ _TEXT = load("baselines/default_text")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Averaged:
     """One call for each label and one without, side by side; the reply with the decision of most,
-    or with the median number, is the answer to all, and there is none where a reply that cannot
-    be read could change it. Only items that carry such words can be
-    answered so: those of `swap` with a decision or a number, and of `discrim_eval`."""
+    or with the median number, is the answer to all labels, and there is none where a reply that
+    cannot be read could change it. Only items that carry such words can be answered so: those
+    of `swap` with a decision or a number, and of `discrim_eval`."""
 
     name: ClassVar[str] = "averaged"
     calls_an_item: ClassVar[str] = "3 (labels + 1)"
