@@ -208,7 +208,7 @@ def test_picked_answers_say_how_many_blocks_are_incomplete(
     picked = records.filter(pl.col("row").is_in([0, 1, 2, 3, 8, 9, 10, 11, 20, 33]))
     kept = picked.select("category", "example_id", answer=pl.lit(0, pl.Int64))
     kept.write_ndjson(tmp_path / "picked.jsonl")
-    counted = covered(with_answers(records, tmp_path / "picked.jsonl"))
+    counted = covered(with_answers(records, tmp_path / "picked.jsonl").records)
     assert counted == {"records": 10, "of": 58_492, "incomplete_blocks": 2}
     assert "10 of 58,492 records, 2 blocks incomplete" in not_drawn({"stored": counted})[0]
     assert not_drawn({"preset": "templates"}) == ()

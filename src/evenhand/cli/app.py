@@ -36,6 +36,7 @@ COMMANDS = {
         "Audit decisions that were made already, by group and against chance.",
     ),
     "swap": ("swap:swap", "Ask as if somebody else were spoken of, and say what that changes."),
+    "import": ("import_log:import_log", "Score the log of another tool, without a call."),
     "compare": ("compare:compare", "Compare two runs on the items they share."),
     "gate": ("gate:gate", "Say whether a change makes anything worse: pass, fail or open."),
     "reliability": (

@@ -199,9 +199,12 @@ def _check(instrument: Scored, side: Runs, before: Runs) -> None:
 
 def same_sample(before: RunReader, after: RunReader) -> None:
     """Refuse two runs that do not ask the same things. The order in which options are shown is a
-    condition and no part of the sample."""
+    condition and no part of the sample; nor is how a sample was drawn, where one side is answers
+    that were stored: those say which items they answer, and not how they came to be those."""
     ours, theirs = before.record.source, after.record.source
-    if ours["sha256"] != theirs["sha256"] or ours["sampling"] != theirs["sampling"]:
+    drawn = ours["sampling"], theirs["sampling"]
+    alike = drawn[0] == drawn[1] or any("stored" in one for one in drawn)
+    if ours["sha256"] != theirs["sha256"] or not alike:
         raise UserError(
             "the two runs are over different samples; repeat one with the sampling of the other: "
             f"{ours['sampling']} and {theirs['sampling']}"

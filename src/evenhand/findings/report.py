@@ -44,7 +44,9 @@ class Side:
         """Give the side that one run is, or several of one system: their folders with commas."""
         record = runs[0].record
         folders = ",".join(str(run.path) for run in runs)
-        return cls(run=folders, method=record.method, model=models_of(record.cast))
+        origin = record.source.get("origin")  # of answers that were given elsewhere
+        model = str(origin["model"]) if origin else models_of(record.cast)
+        return cls(run=folders, method=record.method, model=model)
 
 
 # Who plays a role and is no language model that was asked for words.

@@ -118,6 +118,7 @@ class Instrument(Scored):
     options: ClassVar[type[Any]] = NoOptions  # a frozen dataclass; each field is made by `option`
     asks: ClassVar[Literal["answers", "likelihoods"]] = "answers"
     answer_tokens: ClassVar[str | None] = None  # the option that says where an answer is cut
+    elsewhere: ClassVar[tuple[str, ...]] = ()  # its names as a task of other tools: `import`
     asks_again: ClassVar[bool] = False  # equal words are asked several times, for several answers
 
     def source(self, data: DataFolder, options: Any) -> Source:

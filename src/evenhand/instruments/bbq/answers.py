@@ -1,29 +1,49 @@
-"""Answers that were given elsewhere, to be scored: JSON lines with category, example_id, answer."""
+"""Answers that were given elsewhere, to be scored: JSON lines with category, example_id, answer, or
+the log of another tool."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from evenhand import foreign
 from evenhand.agents import strict_json
 from evenhand.errors import UnreadableReply, UserError
 from evenhand.instruments.bbq.data import card
 
+_COLUMNS: dict[str, Any] = {
+    "category": pl.String,
+    "example_id": pl.Int64,
+    "text": pl.String,
+    "place": pl.Int64,
+    "shown": pl.List(pl.String),
+}
+_NOTHING = " "  # an answer that is none of the options: it counts as missing
+_Row = tuple[Any, ...]  # as the columns
 
-def with_answers(records: pl.DataFrame, file: Path) -> pl.DataFrame:
-    """The records that have a stored answer, with it as column `answer`.
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Stored answers: the records that have one, with it as column `answer`, and where they are
+    from if another tool's log tells."""
+
+    records: pl.DataFrame
+    origin: foreign.Origin | None
+    notes: tuple[str, ...] = ()
+
+
+def with_answers(records: pl.DataFrame, file: Path) -> Stored:
+    """Join records with the answers in a file.
 
     An answer is the text of an option, or its number (0, 1, 2) in the data's own order.
     """
     if not file.is_file():
         raise UserError(f"{file} is not a file")
-    rows = [
-        _row(line, f"{file} line {number}")
-        for number, line in enumerate(file.read_bytes().splitlines(), start=1)
-        if line.strip()
-    ]
-    schema = {"category": pl.String, "example_id": pl.Int64, "text": pl.String, "place": pl.Int64}
-    answers = pl.DataFrame(rows, schema=schema, orient="row")
+    log = foreign.read(file)
+    rows = list(_lines(file) if log is None else _of_log(log, file))
+    answers = pl.DataFrame(rows, schema=_COLUMNS, orient="row")
     if answers.select("category", "example_id").is_duplicated().any():
         raise UserError(f"{file} answers a question twice")
     joined = records.join(answers, on=["category", "example_id"], maintain_order="left")
@@ -32,8 +52,11 @@ def with_answers(records: pl.DataFrame, file: Path) -> pl.DataFrame:
             f"{len(answers) - len(joined)} of the {len(answers)} answers in {file} belong to no "
             "BBQ record: check category (as in the file names of BBQ) and example_id"
         )
+    _refuse_others(joined, file)
     chosen = pl.col("options").list.get(pl.col("place"), null_on_oob=True)
-    return joined.with_columns(answer=pl.coalesce("text", chosen)).drop("text", "place")
+    answered = joined.with_columns(answer=pl.coalesce("text", chosen))
+    kept = answered.drop("text", "place", "shown")
+    return Stored(kept, log.origin, log.notes) if log else Stored(kept, None)
 
 
 def covered(answered: pl.DataFrame) -> dict[str, int]:
@@ -46,7 +69,13 @@ def covered(answered: pl.DataFrame) -> dict[str, int]:
     }
 
 
-def _row(line: bytes, where: str) -> tuple[Any, ...]:
+def _lines(file: Path) -> Iterator[_Row]:
+    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
+        if line.strip():
+            yield _row(line, f"{file} line {number}")
+
+
+def _row(line: bytes, where: str) -> _Row:
     try:
         given = strict_json.parse(line.decode("utf-8"))
         category, example, answer = given["category"], given["example_id"], given["answer"]
@@ -57,7 +86,45 @@ def _row(line: bytes, where: str) -> tuple[Any, ...]:
     except (KeyError, TypeError):
         raise UserError(f"{where}: needs category, example_id and answer") from None
     if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer <= 2:
-        return category, example, None, answer
+        return category, example, None, answer, None
     if isinstance(answer, str) and answer:
-        return category, example, answer, None
+        return category, example, answer, None, None
     raise UserError(f"{where}: answer must be an option's text or 0, 1, 2")
+
+
+def _of_log(log: foreign.Log, file: Path) -> Iterator[_Row]:
+    """The answers of another tool's log. A question without one counts as missing."""
+    for number, one in enumerate(log.answers, start=1):
+        about = one.about
+        example = about.get("source_id", about.get("example_id"))
+        own = [str(about[f"ans{n}"]) for n in range(3)] if "ans0" in about else [*one.options]
+        if not isinstance(about.get("category"), str) or not isinstance(example, int):
+            raise UserError(
+                f"{file}: question {number} does not say which of BBQ it is (category, and "
+                f"source_id or example_id): its task is {log.origin.task[:60]!r}"
+            )
+        yield about["category"], example, _said(one, own), None, sorted(own)
+
+
+def _said(one: foreign.Answered, own: list[str]) -> str:
+    if not isinstance(one.answer, int):
+        return one.answer or _NOTHING
+    said = one.options[one.answer]
+    if said in own:
+        return said
+    # lm-evaluation-harness offers other words for "unknown" beside the record's own.
+    info: Mapping[str, Any] = one.about.get("answer_info") or {}
+    unknown = [text for n, text in enumerate(own) if "unknown" in (info.get(f"ans{n}") or ())]
+    return unknown[0] if len(unknown) == 1 else _NOTHING
+
+
+def _refuse_others(joined: pl.DataFrame, file: Path) -> None:
+    """Refuse a log whose questions have other options than the records of the same name."""
+    told = joined.filter(pl.col("shown").is_not_null())
+    others = told.filter(pl.col("options").list.sort() != pl.col("shown"))
+    if len(others):
+        first = others.row(0, named=True)
+        raise UserError(
+            f"{len(others):,} questions of {file} have other options than BBQ's, such as "
+            f"{first['category']}/{first['example_id']}: it is not BBQ as the card has it"
+        )

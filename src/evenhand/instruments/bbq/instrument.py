@@ -1,6 +1,7 @@
 """BBQ as an instrument: bias where the text does not say who, and accuracy where it does."""
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -72,11 +73,13 @@ class BbqOptions:
     items_from: str | None = option(
         None, "Ask only the items of this run whose first answer was as --answered says."
     )
-    answered: Answered = option("biased", "With --items-from: biased, or wrong either way.")
+    answered: Answered = option(
+        "biased", "With --items-from: biased, wrong either way, or any for all of its items."
+    )
     answers: Path | None = option(
         None,
         "Score these stored answers instead of asking: JSON lines with category, example_id, "
-        "answer.",
+        "answer, or a log of Inspect or lm-evaluation-harness.",
     )
 
 
@@ -120,6 +123,7 @@ class Bbq(Instrument):
     }
     later_facts = ("group", "stands_for")
     options = BbqOptions
+    elsewhere = ("bbq",)
     measures = (
         _share("s_amb", "bias score, unclear questions (s_amb)", pl.col("score"), _AMBIGUOUS,
                better="zero", role="primary", within=(-1, 1), source="Parrish et al. 2022, 5"),
@@ -227,8 +231,9 @@ class Bbq(Instrument):
                 "leave out --per-category, --per-template, --categories and --preset"
             )
         if options.answers is not None:
-            answered = with_answers(records, options.answers)
-            return BbqSource(answered, Sampling(stored=covered(answered), seed=sampling.seed))
+            stored = with_answers(records, options.answers)
+            kept = Sampling(stored=covered(stored.records), seed=sampling.seed)
+            return BbqSource(stored.records, kept, origin=stored.origin, notes=stored.notes)
         if options.items_from is None:
             return BbqSource(sample(records, sampling), sampling, options.order_seed)
         drawn, by = picked(self, records, RunReader(options.items_from), options.answered)
@@ -284,7 +289,9 @@ class Bbq(Instrument):
         return of_drafts(self) if keeps_drafts(run) else self
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        return (*words.not_drawn(run.record.source["sampling"]), *words.notes(report))
+        source = run.record.source
+        told = words.origin(source), words.not_drawn(source["sampling"]), words.notes(report)
+        return tuple(chain.from_iterable(told))
 
     def says(self, report: Report) -> tuple[str, ...]:
         return words.says(report)

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.domain import Item
+from evenhand.foreign import Origin
 from evenhand.instruments.bbq.data import STRATUM, card
 from evenhand.instruments.bbq.sample import Sampling, spread
 
@@ -21,7 +22,13 @@ class BbqSource:
     """
 
     def __init__(
-        self, drawn: pl.DataFrame, sampling: Sampling, order_seed: int | None = None
+        self,
+        drawn: pl.DataFrame,
+        sampling: Sampling,
+        order_seed: int | None = None,
+        *,
+        origin: Origin | None = None,
+        notes: tuple[str, ...] = (),
     ) -> None:
         # Of the sample, not of its order; and the items without their answers, so that two files
         # of answers to the same items can be compared.
@@ -29,6 +36,9 @@ class BbqSource:
         self._answers = _sha256(drawn.select("answer")) if "answer" in drawn.columns else None
         self._drawn = spread(_with_weights(drawn), sampling.seed)
         self._sampling = sampling
+        # Of answers that were given elsewhere: where, and what a reader must know of it.
+        told = {} if origin is None else {"origin": origin.to_dict(), "notes": list(notes)}
+        self._told: dict[str, Any] = told
         self._order_seed = sampling.seed if order_seed is None else order_seed
 
     def fingerprint(self) -> dict[str, Any]:
@@ -46,6 +56,7 @@ class BbqSource:
             "order": "spread",
             "sha256": self._sha256,
             **answers,
+            **self._told,
             **({"order_seed": self._order_seed} if own_order else {}),
         }
 

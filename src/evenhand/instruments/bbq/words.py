@@ -50,6 +50,16 @@ def says(report: Report) -> tuple[str, ...]:
     return (f"{said}, and the stereotyped person {more} often than the other one.",)
 
 
+def origin(source: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say where answers are from that were given elsewhere, and what their log lacks."""
+    said = source.get("origin")
+    if said is None:
+        return ()
+    tool = f"{said['tool']} {said['version']}".strip()
+    asked = f"Answers of {said['model']} in {said['file']}, asked by {tool}"
+    return (f"{asked}, task {said['task']}.", *source.get("notes", ()))
+
+
 def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
     """Say what was not drawn: all items, where answers to them were stored or a run's answers
     picked them, or those of the categories that were not named."""
@@ -59,6 +69,11 @@ def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
             f"Stored answers: {kept['records']:,} of {kept['of']:,} records, "
             f"{kept['incomplete_blocks']:,} blocks incomplete. Nothing was drawn: whoever picked "
             "these records picked the result.",
+        )
+    if picked is not None and picked["answered"] == "any":
+        return (
+            f"The items are those that {picked['model']} ({picked['method']}) was asked: whoever "
+            "picked them for that run picked them for this one.",
         )
     if picked is not None:
         return (

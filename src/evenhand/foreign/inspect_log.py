@@ -1,0 +1,87 @@
+"""Logs of Inspect (`.eval`): a ZIP archive with a header, a list of all samples, and each whole.
+
+The list is enough, and a hundredth of the size: it has of each sample what it was about, its
+options and what the scorer read as its answer. Of an older Inspect it lacks the options; they are
+then read from the samples.
+"""
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import UserError
+from evenhand.foreign.archive import Archive
+from evenhand.foreign.log import Answered, Log, Origin, sha256_of
+
+_HEADER, _LIST = "header.json", "summaries.json"
+_SCORER = "choice"  # reads which option was taken, and says it as a letter
+
+
+def is_inspect(file: Path) -> bool:
+    """Say whether a file is a log of Inspect; one in its older form, JSON, is not."""
+    return file.suffix == ".eval" or zipfile.is_zipfile(file)
+
+
+def read_inspect(file: Path) -> Log:
+    """Read a log. Of several epochs the first is taken: our choice, which is made before anybody
+    looks at an answer."""
+    with Archive(file) as archive:
+        header, listed = archive.json(_HEADER), archive.json(_LIST)
+        try:
+            said = header["eval"]
+            if not isinstance(listed, list):
+                raise TypeError
+            first = [one for one in listed if one["epoch"] == 1]
+            answers = tuple(_answered(one, archive) for one in first)
+            origin = Origin(
+                tool="inspect_ai",
+                version=str(said.get("packages", {}).get("inspect_ai", "")),
+                task=str(said["task"]),
+                model=str(said["model"]),
+                created=str(said["created"]),
+                file=file.name,
+                sha256=sha256_of(file),
+            )
+            notes = tuple(_notes(header, listed, first))
+        except (KeyError, TypeError, AttributeError):
+            raise UserError(f"{file} is not a log as Inspect writes it: evenhand reads those of "
+                            "its format 2, such as of inspect_ai 0.3") from None  # fmt: skip
+    return Log(origin=origin, answers=answers, notes=notes)
+
+
+def _answered(one: Mapping[str, Any], archive: Archive) -> Answered:
+    options = one.get("choices")
+    if options is None:
+        options = archive.json(f"samples/{one['id']}_epoch_{one['epoch']}.json").get("choices")
+    options = tuple(map(str, options or ()))
+    about = {"id": one["id"], **(one.get("metadata") or {})}
+    return Answered(about=about, options=options, answer=_answer(one, len(options)))
+
+
+def _answer(one: Mapping[str, Any], options: int) -> int | None:
+    """The place of the option that was taken; None without one, with several, or after an error."""
+    score = (one.get("scores") or {}).get(_SCORER)
+    letter = None if score is None or one.get("error") else score.get("answer")
+    if not isinstance(letter, str) or len(letter) != 1:
+        return None
+    place = ord(letter.upper()) - ord("A")
+    return place if 0 <= place < options else None
+
+
+def _notes(
+    header: Mapping[str, Any], listed: list[Any], first: list[Mapping[str, Any]]
+) -> Iterator[str]:
+    if header["status"] != "success":
+        yield f"Inspect says of this log: {str(header['status'])[:40]}."
+    planned = header["eval"]["dataset"].get("samples")
+    if isinstance(planned, int) and planned > len(first):
+        yield (
+            f"The log has {len(first):,} of {planned:,} samples: what is absent was not asked, or "
+            "left out."
+        )
+    if len(listed) > len(first):
+        yield f"Of {len(listed):,} answers those of the first epoch are scored: {len(first):,}."
+    unscored = sum(_SCORER not in (one.get("scores") or {}) for one in first)
+    if unscored:
+        yield f"{unscored:,} samples have no score of Inspect's {_SCORER!r}, and so no answer."

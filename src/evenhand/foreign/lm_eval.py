@@ -1,0 +1,80 @@
+"""Samples of lm-evaluation-harness (`samples_TASK_TIME.jsonl` of `--log_samples`): a line for each
+question, with the document, what was asked, and what came back."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from evenhand.errors import UserError
+from evenhand.foreign.log import Answered, Log, Origin, sha256_of
+
+_HAS = frozenset({"doc", "arguments", "resps", "filtered_resps"})
+_LONGEST = 1 << 24  # our choice: bytes of a line
+
+
+def is_lm_eval(file: Path) -> bool:
+    """Say whether a file's first line is a sample of lm-evaluation-harness."""
+    try:
+        with file.open("rb") as opened:
+            first = orjson.loads(opened.readline(_LONGEST))
+    except (OSError, orjson.JSONDecodeError):
+        return False
+    return isinstance(first, dict) and first.keys() >= _HAS
+
+
+def read_lm_eval(file: Path) -> Log:
+    """Read the samples of one task. Which model answered is in another file of that tool, and in
+    the name of the folder: the folder's name is taken."""
+    answers = []
+    with file.open("rb") as opened:
+        for number, line in enumerate(opened, start=1):
+            if line.strip():
+                answers.append(_read(line, f"{file} line {number}"))
+    task, _, when = file.stem.removeprefix("samples_").rpartition("_")
+    origin = Origin(
+        tool="lm-evaluation-harness",
+        version="",
+        task=task or file.stem,
+        model=file.resolve().parent.name,
+        created=_time(when),
+        file=file.name,
+        sha256=sha256_of(file),
+    )
+    return Log(origin=origin, answers=tuple(answers))
+
+
+def _time(said: str) -> str:
+    """The time in a file's name, 2026-11-17T18-20-00.123456; "" where there is none."""
+    day, _, clock = said.partition("T")
+    try:
+        return datetime.fromisoformat(f"{day}T{clock.replace('-', ':')}").replace(
+            tzinfo=UTC
+        ).isoformat()  # fmt: skip
+    except ValueError:
+        return ""
+
+
+def _read(line: bytes, where: str) -> Answered:
+    try:
+        given = orjson.loads(line)
+        asked = [given["arguments"][f"gen_args_{n}"] for n in range(len(given["arguments"]))]
+        came = given["filtered_resps"]
+        doc: Mapping[str, Any] = given["doc"]
+        if isinstance(came[0], str):  # words, and no likelihoods of options
+            return Answered(about=doc, options=(), answer=came[0] or None)
+        likely = [float(one[0]) for one in came]
+        options = tuple(str(one["arg_1"]).strip() for one in asked)
+        if len(options) != len(likely):
+            raise TypeError
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, IndexError, AttributeError):
+        raise UserError(f"{where}: not a sample as lm-evaluation-harness writes it") from None
+    return Answered(about=doc, options=options, answer=_most_likely(likely))
+
+
+def _most_likely(likely: list[float]) -> int | None:
+    """The place of the highest; None where two have it, or where one is no number."""
+    best = [place for place, one in enumerate(likely) if one == max(likely)]
+    return best[0] if len(best) == 1 and all(one == one for one in likely) else None  # noqa: PLR0124

@@ -1,0 +1,47 @@
+"""What is taken from a log, whatever tool wrote it."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The origin of answers says which tool asked which model, and which file tells of it."""
+
+    tool: str
+    version: str  # of the tool; "" where the log does not say
+    task: str
+    model: str
+    created: str
+    file: str  # its name, without the folder
+    sha256: str
+
+    def to_dict(self) -> dict[str, str]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """One question of a log: what the log tells of it, its options, and the answer in words, or as
+    the place of an option; None where there is no answer."""
+
+    about: Mapping[str, Any]
+    options: tuple[str, ...]
+    answer: str | int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A log of another tool, as far as scoring needs it."""
+
+    origin: Origin
+    answers: tuple[Answered, ...]
+    notes: tuple[str, ...] = ()  # what a reader must know: what was left out, what is absent
+
+
+def sha256_of(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

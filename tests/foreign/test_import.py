@@ -1,0 +1,155 @@
+"""Logs of other tools, scored as our own answers are."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cli.conftest import Run
+from evenhand import foreign
+from evenhand.errors import UserError
+from evenhand.instruments.bbq.answers import with_answers
+from foreign.logs import inspect_log, lm_eval_line, records_of, sample, zipped
+
+LETTERS = "ABCBACCABABC"  # an answer to each of the twelve records
+
+
+def _samples(records: pl.DataFrame) -> list[dict[str, Any]]:
+    return [sample(row, letter) for row, letter in zip(records_of(records), LETTERS, strict=True)]
+
+
+def _measured(evenhand: Run, data: Path, *arguments: str) -> dict[str, Any]:
+    ran = evenhand(*arguments, "--json", EVENHAND_DATA=str(data))
+    assert ran.returncode in (0, 2), ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def test_a_log_of_inspect_gives_the_numbers_of_the_same_answers_in_a_file(
+    evenhand: Run, records: pl.DataFrame, data_folder: Path, tmp_path: Path
+) -> None:
+    plain = [
+        {"category": row["category"], "example_id": row["example_id"], "answer": "ABC".index(said)}
+        for row, said in zip(records_of(records), LETTERS, strict=True)
+    ]
+    (tmp_path / "plain.jsonl").write_text("".join(json.dumps(one) + "\n" for one in plain))
+    log = inspect_log(tmp_path / "log.eval", _samples(records))
+    ours = _measured(evenhand, data_folder, "measure", "bbq", "--answers", "plain.jsonl", "--out",
+                     "plain")  # fmt: skip
+    theirs = _measured(evenhand, data_folder, "import", str(log), "--out", "theirs")
+    for part in ("estimates", "groups", "coverage"):
+        assert theirs["scores"][part] == ours["scores"][part]
+    assert theirs["model"] == "openai/pretended"
+    origin = theirs["source"]["origin"]
+    assert (origin["tool"], origin["version"]) == ("inspect_ai", "0.3.285")
+    compared = evenhand("compare", "plain", "theirs", "--json")
+    assert compared.returncode == 0, compared.stderr
+    picked = ("--items-from", "theirs", "--answered", "any", "--method", "always_unknown")
+    again = _measured(evenhand, data_folder, "measure", "bbq", *picked, "--out", "again")
+    assert again["source"]["items"] == 12
+    assert evenhand("compare", "theirs", "again").returncode == 0
+
+
+def test_a_question_without_an_answer_is_missing_and_not_left_out(
+    records: pl.DataFrame, tmp_path: Path
+) -> None:
+    first, second, third, *_ = rows = records_of(records)
+    samples = [sample(first, None), sample(second, ""), sample(third, "A, B"),
+               sample(rows[3], "A", error="a traceback"), sample(rows[4], "D"),
+               sample(rows[5], "B"), sample(rows[5], "C", epoch=2)]  # fmt: skip
+    stored = with_answers(records, inspect_log(tmp_path / "log.eval", samples))
+    assert stored.records["answer"].to_list() == [" "] * 5 + [rows[5]["options"][1]]
+    assert stored.notes == (
+        "Of 7 answers those of the first epoch are scored: 6.",
+        "1 samples have no score of Inspect's 'choice', and so no answer.",
+    )
+
+
+def test_a_log_that_was_broken_off_says_so(records: pl.DataFrame, tmp_path: Path) -> None:
+    header = {"eval": {"task": "bbq", "model": "m", "created": "", "dataset": {"samples": 40}}}
+    log = inspect_log(tmp_path / "log.eval", _samples(records), status="cancelled", **header)
+    assert with_answers(records, log).notes == (
+        "Inspect says of this log: cancelled.",
+        "The log has 12 of 40 samples: what is absent was not asked, or left out.",
+    )
+
+
+def test_of_an_older_inspect_the_options_are_read_from_the_samples(
+    records: pl.DataFrame, tmp_path: Path
+) -> None:
+    row = records_of(records)[0]
+    listed = sample(row, "B")
+    del listed["choices"]
+    header = {"status": "success", "eval": {"task": "bbq", "model": "m", "created": "",
+                                            "dataset": {}}}  # fmt: skip
+    members = {"header.json": header, "summaries.json": [listed],
+               f"samples/{listed['id']}_epoch_1.json": {"choices": row["options"]}}  # fmt: skip
+    log = zipped(tmp_path / "log.eval", {n: json.dumps(one).encode() for n, one in members.items()})
+    assert with_answers(records, log).records["answer"].to_list() == [row["options"][1]]
+
+
+def test_other_words_for_unknown_in_lm_eval_are_the_records_own_unknown(
+    records: pl.DataFrame, tmp_path: Path
+) -> None:
+    first, second, third, *_ = records_of(records)
+    lines = [
+        lm_eval_line(first, -3, -2, -4, -1),
+        lm_eval_line(second, -3, -2, -4, -9),
+        lm_eval_line(third, -1, -1, -1, -1),  # none is the highest
+    ]
+    file = tmp_path / "meta__llama" / "samples_bbq_2026-11-17T18-20-00.5.jsonl"
+    file.parent.mkdir()
+    file.write_text("".join(lines))
+    stored = with_answers(records, file)
+    unknown = first["options"][first["unknown"]]
+    assert stored.records["answer"].to_list() == [unknown, second["options"][1], " "]
+    assert stored.origin is not None
+    assert (stored.origin.model, stored.origin.task) == ("meta__llama", "bbq")
+    assert stored.origin.created == "2026-11-17T18:20:00.500000+00:00"
+
+
+def test_a_log_whose_questions_have_other_options_is_not_bbq(
+    records: pl.DataFrame, tmp_path: Path
+) -> None:
+    row = records_of(records)[0]
+    other = sample(row, "A", choices=["The cook", *row["options"][1:]])
+    with pytest.raises(UserError, match=r"1 questions of .* have other options than BBQ's"):
+        with_answers(records, inspect_log(tmp_path / "log.eval", [other]))
+
+
+def test_a_log_of_another_task_says_what_can_be_scored(evenhand: Run, tmp_path: Path) -> None:
+    header = {"eval": {"task": "inspect_evals/gpqa", "model": "m", "created": "", "dataset": {}}}
+    inspect_log(tmp_path / "log.eval", [], **header)
+    ran = evenhand("import", "log.eval", "--out", "theirs")
+    assert ran.returncode == 1
+    assert "is of the task 'gpqa'; what can be scored: bbq" in " ".join(ran.stderr.split())
+    (tmp_path / "plain.jsonl").write_text("{}\n")
+    ran = evenhand("import", "plain.jsonl", "--out", "theirs")
+    assert "evenhand measure bbq --answers FILE --out runs/theirs" in " ".join(ran.stderr.split())
+
+
+def _spoilt(data: bytes, how: str) -> bytes:
+    at = data.index(b"header.json") + len(b"header.json") + 12  # within its compressed bytes
+    if how == "a flipped bit":
+        return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+    if how == "cut":
+        return data[: len(data) // 2]
+    sizes = data.index(b"PK\x01\x02") + 24  # what the directory says of the first member's size
+    claimed = b"\xff\xff\xff\x7f" if how == "a huge claim" else b"\x01\x00\x00\x00"
+    return data[:sizes] + claimed + data[sizes + 4 :]
+
+
+@pytest.mark.parametrize("how", ["a flipped bit", "cut", "a huge claim", "a small claim"])
+def test_a_log_that_is_not_as_it_was_written_is_refused(tmp_path: Path, how: str) -> None:
+    log = inspect_log(tmp_path / "log.eval", [])
+    log.write_bytes(_spoilt(log.read_bytes(), how))
+    with pytest.raises(UserError):
+        foreign.read(log)
+
+
+@pytest.mark.parametrize("listed", [{}, None, [{"epoch": 1}], [{"epoch": 1, "scores": 3}]])
+def test_a_list_of_another_shape_is_refused(tmp_path: Path, listed: Any) -> None:
+    with pytest.raises(UserError, match=r"not a log as Inspect writes it|cannot be read|has no"):
+        foreign.read(inspect_log(tmp_path / "log.eval", listed))
