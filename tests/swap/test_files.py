@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import evenhand as eh
 from evenhand.cli.app import app
 from evenhand.errors import UserError
+from evenhand.instruments import DataFolder
 from evenhand.instruments.swap.data import read_answers
 from evenhand.instruments.swap.instrument import Swap, SwapOptions
 from evenhand.instruments.swap.texts import designed_by
@@ -41,6 +42,23 @@ def test_ids_with_a_slash_do_not_become_one(tmp_path: Path) -> None:
     ]
     items = read_answers(_file(tmp_path / "a.jsonl", lines)).items(stored=True)
     assert len({one.id for one in items}) == len(lines)
+
+
+def test_no_label_has_a_turn_of_its_own_and_prompts_are_asked_whole(tmp_path: Path) -> None:
+    file = _prompts(tmp_path, *(f"{{name}} asks for {n} days." for n in range(60)))
+    options = SwapOptions(prompts=file, families="gender,race")
+    source = Swap().source(DataFolder(local=None, cache=tmp_path), options)
+    items = list(source.read(0, len(source)))
+    whole = len(items) // 60
+    mean = {}
+    for place, one in enumerate(items):
+        assert one.tags["cluster"] == str(place // whole)
+        key = (one.tags["family"], one.tags["label"], one.tags["role"])
+        mean[key] = mean.get(key, 0.0) + place % whole / 60
+    # The mean of 60 places out of 14 has a standard error of 0.52: four of them either way.
+    assert whole == len(mean) == 14
+    assert all(abs(one - 6.5) < 2.1 for one in mean.values()), mean
+    assert source.fingerprint()["order"] == "in turns"
 
 
 def test_a_word_of_the_family_in_the_task_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What is asked or was answered: prompts in every version, or the lines of answers that exist."""
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,6 +128,20 @@ class Design:
             )
             for one in self.asked
         ]
+
+
+def in_turns(items: Sequence[Item]) -> list[Item]:
+    """Give the items prompt by prompt, the versions of each in an order drawn by their names. Were
+    one label always asked first and another last, they would differ by what changes on the way too:
+    a server that warms up, or one whose answers depend on what it was asked just before."""
+    prompts = dict.fromkeys(one.tags["cluster"] for one in items)
+    places = {prompt: place for place, prompt in enumerate(prompts)}
+
+    def turn(one: Item) -> tuple[int, bytes]:
+        drawn = hashlib.sha256(one.id.encode("utf-8", "surrogatepass")).digest()
+        return places[one.tags["cluster"]], drawn
+
+    return sorted(items, key=turn)
 
 
 def _others(asked: Sequence[Asked]) -> dict[tuple[str, str], dict[str, str]]:

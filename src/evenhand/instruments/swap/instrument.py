@@ -30,7 +30,7 @@ from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.swap import tables
 from evenhand.instruments.swap.answers import answers_of, chosen_of, main_of, wanted
 from evenhand.instruments.swap.contrasts import OUTCOMES, Contrast, contrasts
-from evenhand.instruments.swap.data import Design, read_answers
+from evenhand.instruments.swap.data import Design, in_turns, read_answers
 from evenhand.instruments.swap.rates import WITHOUT, rate_lines
 from evenhand.instruments.swap.texts import designed_by
 from evenhand.methods import Method
@@ -160,10 +160,12 @@ class Swap(Instrument):
             # Of what was asked, so that the answers of two models to it can be compared.
             "sha256": _sha256([one.model_dump(exclude={"answer"}) for one in found.asked]),
         }
+        items = found.items(stored=stored, decision=options.decision, number=options.number)
         if stored:
             also["answers"] = _sha256([one.answer for one in found.asked])
+        else:
+            items, also["order"] = in_turns(items), "in turns"
         version = self.card()["version"]
-        items = found.items(stored=stored, decision=options.decision, number=options.number)
         return ListedItems(self, items, sampling=sampling, version=version, also=also)
 
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
