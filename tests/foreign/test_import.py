@@ -110,6 +110,33 @@ def test_other_words_for_unknown_in_lm_eval_are_the_records_own_unknown(
     assert stored.origin.created == "2026-11-17T18:20:00.500000+00:00"
 
 
+@pytest.mark.parametrize(
+    "spoilt",
+    [{"doc": []}, {"doc": {"category": "Age"}}, {"doc": {"category": "Age", "example_id": 1 << 70}},
+     {"filtered_resps": []}, {"filtered_resps": [["x", "False"]]}, {"arguments": 3},
+     {"arguments": {}}],
+)  # fmt: skip
+def test_a_line_of_another_shape_is_refused(
+    records: pl.DataFrame, tmp_path: Path, spoilt: dict[str, Any]
+) -> None:
+    line = json.loads(lm_eval_line(records_of(records)[0], -3, -2, -4, -1)) | spoilt
+    (tmp_path / "samples_bbq.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(UserError):
+        with_answers(records, tmp_path / "samples_bbq.jsonl")
+
+
+@pytest.mark.parametrize("told", [None, 3, {"ans0": 3}, {"ans0": ["x", "unknown"], "ans1": []}])
+def test_other_words_for_unknown_are_no_answer_where_the_document_does_not_tell_which_it_is(
+    records: pl.DataFrame, tmp_path: Path, told: Any
+) -> None:
+    row = records_of(records)[0]
+    line = json.loads(lm_eval_line(row, -3, -2, -4, -1))
+    line["doc"]["answer_info"] = told
+    (tmp_path / "samples_bbq.jsonl").write_text(json.dumps(line) + "\n")
+    said = with_answers(records, tmp_path / "samples_bbq.jsonl").records["answer"].to_list()
+    assert said == [row["options"][0] if isinstance(told, dict) and "ans1" in told else " "]
+
+
 def test_a_log_whose_questions_have_other_options_is_not_bbq(
     records: pl.DataFrame, tmp_path: Path
 ) -> None:

@@ -1,10 +1,8 @@
 """Samples of lm-evaluation-harness (`samples_TASK_TIME.jsonl` of `--log_samples`): a line for each
 question, with the document, what was asked, and what came back."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -62,7 +60,9 @@ def _read(line: bytes, where: str) -> Answered:
         given = orjson.loads(line)
         asked = [given["arguments"][f"gen_args_{n}"] for n in range(len(given["arguments"]))]
         came = given["filtered_resps"]
-        doc: Mapping[str, Any] = given["doc"]
+        doc = given["doc"]
+        if not isinstance(doc, dict):
+            raise TypeError
         if isinstance(came[0], str):  # words, and no likelihoods of options
             return Answered(about=doc, options=(), answer=came[0] or None)
         likely = [float(one[0]) for one in came]

@@ -1,7 +1,7 @@
 """Answers that were given elsewhere, to be scored: JSON lines with category, example_id, answer, or
 the log of another tool."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ _COLUMNS: dict[str, Any] = {
     "place": pl.Int64,
     "shown": pl.List(pl.String),
 }
+_LAST = 1 << 31  # more than any example_id, and less than a column can hold
 _NOTHING = " "  # an answer that is none of the options: it counts as missing
 _Row = tuple[Any, ...]  # as the columns
 
@@ -95,15 +96,23 @@ def _row(line: bytes, where: str) -> _Row:
 def _of_log(log: foreign.Log, file: Path) -> Iterator[_Row]:
     """The answers of another tool's log. A question without one counts as missing."""
     for number, one in enumerate(log.answers, start=1):
-        about = one.about
-        example = about.get("source_id", about.get("example_id"))
-        own = [str(about[f"ans{n}"]) for n in range(3)] if "ans0" in about else [*one.options]
-        if not isinstance(about.get("category"), str) or not isinstance(example, int):
+        category = one.about.get("category")
+        example = one.about.get("source_id", one.about.get("example_id"))
+        if not isinstance(category, str) or not isinstance(example, int) or abs(example) > _LAST:
             raise UserError(
                 f"{file}: question {number} does not say which of BBQ it is (category, and "
                 f"source_id or example_id): its task is {log.origin.task[:60]!r}"
             )
-        yield about["category"], example, _said(one, own), None, sorted(own)
+        own = _own(one)
+        yield category, example, _said(one, own), None, sorted(own)
+
+
+def _own(one: foreign.Answered) -> list[str]:
+    """The options of the record itself: those of the document, where a log has it, as more may have
+    been offered."""
+    told = [one.about.get(f"ans{n}") for n in range(3)]
+    known = [text for text in told if isinstance(text, str)]
+    return known if len(known) == 3 else [*one.options]
 
 
 def _said(one: foreign.Answered, own: list[str]) -> str:
@@ -113,9 +122,14 @@ def _said(one: foreign.Answered, own: list[str]) -> str:
     if said in own:
         return said
     # lm-evaluation-harness offers other words for "unknown" beside the record's own.
-    info: Mapping[str, Any] = one.about.get("answer_info") or {}
-    unknown = [text for n, text in enumerate(own) if "unknown" in (info.get(f"ans{n}") or ())]
+    info = one.about.get("answer_info")
+    told = info if isinstance(info, dict) else {}
+    unknown = [text for n, text in enumerate(own) if _is_unknown(told.get(f"ans{n}"))]
     return unknown[0] if len(unknown) == 1 else _NOTHING
+
+
+def _is_unknown(info: Any) -> bool:
+    return isinstance(info, list) and "unknown" in info
 
 
 def _refuse_others(joined: pl.DataFrame, file: Path) -> None:
