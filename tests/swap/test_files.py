@@ -50,7 +50,7 @@ def test_no_label_has_a_turn_of_its_own_and_prompts_are_asked_whole(tmp_path: Pa
     source = Swap().source(DataFolder(local=None, cache=tmp_path), options)
     items = list(source.read(0, len(source)))
     whole = len(items) // 60
-    mean = {}
+    mean: dict[tuple[str, str, str], float] = {}
     for place, one in enumerate(items):
         assert one.tags["cluster"] == str(place // whole)
         key = (one.tags["family"], one.tags["label"], one.tags["role"])
