@@ -14,6 +14,7 @@ __all__ = ["endpoint", "evenhand"]  # the fixtures
 
 RECORDED = ROOT / "recorded" / "qwen2.5-coder-1.5b"
 FRONTIER, PAPERS = RECORDED / "frontier", RECORDED / "papers"
+ITEMS = {"frontier": 88, "papers": 88, "swap": 420}
 RUNS = sorted(path.parent for path in RECORDED.rglob("run.json"))
 # As the page names them; the others stand there by their own names.
 ON_THE_PAGE = {
@@ -27,7 +28,7 @@ ON_THE_PAGE = {
 def test_a_recorded_run_has_every_byte_and_every_item(run: Path) -> None:
     reader = RunReader(run)
     reader.verify()
-    assert reader.totals().items == 88
+    assert reader.totals().items == ITEMS[run.relative_to(RECORDED).parts[0]]
 
 
 def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
@@ -44,6 +45,25 @@ def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
         assert cells[3] == f"{numbers['over_abstention']['value']:.2f}"
         assert cells[5] == f"{method['cost']['calls']['mean']:.2f}"
         assert cells[6] == f"{method['cost']['tokens']['mean']:.0f}"
+
+
+@pytest.mark.parametrize("kind", ["decisions", "numbers"])
+@pytest.mark.parametrize(
+    ("method", "shown"),
+    [("default", "default"), ("fairness", "fairness prompt"), ("blind", "blind")],
+)
+def test_the_table_of_swap_holds_the_numbers_of_its_runs(
+    evenhand: Run, kind: str, method: str, shown: str
+) -> None:
+    ran = evenhand("runs", "report", str(RECORDED / "swap" / f"{kind}-{method}"), "--json")
+    found = {one["name"]: one for one in json.loads(ran.stdout)["scores"]["estimates"]}
+    page = (ROOT / "docs" / "results.md").read_text().splitlines()
+    [row] = [line for line in page if line.startswith(f"| {kind}, {shown} |")]
+    _, beside, excess, _, _ = (cell.strip() for cell in row.strip("|").split("|"))
+    assert f"{100 * found['placebo']['value']:.1f} %" in beside
+    ends = [100 * found["excess"][end] for end in ("value", "low", "high")]
+    for end in ends:
+        assert f"{end:+.1f}".replace("-", "−") in excess
 
 
 def test_a_recorded_table_of_a_paper_comes_out_again_byte_for_byte(
