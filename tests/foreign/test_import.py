@@ -9,7 +9,7 @@ import pytest
 
 from cli.conftest import Run
 from evenhand import foreign
-from evenhand.errors import UserError
+from evenhand.errors import CorruptRun, UserError
 from evenhand.instruments.bbq.answers import with_answers
 from foreign.logs import inspect_log, lm_eval_line, records_of, sample, zipped
 
@@ -69,9 +69,11 @@ def test_a_question_without_an_answer_is_missing_and_not_left_out(
 
 def test_a_log_that_was_broken_off_says_so(records: pl.DataFrame, tmp_path: Path) -> None:
     header = {"eval": {"task": "bbq", "model": "m", "created": "", "dataset": {"samples": 40}}}
-    log = inspect_log(tmp_path / "log.eval", _samples(records), status="cancelled", **header)
+    log = inspect_log(tmp_path / "log.eval", _samples(records), status="cancelled",
+                      invalidated=True, **header)  # fmt: skip
     assert with_answers(records, log).notes == (
         "Inspect says of this log: cancelled.",
+        "Inspect says of this log that samples of it were invalidated; they are scored here.",
         "The log has 12 of 40 samples: what is absent was not asked, or left out.",
     )
 
@@ -144,6 +146,20 @@ def test_a_log_whose_questions_have_other_options_is_not_bbq(
     other = sample(row, "A", choices=["The cook", *row["options"][1:]])
     with pytest.raises(UserError, match=r"1 questions of .* have other options than BBQ's"):
         with_answers(records, inspect_log(tmp_path / "log.eval", [other]))
+
+
+@pytest.mark.parametrize("told", ["x", {}, {"model": "m"}, ["model"]])
+def test_a_record_whose_origin_is_not_ours_is_refused_in_words(told: Any) -> None:
+    assert foreign.Origin.of({}) is None
+    with pytest.raises(CorruptRun, match="where its answers are from"):
+        foreign.Origin.of({"origin": told})
+
+
+def test_an_instrument_that_reads_no_logs_says_so(evenhand: Run, tmp_path: Path) -> None:
+    inspect_log(tmp_path / "log.eval", [])
+    ran = evenhand("import", "log.eval", "--instrument", "swap", "--out", "theirs")
+    assert ran.returncode == 1
+    assert "swap reads no logs of other tools; bbq does" in " ".join(ran.stderr.split())
 
 
 def test_a_log_of_another_task_says_what_can_be_scored(evenhand: Run, tmp_path: Path) -> None:

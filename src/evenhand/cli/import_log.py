@@ -1,5 +1,7 @@
 """`evenhand import`: what a model answered elsewhere, scored here without a call."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
@@ -36,9 +38,9 @@ def import_log(
     if not log.is_file():
         raise UserError(f"{log} is not a file")
     chosen = instrument_named(instrument) if instrument else _by_task(log)
+    if not chosen.elsewhere:
+        raise UserError(f"{chosen.name} reads no logs of other tools; bbq does")
     own = {one.name: one.default for one in fields(chosen.options)}
-    if "answers" not in own:
-        raise UserError(f"{chosen.name} does not score answers that exist: it asks for its own")
     run(chosen, RunOptions(out_=out_, json=json), {**own, "answers": log}, full=full)
 
 
@@ -52,7 +54,7 @@ def _by_task(log: Path) -> Instrument:
             "runs/theirs"
         )
     task = found.origin.task.rpartition("/")[2]
-    known = [instrument_named(name) for name in registry.names("instruments")]
+    known = list(_loaded())
     for one in known:
         if any(task == name or task.startswith(f"{name}_") for name in one.elsewhere):
             return one
@@ -61,3 +63,10 @@ def _by_task(log: Path) -> Instrument:
         f"{log} is of the task {task[:60]!r}; what can be scored: {those}. If it is one of these "
         "under another name, say so with --instrument"
     )
+
+
+def _loaded() -> Iterator[Instrument]:
+    """All instruments but those of other packages that cannot be loaded."""
+    for name in registry.names("instruments"):
+        with suppress(UserError):
+            yield instrument_named(name)

@@ -23,6 +23,7 @@ from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
 from evenhand.findings.totals import RunTotals
 from evenhand.findings.verdicts import of_report
+from evenhand.foreign import Origin
 from evenhand.store import RunReader
 
 ALL, WITH_MASKED = "all", "with masked records"
@@ -44,8 +45,8 @@ class Side:
         """Give the side that one run is, or several of one system: their folders with commas."""
         record = runs[0].record
         folders = ",".join(str(run.path) for run in runs)
-        origin = record.source.get("origin")  # of answers that were given elsewhere
-        model = str(origin["model"]) if origin else models_of(record.cast)
+        origin = Origin.of(record.source)
+        model = origin.model if origin else models_of(record.cast)
         return cls(run=folders, method=record.method, model=model)
 
 

@@ -74,6 +74,8 @@ def _notes(
 ) -> Iterator[str]:
     if header["status"] != "success":
         yield f"Inspect says of this log: {str(header['status'])[:40]}."
+    if header.get("invalidated"):
+        yield "Inspect says of this log that samples of it were invalidated; they are scored here."
     planned = header["eval"]["dataset"].get("samples")
     if isinstance(planned, int) and planned > len(first):
         yield (

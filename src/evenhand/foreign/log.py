@@ -2,9 +2,11 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+from evenhand.errors import CorruptRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,17 @@ class Origin:
     created: str
     file: str  # its name, without the folder
     sha256: str
+
+    @classmethod
+    def of(cls, source: Mapping[str, Any]) -> "Origin | None":
+        """Read the origin that the record of a run has, where it has one."""
+        told = source.get("origin")
+        if told is None:
+            return None
+        names = {one.name for one in fields(cls)}
+        if not isinstance(told, dict) or told.keys() != names:
+            raise CorruptRun("run.json does not say where its answers are from as evenhand does")
+        return cls(**{name: str(value) for name, value in told.items()})
 
     def to_dict(self) -> dict[str, str]:
         return asdict(self)

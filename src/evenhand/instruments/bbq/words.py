@@ -9,6 +9,7 @@ from evenhand.findings.found import Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
 from evenhand.findings.scored import REFUSED
+from evenhand.foreign import Origin
 from evenhand.instruments.bbq.data import card
 from evenhand.metrics import bbq
 
@@ -52,12 +53,12 @@ def says(report: Report) -> tuple[str, ...]:
 
 def origin(source: Mapping[str, Any]) -> tuple[str, ...]:
     """Say where answers are from that were given elsewhere, and what their log lacks."""
-    said = source.get("origin")
+    said = Origin.of(source)
     if said is None:
         return ()
-    tool = f"{said['tool']} {said['version']}".strip()
-    asked = f"Answers of {said['model']} in {said['file']}, asked by {tool}"
-    return (f"{asked}, task {said['task']}.", *source.get("notes", ()))
+    tool = f"{said.tool} {said.version}".strip()
+    asked = f"Answers of {said.model} in {said.file}, asked by {tool}"
+    return (f"{asked}, task {said.task}.", *map(str, source.get("notes", ())))
 
 
 def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
