@@ -48,19 +48,38 @@ _STYLE = (
 _ROOT = re.compile(r'<svg [^>]*? width="([\d.]+)" height="([\d.]+)"[^>]*>')
 
 
-def drawn(name: str, title: str, alt_text: str, spec: Any) -> Chart:
+Spec = dict[str, Any]  # a view of Vega-Lite
+
+
+def layered(*layers: alt.Chart, width: float, height: float) -> Spec:
+    """Put layers on each other. Our choice: by hand, since Altair's own way copies every layer
+    several times and checks every part against its schema: half the time of a report."""
+    return {"layer": [plain(one) for one in layers], "width": width, "height": height}
+
+
+def stacked(panels: list[Spec], spacing: int) -> Spec:
+    """Put panels below each other."""
+    return {"vconcat": panels, "spacing": spacing} if len(panels) > 1 else panels[0]
+
+
+def plain(part: alt.Chart) -> Spec:
+    """Give one part's specification, unchecked: the tests check those of every kind of chart."""
+    # Whatever a notebook has set; and data stay with their layer.
+    with alt.theme.enable("none"), alt.data_transformers.enable(consolidate_datasets=False):
+        said: Spec = part.to_dict(validate=False)
+    return {key: value for key, value in said.items() if key != "$schema"}
+
+
+def drawn(name: str, title: str, alt_text: str, spec: Spec) -> Chart:
     """Draw what a specification says. Equal specifications give equal bytes."""
     said = " ".join(visible(alt_text).split())
     heading = " ".join(visible(title).split())
-    titled = spec.properties(
-        title=alt.TitleParams(heading, anchor="start", frame="bounds", offset=14)
+    above = {"text": heading, "anchor": "start", "frame": "bounds", "offset": 14}
+    made = vl_convert.vegalite_to_svg(
+        _cleared(spec | {"title": above}) | {"config": _CONFIG},
+        vl_version=_VEGA_LITE,
+        allowed_base_urls=[],
     )
-    with alt.theme.enable("none"):  # whatever a notebook has set
-        made = vl_convert.vegalite_to_svg(
-            _cleared(titled.to_dict()) | {"config": _CONFIG},
-            vl_version=_VEGA_LITE,
-            allowed_base_urls=[],
-        )
     return Chart(name, heading, said, _alone(made, said, _MARGIN + _BOLD * len(heading)))
 
 

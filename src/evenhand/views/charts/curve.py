@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from evenhand.views.charts import Chart
-from evenhand.views.charts.chart import INK, PLAIN, drawn, listed, rows
+from evenhand.views.charts.chart import INK, PLAIN, drawn, layered, listed, rows
 from evenhand.views.charts.forest import said_at
 
 _SIDE = 260
@@ -37,12 +37,14 @@ def curve(name: str, title: str, steps: Sequence[Step], axes: tuple[str, str], s
     size = alt.Size("n:Q", scale=alt.Scale(domainMin=0, range=[15, 120]), legend=None)
     base = alt.Chart(rows(table)).encode(x=x, y=y)
     even = alt.Chart(rows(ends)).mark_line(stroke=INK, strokeDash=[4, 4], opacity=0.7)
-    spec = alt.layer(
+    spec = layered(
         even.encode(x=x, y=y),
         base.mark_line(stroke=PLAIN, strokeWidth=1.5),
         base.mark_square(color=PLAIN, opacity=1).encode(size=size),
         said_at("Dashed: as it should be. The larger, the more texts.", 0, _SIDE + 56),
         said_at(says, 0, _SIDE + 72),
-    ).properties(width=_SIDE, height=_SIDE)
+        width=_SIDE,
+        height=_SIDE,
+    )
     words = listed([f"score {one.score:.2f}, right {one.target:.2f}, n {one.n:,}" for one in steps])
     return drawn(name, title, f"{title}. {words}. {says}", spec)

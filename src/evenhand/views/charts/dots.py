@@ -6,7 +6,7 @@ import altair as alt
 
 from evenhand.findings.places import Place
 from evenhand.views.charts import Chart
-from evenhand.views.charts.chart import INK, PLAIN, drawn, listed, rows, wide_to, width_of
+from evenhand.views.charts.chart import INK, PLAIN, drawn, layered, listed, rows, wide_to, width_of
 from evenhand.views.charts.forest import said_at
 
 _SIDE = 260
@@ -30,12 +30,14 @@ def dots(name: str, title: str, places: Sequence[Place], clusters: str, unit: st
     size = alt.Size("n:Q", scale=alt.Scale(domain=[0, most], range=[12, 120]), legend=None)
     even = alt.Chart(rows([{"before": end, "after": end} for end in (low, high)]))
     legend = _legend(places, clusters)
-    spec = alt.layer(
+    spec = layered(
         even.mark_line(stroke=INK, strokeDash=[4, 4], opacity=0.7).encode(x=x, y=y),
         alt.Chart(rows(table)).mark_square(color=PLAIN, opacity=1).encode(x=x, y=y, size=size),
         wide_to(_LEFT + width_of(legend), 0),
         *(said_at(text, _LEFT, _SIDE + 56 + 16 * n) for n, text in enumerate(legend)),
-    ).properties(width=_SIDE, height=_SIDE)
+        width=_SIDE,
+        height=_SIDE,
+    )
     largest = sorted(places, key=lambda one: -one.clusters)
     said = listed([f"{one.before:.2f} to {one.after:.2f}: {one.clusters:,}" for one in largest])
     return drawn(name, title, f"{title}. {' '.join(legend)} The most, with how many: {said}.", spec)

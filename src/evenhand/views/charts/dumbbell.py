@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 
@@ -12,10 +11,13 @@ from evenhand.views.charts.chart import (
     OPEN,
     PLAIN,
     SIZE,
+    Spec,
     drawn,
+    layered,
     listed,
     name_of,
     rows,
+    stacked,
     wide_to,
     width_of,
 )
@@ -43,14 +45,16 @@ def dumbbell(name: str, title: str, panels: Sequence[tuple[str, Sequence[Pair]]]
     """Draw panels of pairs below each other, each with its axis from 0."""
     every = [pair for _, pairs in panels for pair in pairs]
     left = width_of([name_of(pair.label) for pair in every]) + _GAP
-    made = [_panel(axis, pairs, left) for axis, pairs in panels]
-    height = _STEP * len(panels[-1][1])
-    made[-1] += said_at(_LEGEND, -left, height + 52)
-    spec = alt.vconcat(*made, spacing=14) if len(made) > 1 else made[0]
-    return drawn(name, title, f"{title}. {listed([one.words for one in every])}.", spec)
+    made = [
+        _panel(axis, pairs, left, _LEGEND if number == len(panels) else None)
+        for number, (axis, pairs) in enumerate(panels, 1)
+    ]
+    return drawn(
+        name, title, f"{title}. {listed([one.words for one in every])}.", stacked(made, 14)
+    )
 
 
-def _panel(axis: str, pairs: Sequence[Pair], left: float) -> Any:
+def _panel(axis: str, pairs: Sequence[Pair], left: float, legend: str | None) -> Spec:
     most = max((max(one.before, one.after) for one in pairs), default=0) or 1.0
     shown = alt.Axis(title=axis, tickCount=6, format=",~f")
     x = alt.X("a:Q", scale=alt.Scale(domain=[0, most * 1.04], nice=False), axis=shown)
@@ -67,11 +71,15 @@ def _panel(axis: str, pairs: Sequence[Pair], left: float) -> Any:
     after = x.copy()
     after.shorthand = "b:Q"
     words = {"baseline": "middle", "color": INK, "fontSize": SIZE, "align": "left"}
-    return alt.layer(
+    height = _STEP * len(pairs)
+    return layered(
         base.mark_rule(strokeWidth=2, stroke=OPEN).encode(x=x, x2=alt.X2("b:Q")),
         base.mark_point(size=60, strokeWidth=2, opacity=1, stroke=OPEN).encode(x=x),
         base.mark_square(size=60, opacity=1, color=PLAIN).encode(x=after),
         base.mark_text(**words).encode(x=alt.XValue(-left), text=alt.Text("label:N")),
         base.mark_text(**words).encode(x=alt.XValue(_WIDTH + _GAP), text=alt.Text("says:N")),
         wide_to(_WIDTH + _GAP + width_of([one.says for one in pairs]), 0),
-    ).properties(width=_WIDTH, height=_STEP * len(pairs))
+        *([said_at(legend, -left, height + 52)] if legend else []),
+        width=_WIDTH,
+        height=height,
+    )

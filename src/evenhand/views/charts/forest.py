@@ -18,10 +18,13 @@ from evenhand.views.charts.chart import (
     OPEN,
     PLAIN,
     SIZE,
+    Spec,
     drawn,
+    layered,
     listed,
     name_of,
     rows,
+    stacked,
     width_of,
 )
 
@@ -92,14 +95,13 @@ def forest(name: str, title: str, panels: Sequence[Panel], legend: Sequence[str]
         _panel(one, left, counts, legend if one is panels[-1] else (), head=one is panels[0])
         for one in panels
     ]
-    spec = alt.vconcat(*made, spacing=22) if len(made) > 1 else made[0]
     words = listed(
         [f"{one.title and f'{one.title}, '}{row.words}" for one in panels for row in one.rows]
     )
-    return drawn(name, title, f"{title}. {words}. {' '.join(legend)}", spec)
+    return drawn(name, title, f"{title}. {words}. {' '.join(legend)}", stacked(made, 22))
 
 
-def _panel(panel: Panel, left: float, counts: float, legend: Sequence[str], *, head: bool) -> Any:
+def _panel(panel: Panel, left: float, counts: float, legend: Sequence[str], *, head: bool) -> Spec:
     """Make a panel; one whose rows have no value is words alone."""
     span = _span(panel)
     empty = all(row.value is None and row.bounds is None for row in panel.rows)
@@ -118,7 +120,7 @@ def _panel(panel: Panel, left: float, counts: float, legend: Sequence[str], *, h
     layers += [said_at("n", counts, -10, align="right")] if counted else []
     layers += [said_at(panel.title, -left, -10, bold=True, faint=False)] if panel.title else []
     layers += [said_at(line, -left, height + 52 + 16 * n) for n, line in enumerate(legend)]
-    return alt.layer(*layers).properties(width=_WIDTH, height=height)
+    return layered(*layers, width=_WIDTH, height=height)
 
 
 def _span(panel: Panel) -> list[float]:

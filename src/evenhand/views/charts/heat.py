@@ -14,6 +14,7 @@ from evenhand.views.charts.chart import (
     PLAIN,
     SIZE,
     drawn,
+    layered,
     listed,
     name_of,
     rows,
@@ -59,7 +60,7 @@ def heat(name: str, title: str, cells: Sequence[Cell], legend: Sequence[str]) ->
     layers = [*_cells(table), *_heads(down, across, left, wide)]
     height = _HEIGHT * len(down)
     layers += [said_at(line, -left, height + 20 + 16 * n) for n, line in enumerate(legend)]
-    spec = alt.layer(*layers).properties(width=wide * len(across), height=height)
+    spec = layered(*layers, width=wide * len(across), height=height)
     told = f"{title}. {listed([one.words for one in cells], most=40)}. {' '.join(legend)}"
     return drawn(name, title, told, spec)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import altair as alt
 
 from evenhand.views.charts import Chart
-from evenhand.views.charts.chart import PLAIN, drawn, listed, rows
+from evenhand.views.charts.chart import PLAIN, Spec, drawn, listed, plain, rows, stacked
 
 _WIDTH, _HEIGHT = 420, 96
 
@@ -27,10 +27,10 @@ def lines(name: str, title: str, series: Sequence[Series]) -> Chart:
     words = listed(
         [f"{one.label} from {one.points[0][1]:.4g} to {one.points[-1][1]:.4g}" for one in series]
     )
-    return drawn(name, title, f"{title}. {words}.", alt.vconcat(*panels, spacing=14))
+    return drawn(name, title, f"{title}. {words}.", stacked(panels, 14))
 
 
-def _panel(one: Series, across: alt.Scale, *, last: bool) -> alt.Chart:
+def _panel(one: Series, across: alt.Scale, *, last: bool) -> Spec:
     table = rows([{"step": step, "value": value} for step, value in one.points])
     x = alt.X(
         "step:Q",
@@ -42,9 +42,8 @@ def _panel(one: Series, across: alt.Scale, *, last: bool) -> alt.Chart:
         scale=alt.Scale(zero=False),
         axis=alt.Axis(title=None, tickCount=3, format=",~g", minExtent=44, maxExtent=44),
     )
-    return (
-        alt.Chart(table, title=alt.TitleParams(one.label, anchor="start", fontSize=12, offset=4))
-        .mark_line(stroke=PLAIN, strokeWidth=1.5, point={"color": PLAIN, "size": 14})
-        .encode(x=x, y=y)
-        .properties(width=_WIDTH, height=_HEIGHT)
+    line = alt.Chart(table).mark_line(
+        stroke=PLAIN, strokeWidth=1.5, point={"color": PLAIN, "size": 14}
     )
+    above = {"text": one.label, "anchor": "start", "fontSize": 12, "offset": 4}
+    return plain(line.encode(x=x, y=y)) | {"title": above, "width": _WIDTH, "height": _HEIGHT}

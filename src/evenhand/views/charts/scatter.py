@@ -9,7 +9,17 @@ from typing import Any
 import altair as alt
 
 from evenhand.views.charts import Chart
-from evenhand.views.charts.chart import INK, OPEN, PLAIN, SIZE, drawn, listed, name_of, rows
+from evenhand.views.charts.chart import (
+    INK,
+    OPEN,
+    PLAIN,
+    SIZE,
+    drawn,
+    layered,
+    listed,
+    name_of,
+    rows,
+)
 from evenhand.views.charts.forest import said_at
 from evenhand.views.charts.labels import Box, Point, place
 from evenhand.views.charts.slope import pixels
@@ -79,7 +89,7 @@ def scatter(
         *_names(dots, points, [_box(bar) for kind, bar in bars if not kind]),
         *(said_at(line, 0, _HEIGHT + 56 + 16 * n) for n, line in enumerate(legend)),
     ]
-    spec = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
+    spec = layered(*layers, width=_WIDTH, height=_HEIGHT)
     words = listed([f"{name_of(dot.label)}: {dot.says}" for dot in dots], most=20)
     return drawn(name, title, f"{title}. {words}. {' '.join(legend)}", spec)
 

@@ -8,7 +8,17 @@ from typing import Any
 import altair as alt
 
 from evenhand.views.charts import Chart
-from evenhand.views.charts.chart import INK, SIZE, drawn, listed, name_of, rows, wide_to, width_of
+from evenhand.views.charts.chart import (
+    INK,
+    SIZE,
+    drawn,
+    layered,
+    listed,
+    name_of,
+    rows,
+    wide_to,
+    width_of,
+)
 from evenhand.views.charts.forest import SIGNS, State, colour_of, said_at, shape_of
 
 _WIDTH, _LEAST, _STEP = 260, 180, 18  # px: between the two sides, and of the height
@@ -76,7 +86,7 @@ def slope(name: str, title: str, lines: Sequence[Line], legend: Sequence[str]) -
         said_at("after", _WIDTH, top - 16, align="center"),
         *(said_at(text, -60, bottom + 24 + 16 * n) for n, text in enumerate(legend)),
     ]
-    spec = alt.layer(*layers).properties(width=_WIDTH, height=height)
+    spec = layered(*layers, width=_WIDTH, height=height)
     said = f"{title}. {listed([one.words for one in lines])}. {' '.join(legend)}"
     return drawn(name, title, said, spec)
 
