@@ -39,6 +39,7 @@ COMMANDS = {
     "import": ("import_log:import_log", "Score the log of another tool, without a call."),
     "compare": ("compare:compare", "Compare two runs on the items they share."),
     "gate": ("gate:gate", "Say whether a change makes anything worse: pass, fail or open."),
+    "watch": ("watch:watch", "Ask the same questions over time; an alarm when answers change."),
     "reliability": (
         "reliability:reliability",
         "Say how much of a score is the order, the wording or the seed.",

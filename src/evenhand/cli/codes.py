@@ -1,6 +1,6 @@
 """How a command ends: the one table of exit codes. `docs/gate.md` has it in words.
 
-| code | every command                                          | `evenhand gate`            |
+| code | every command                                          | `evenhand gate` (`watch`)  |
 | ---- | ------------------------------------------------------ | -------------------------- |
 | 0    | done                                                   | every check passed         |
 | 1    | an error, said in words                                | a check failed             |
@@ -13,7 +13,7 @@
 """
 
 ERROR = 1
-FAILED = 1  # of the gate alone; an error of the gate is BROKEN
+FAILED = 1  # of gate and watch alone; an error of theirs is BROKEN
 BELOW_FLOOR = 2
 UNFINISHED = 2  # a run that was read is not finished
 CAPPED = 3

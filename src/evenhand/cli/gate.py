@@ -131,7 +131,7 @@ def _found(asked: _Asked) -> Gate:
         gating.KeptRuns.at(asked.baseline)  # one that is not there is said before anything is paid
         if gating.place_of(options.out_) in map(gating.place_of, asked.baseline):
             raise UserError(f"{options.out_} is the baseline: give --out a folder of its own")
-    notes = _measured(file, options)
+    notes = measured(file, options)
     if asked.as_baseline:
         _keep_baseline(file, asked)
     return gating.judge(file, asked.baseline, [options.out_], prices=_prices(options), notes=notes)
@@ -142,8 +142,9 @@ def _prices(options: RunOptions) -> Prices | None:
     return settings.prices.prices() if settings.prices else None
 
 
-def _measured(file: GateFile, options: RunOptions) -> list[str]:
-    """Run every run of the file; what was finished before is not asked again, and is said."""
+def measured(file: GateFile, options: RunOptions) -> list[str]:
+    """Run every run of the file; what was finished before is not asked again, and is said. A dry
+    run or a stop ends the command."""
     prices = _prices(options)
     jobs = [_job(one, options) for one in file.runs]
     notes = gating.finished_before(job.out for job in jobs)

@@ -21,6 +21,7 @@ from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate
+from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.pack_check import PackCheck
 from evenhand.findings.plan import Plan
 from evenhand.findings.ratings import RatingReport
@@ -48,6 +49,7 @@ from evenhand.views import (
     gate_page,
     html,
     markdown,
+    monitoring_page,
     pack_check_page,
     pairs_page,
     plan_page,
@@ -95,6 +97,7 @@ _PAGES: dict[type, Any] = {
     Run: run_page.page,
     TracedAnswer: timeline_page.page,
     TrainingRun: training_page.page,
+    Monitoring: monitoring_page.page,
 }
 
 

@@ -8,6 +8,7 @@ from altair.utils.schemapi import debug_mode
 from evenhand.findings.check import Audit, Audits
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.frontier import Frontier
+from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.report import Report
 from evenhand.findings.sweep import Sweep
@@ -18,6 +19,7 @@ from evenhand.views.charts import (
     of_audit,
     of_comparison,
     of_frontier,
+    of_monitoring,
     of_report,
     of_runs,
     of_scorer,
@@ -53,4 +55,5 @@ _CHARTS: dict[type, Any] = {
     Audits: _each,
     ScorerAudit: of_scorer.charts,
     TrainingRun: of_training.charts,
+    Monitoring: of_monitoring.charts,
 }

@@ -1,0 +1,269 @@
+"""A watch asks the same questions over time and says what is shown to have changed, since when, and
+what else changed there.
+
+Each number of the watch, and the share of answers that are missing, has a detector of its own
+(`statistics.change_detection`). A look that cannot be judged is no look at the numbers; that
+answers are missing is one of the things looked at, so that no failure hides a change.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from evenhand.errors import EvenhandError, UserError
+from evenhand.findings.comparison import same_sample
+from evenhand.findings.found import Estimate
+from evenhand.findings.gate import GateCheck
+from evenhand.findings.measures import Mean, Measure, Share
+from evenhand.findings.report import not_run, require
+from evenhand.findings.rows import missing_of, row_values, rows_of
+from evenhand.findings.scored import SCORED, outcome_batches
+from evenhand.findings.shown import Shown
+from evenhand.findings.totals import RunTotals
+from evenhand.statistics.change_detection import Alarm, watched
+from evenhand.store import RunReader
+
+Verdict = Literal["steady", "alarm", "open", "broken"]
+MISSING = "answers that are missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A look is one run of the checks: when it began, and the run of each check by its name."""
+
+    began: str
+    place: str
+    runs: Mapping[str, RunReader]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """What one look showed of one number, and the evidence of a change so far. `why` says why it is
+    no look at this number."""
+
+    began: str
+    place: str
+    estimate: Estimate | None
+    evidence: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change that raised an alarm: at which look, since which one it is likeliest, and what else
+    changed there, as the records have it."""
+
+    raised: str
+    since: str
+    upwards: bool
+    also: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitoredNumber:
+    """A number that is watched, look by look."""
+
+    name: str
+    measure: Measure | None  # None: the missing answers
+    points: tuple[Point, ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def last(self) -> Point:
+        return self.points[-1]
+
+    @property
+    def alarm(self) -> Change | None:
+        """The alarm that the last look raised."""
+        found = self.changes[-1] if self.changes else None
+        return found if found is not None and found.raised == self.last.began else None
+
+    def to_dict(self) -> dict[str, Any]:
+        named = None if self.measure is None else self.measure.name
+        return {"name": self.name, "measure": named, "points": self.points, "changes": self.changes}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Monitoring(Shown):
+    """A watch is all looks at the checks of one file, and what they show."""
+
+    numbers: tuple[MonitoredNumber, ...]
+    looks: int
+    false_alarm_every: int  # looks, on average, while nothing changes
+    threshold: float  # the evidence at which a number raises an alarm
+    notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return "evenhand: watch"
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the last look says. One look alone has nothing to be held against."""
+        if any(one.alarm for one in self.numbers):
+            return "alarm"
+        if any(one.last.why for one in self.numbers):
+            return "broken"
+        seen = min(sum(not point.why for point in one.points) for one in self.numbers)
+        return "steady" if seen > 1 else "open"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "looks": self.looks,
+            "false_alarm_every": self.false_alarm_every,
+            "threshold": self.threshold,
+            "numbers": [one.to_dict() for one in self.numbers],
+            "notes": self.notes,
+        }
+
+
+def monitoring(
+    checks: Sequence[GateCheck], looks: Sequence[Look], *, false_alarm_every: int = 1_000,
+    notes: Sequence[str] = (),
+) -> Monitoring:  # fmt: skip
+    """Judge all looks so far, in their order. The threshold of each detector is the number of looks
+    times the number of detectors, so that the stated rate is that of the whole watch."""
+    if not looks:
+        raise UserError("there is no look yet")
+    for one in checks:
+        _refuse_unwatched(one)
+    seen = {one.name: [_Seen.of(one, look, looks[0]) for look in looks] for one in checks}
+    by_run: dict[str, str] = {}  # the missing answers of each run are watched once
+    for one in checks:
+        by_run.setdefault(str(looks[0].runs[one.name].path), one.name)
+    threshold = float(false_alarm_every * (len(checks) + len(by_run)))
+    numbers = [_number(one.name, one.measure, looks, seen[one.name], threshold) for one in checks]
+    for name in by_run.values():
+        label = MISSING if len(by_run) == 1 else f"{MISSING}: {name}"
+        numbers.append(_number(label, None, looks, seen[name], threshold))
+    return Monitoring(
+        numbers=tuple(numbers),
+        looks=len(looks),
+        false_alarm_every=false_alarm_every,
+        threshold=threshold,
+        notes=tuple(notes),
+    )
+
+
+def _refuse_unwatched(check: GateCheck) -> None:
+    """Our choice: means and shares are watched, whose clusters add up."""
+    if not isinstance(check.measure.statistic, Mean | Share):
+        raise UserError(
+            f"{check.name}: {check.measure.name} is no mean over answers, and a watch adds up "
+            "clusters; name another measure of the instrument in the file"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What one look saw of one check: a sum per cluster, nan where an answer is missing."""
+
+    run: RunReader | None
+    sums: Mapping[str, float]
+    lost: Mapping[str, float]
+    estimate: Estimate | None = None
+    share_lost: Estimate | None = None
+    why: str = ""
+
+    @classmethod
+    def of(cls, check: GateCheck, look: Look, first: Look) -> "_Seen":
+        run = look.runs.get(check.name)
+        try:
+            if run is None:
+                raise UserError("this look has no run of it")
+            return cls._read(check, run, first.runs[check.name])
+        except EvenhandError as error:
+            return cls(run=run, sums={}, lost={}, why=str(error))
+
+    @classmethod
+    def _read(cls, check: GateCheck, run: RunReader, first: RunReader) -> "_Seen":
+        instrument = check.narrowed()
+        require(instrument, run)
+        run.verify()
+        same_sample(first, run)
+        left = not_run(run)
+        if left:
+            raise UserError(f"not finished: {left:,} items are not run")
+        where = {} if check.group is None else {check.group[0]: check.group[1]}
+        batches = list(outcome_batches(instrument, run))
+        totals = RunTotals.of(instrument, batches)
+        kept = rows_of(instrument, check.measure, where)
+        rows = pl.concat(row_values(one, instrument) for one in batches).filter(kept)
+        if rows.is_empty():
+            raise UserError("no item of it is left")
+        sums = _by_cluster(rows, pl.col(f"{check.measure.name}.value"), missing_of(check.measure))
+        lost = pl.col("state") != SCORED
+        coverage = totals.coverage()
+        thin = f"only {coverage.percent} of the answers could be scored" * coverage.below_floor
+        return cls(
+            run=run,
+            sums={} if thin else sums,
+            lost=_by_cluster(rows.with_columns(none=pl.lit(value=False)), lost, "none"),
+            estimate=totals.estimate(check.measure, **where),
+            share_lost=Estimate(name="missing", value=float(rows.select(lost.mean()).item()),
+                                n=len(rows)),
+            why=thin,
+        )  # fmt: skip
+
+
+def _by_cluster(rows: pl.DataFrame, value: pl.Expr, missing: str) -> dict[str, float]:
+    """Add up the values of each cluster; one with a missing value is not known."""
+    total = pl.when(pl.col(missing).any()).then(None).otherwise(value.cast(pl.Float64).sum())
+    found = rows.group_by("cluster").agg(total.alias("total")).sort("cluster")
+    return {
+        cluster: float("nan") if total is None else total for cluster, total in found.iter_rows()
+    }
+
+
+def _number(
+    name: str, measure: Measure | None, looks: Sequence[Look], seen: Sequence[_Seen],
+    threshold: float,
+) -> MonitoredNumber:  # fmt: skip
+    values = [one.lost if measure is None else one.sums for one in seen]
+    judged = [place for place, one in enumerate(values) if one]
+    clusters = sorted(set().union(*values)) if judged else []
+    table = np.array(
+        [[values[place].get(one, np.nan) for one in clusters] for place in judged]
+    ).reshape(len(judged), -1)
+    found = watched(table, threshold) if judged else None
+    evidence = dict(zip(judged, found.evidence, strict=True)) if found else {}
+    points = [
+        Point(began=look.began, place=look.place, evidence=evidence.get(place, 0.0),
+              estimate=one.share_lost if measure is None else one.estimate,
+              why="" if place in evidence else one.why)
+        for place, (look, one) in enumerate(zip(looks, seen, strict=True))
+    ]  # fmt: skip
+    alarms = found.alarms if found else ()
+    changes = [_dated(one, judged, looks, seen) for one in alarms]
+    return MonitoredNumber(name=name, measure=measure, points=tuple(points), changes=tuple(changes))
+
+
+def _dated(
+    alarm: Alarm, judged: Sequence[int], looks: Sequence[Look], seen: Sequence[_Seen]
+) -> Change:
+    """Date a change, and say what else the records have otherwise there: the model that answered,
+    the plan, and our own version."""
+    since, before = judged[alarm.since], judged[alarm.since - 1]
+    old, new = seen[before].run, seen[since].run
+    assert old is not None
+    assert new is not None
+    also = [f"{one.setting}: {one.before}, then {one.after}"
+            for one in old.record.told_apart(new.record)]  # fmt: skip
+    for what, sides in {
+        "the endpoint says that it is": [_served(run) for run in (old, new)],
+        "evenhand": [run.record.versions.get("evenhand", "") for run in (old, new)],
+    }.items():
+        if sides[0] != sides[1]:
+            also.append(f"{what}: {sides[0] or 'not said'}, then {sides[1] or 'not said'}")
+    return Change(raised=looks[judged[alarm.look]].began, since=looks[since].began,
+                  upwards=alarm.upwards, also=tuple(also))  # fmt: skip
+
+
+def _served(run: RunReader) -> str:
+    """Name the models that the endpoints said they were."""
+    named = run.turns().select(pl.col("served_by").unique()).collect()["served_by"]
+    return ", ".join(sorted(one for one in named if one))
