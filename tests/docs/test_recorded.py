@@ -14,7 +14,7 @@ __all__ = ["endpoint", "evenhand"]  # the fixtures
 
 RECORDED = ROOT / "recorded" / "qwen2.5-coder-1.5b"
 FRONTIER, PAPERS = RECORDED / "frontier", RECORDED / "papers"
-ITEMS = {"frontier": 88, "papers": 88, "swap": 420}
+ITEMS = {"papers/mabrf": 44, "frontier": 88, "papers": 88, "swap": 420}
 RUNS = sorted(path.parent for path in RECORDED.rglob("run.json"))
 # As the page names them; the others stand there by their own names.
 ON_THE_PAGE = {
@@ -28,7 +28,8 @@ ON_THE_PAGE = {
 def test_a_recorded_run_has_every_byte_and_every_item(run: Path) -> None:
     reader = RunReader(run)
     reader.verify()
-    assert reader.totals().items == ITEMS[run.relative_to(RECORDED).parts[0]]
+    place = run.relative_to(RECORDED).parts
+    assert reader.totals().items == ITEMS.get("/".join(place[:2]), ITEMS.get(place[0]))
 
 
 def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
@@ -45,6 +46,25 @@ def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
         assert cells[3] == f"{numbers['over_abstention']['value']:.2f}"
         assert cells[5] == f"{method['cost']['calls']['mean']:.2f}"
         assert cells[6] == f"{method['cost']['tokens']['mean']:.0f}"
+
+
+def test_the_table_of_mabrf_holds_the_numbers_of_its_run(evenhand: Run) -> None:
+    [run] = PAPERS.glob("mabrf/small/*/bbq-mabrf")
+    ran = evenhand("runs", "report", str(run), "--json")
+    found = {one["name"]: one for one in json.loads(ran.stdout)["scores"]["estimates"]}
+    page = (ROOT / "docs" / "results.md").read_text().replace("−", "-").splitlines()
+    [accuracy] = [line for line in page if line.startswith("| accuracy, all 44")]
+    [named] = [line for line in page if line.startswith("| names somebody without grounds, of 22")]
+    change = found["accuracy_gain"]
+    for number in (found["accuracy_first"]["value"], found["accuracy"]["value"]):
+        assert f"| {number:.2f} |" in accuracy
+    for number in (change["value"], change["low"], change["high"]):
+        assert f"{number:+.2f}" in accuracy
+    both = (
+        found["unsupported_attribution_first"]["value"],
+        found["unsupported_attribution"]["value"],
+    )
+    assert f"| {both[0]:.2f} | {both[1]:.2f} |" in named
 
 
 @pytest.mark.parametrize("kind", ["decisions", "numbers"])
@@ -66,11 +86,17 @@ def test_the_table_of_swap_holds_the_numbers_of_its_runs(
         assert f"{end:+.1f}".replace("-", "−") in excess
 
 
+@pytest.mark.parametrize(
+    "table",
+    [("stardtox", "table3"), ("mabrf", "table5"), ("mabrf", "table3"), ("mabrf", "figure4")],
+)
 def test_a_recorded_table_of_a_paper_comes_out_again_byte_for_byte(
-    evenhand: Run, tmp_path: Path
+    evenhand: Run, tmp_path: Path, table: tuple[str, str]
 ) -> None:
+    paper, name = table
     shutil.copytree(PAPERS, tmp_path / "papers")
-    shown = evenhand("reproduce", "stardtox", "table3", "--show", "--out", "papers")
+    sample = ("--sample", "per_category=4") if paper == "mabrf" else ()
+    shown = evenhand("reproduce", paper, name, *sample, "--show", "--out", "papers")
     assert shown.returncode == 0, shown.stderr
-    made = (tmp_path / "papers/stardtox/small/table3.json").read_bytes()
-    assert made == (ROOT / "docs/reproduced/stardtox-table3.json").read_bytes()
+    made = (tmp_path / f"papers/{paper}/small/{name}.json").read_bytes()
+    assert made == (ROOT / f"docs/reproduced/{paper}-{name}.json").read_bytes()
