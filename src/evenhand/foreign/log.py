@@ -71,3 +71,9 @@ class Log:
 def sha256_of(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def made_by(told: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Give the name and version of evenhand, where a log says that it is an export of ours."""
+    tool, _, version = str(told.get("made_by", "")).partition(" ")
+    return (tool, version[:40]) if tool == "evenhand" else None

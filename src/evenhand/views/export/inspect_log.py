@@ -2,7 +2,6 @@
 
 import json
 import zipfile
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,14 +40,12 @@ class _Tally:
 
     def __init__(self) -> None:
         self.answered = self.failed = 0
-        self.scored: Counter[str] = Counter()
         self._moments: list[int] = []
         self._turns: list[Row] = []
 
     def add(self, whole: Mapping[str, Any], turns: list[Row]) -> None:
         self.answered += "error" not in whole
         self.failed += "error" in whole
-        self.scored.update(whole["scores"] or {})
         for turn in turns:
             times = turn["started_us"], ended(turn)
             self._moments = [min([times[0], *self._moments]), max([times[1], *self._moments])]
