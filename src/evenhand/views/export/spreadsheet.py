@@ -24,7 +24,7 @@ def write(of: Exported, folder: Path) -> list[str]:
         rows = rows.rename({"measure.state": "state"})
     safe = rows.with_columns(
         pl.col(pl.String).map_elements(cell, return_dtype=pl.String),
-        pl.col(pl.Float64).replace([float("inf"), float("-inf")], None).fill_nan(None),
+        pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64)),
     ).rename(cell)
     # A mark at the beginning says to Excel that this is UTF-8; text is always in quotes.
     safe.write_csv(folder / "items.csv", quote_style="non_numeric", include_bom=True)
