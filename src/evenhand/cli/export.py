@@ -1,7 +1,6 @@
 """`evenhand export`: a run in the form of another tool."""
 
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +14,10 @@ from evenhand.cli.screen import err, print_json
 from evenhand.experiments.exports import export as exported
 from evenhand.views.export import FORMS
 
-FormName = StrEnum("FormName", {name: name for name in FORMS})
-
 
 def export(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")],
-    to: Annotated[FormName, typer.Option("--to", help="The format.")],
+    to: Annotated[str, typer.Option(help=f"The format: {', '.join(FORMS)}.")],
     out: Annotated[
         Path,
         typer.Option("--out", "-o", help="The file of inspect and csv, the folder of the others."),
@@ -36,7 +33,7 @@ def export(
 
     Example: evenhand export runs/now --to inspect --out now.eval
     """
-    with err.status(Text(f"writing {FORMS[to].is_}")):
+    with err.status(Text(f"reading {run}")):
         written = exported(run, to, out, configuration.data_folder())
     for path, size in written.files.items():
         err.print(Text(f"wrote {path}: {written.is_}, {written.items:,} items, {size:,} bytes"))

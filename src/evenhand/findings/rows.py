@@ -35,12 +35,13 @@ def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
 def values_per_item(instrument: Scored, run: RunReader) -> pl.DataFrame:
     """Give columns item_id, state, and one for each measure that has a number per item: null where
     it is missing, where the measure is not about the item, and where the item is masked for it. A
-    ratio of sums has none."""
+    ratio of sums has none, nor has what is counted over the texts of a cluster."""
     rows = row_values(outcomes_of(instrument, run), instrument)
     values = {}
     for measure in instrument.measures:
         column = f"{measure.name}.value"
-        if column in rows.columns:
+        kind = rows.schema.get(column)
+        if kind is not None and (kind.is_numeric() or kind == pl.Boolean):
             counts = rows_of(instrument, measure, {}) & ~pl.col(missing_of(measure))
             values[measure.name] = pl.when(counts).then(pl.col(column).cast(pl.Float64))
     return rows.select("item_id", "state", **values)
