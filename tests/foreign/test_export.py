@@ -49,7 +49,7 @@ def _drawn(records: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(records_of(records), schema=records.schema)
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(TAKEN.filter(any), st.integers(0, 9), st.sampled_from(["inspect", "lm-eval"]))
 def test_an_export_that_is_imported_has_the_scores_of_its_run_to_the_bit(
     records: pl.DataFrame,

@@ -13,6 +13,7 @@ from evenhand.views.export.inspect_sample import CHOICE, ended, listed, sample, 
 
 _FORMAT = 2  # of Inspect's logs, from inspect_ai 0.3
 _TIME = (1980, 1, 1, 0, 0, 0)  # the first that a ZIP archive can say: the same run, the same bytes
+_COUNTED = ("model", "role", "prompt_tokens", "completion_tokens", "error")  # of a call
 ONE_WAY = "made by evenhand from a run of its own; Inspect did not run it"
 
 
@@ -49,9 +50,7 @@ class _Tally:
         for turn in turns:
             times = turn["started_us"], ended(turn)
             self._moments = [min([times[0], *self._moments]), max([times[1], *self._moments])]
-            self._turns.append(
-                {key: turn[key] for key in ("model", "role", "prompt_tokens", "completion_tokens")}
-            )
+            self._turns.append({key: turn[key] for key in _COUNTED})
 
     def ending(self, of: Exported) -> dict[str, Any]:
         """The rest of the header: how it ended, the numbers, and what it took."""

@@ -69,14 +69,15 @@ def ended(turn: Row) -> int:
 
 
 def usage(turns: Iterable[Row], by: str) -> dict[str, dict[str, int]]:
-    """Add up the tokens by model or role. Where a call did not tell its tokens there is no sum: it
-    would look like all of them."""
+    """Add up the tokens by model or role. Where a call that was answered did not tell its tokens
+    there is no sum: it would look like all of them."""
     sums: dict[str, dict[str, int]] = {}
     silent = set()
     for turn in turns:
         told = turn["prompt_tokens"], turn["completion_tokens"]
         if None in told:
-            silent.add(turn[by])
+            if not turn["error"]:
+                silent.add(turn[by])
             continue
         one = sums.setdefault(turn[by], dict.fromkeys(_TOKENS, 0))
         for name, tokens in zip(_TOKENS, (*told, sum(told)), strict=True):
