@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm bench-findings bench-conformance bench-injection bench-gate bench-view bench-gateway bench-watching
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-view bench-gateway bench-watching
 
 check: lint test
 
@@ -133,6 +133,10 @@ bench-view:
 # weights; without it SmolLM2, which is at chance as a judge.
 bench-injection:
 	PATH="$(dir $(abspath $(PY))):$$PATH" scripts/injection.sh runs/injection
+
+# An export, opened by Inspect's own reader, from the registry in an environment of its own.
+check-inspect:
+	PY="$(PY)" scripts/check_inspect.sh
 
 # Some ten minutes and 2 GB of disk: other tools, as installed from the registry, on the conformance
 # suite. What another tool breaks is a line of the table, and no failure of this.

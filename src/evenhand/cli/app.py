@@ -37,6 +37,7 @@ COMMANDS = {
     ),
     "swap": ("swap:swap", "Ask as if somebody else were spoken of, and say what that changes."),
     "import": ("import_log:import_log", "Score the log of another tool, without a call."),
+    "export": ("export:export", "Write a run as a log or a table that other tools open."),
     "compare": ("compare:compare", "Compare two runs on the items they share."),
     "gate": ("gate:gate", "Say whether a change makes anything worse: pass, fail or open."),
     "watch": ("watch:watch", "Ask the same questions over time; an alarm when answers change."),

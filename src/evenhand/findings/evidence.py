@@ -2,7 +2,7 @@
 made from, and which pack came before."""
 
 from dataclasses import asdict
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,6 +14,17 @@ EVIDENCE, SIGNATURE, PUBLIC_KEY = "evidence.json", "evidence.sig", "evidence.pub
 FIGURES, PAGE, PRICES = "figures.json", "report.html", "prices.toml"
 CERTIFICATES = "certificates/given"  # those of the folder that was named; audits bring their own
 _Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Stamp(Protocol):
+    """What a file that leaves the house says of its making."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def evenhand(self) -> str: ...  # the version that made it
+    @property
+    def newest_run(self) -> str: ...  # when the last of its runs was begun
 
 
 class _Part(BaseModel):

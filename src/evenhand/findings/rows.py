@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from evenhand.findings.measures import Grouping, MeanOfClusters, Measure
-from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.scored import SCORED, Scored, outcomes_of
+from evenhand.store import RunReader
 
 MASKED = "masked"
 
@@ -29,6 +30,21 @@ def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     further = [name for name in (instrument.transitions, instrument.covered_by) if name]
     named = dict.fromkeys(["item_id", "state", *keys_of(instrument), *further])
     return outcomes.select(*named, **numbers)
+
+
+def values_per_item(instrument: Scored, run: RunReader) -> pl.DataFrame:
+    """Give columns item_id, state, and one for each measure that has a number per item: null where
+    it is missing, where the measure is not about the item, and where the item is masked for it. A
+    ratio of sums has none, nor has what is counted over the texts of a cluster."""
+    rows = row_values(outcomes_of(instrument, run), instrument)
+    values = {}
+    for measure in instrument.measures:
+        column = f"{measure.name}.value"
+        kind = rows.schema.get(column)
+        if kind is not None and (kind.is_numeric() or kind == pl.Boolean):
+            counts = rows_of(instrument, measure, {}) & ~pl.col(missing_of(measure))
+            values[measure.name] = pl.when(counts).then(pl.col(column).cast(pl.Float64))
+    return rows.select("item_id", "state", **values)
 
 
 def rows_of(instrument: Scored, measure: Measure | None, where: Mapping[str, str]) -> pl.Expr:

@@ -12,7 +12,7 @@ from typing import Any
 
 from evenhand.errors import UserError
 from evenhand.foreign.archive import Archive
-from evenhand.foreign.log import Answered, Log, Origin, sha256_of
+from evenhand.foreign.log import Answered, Log, Origin, made_by, sha256_of
 
 _HEADER, _LIST = "header.json", "summaries.json"
 _SCORER = "choice"  # reads which option was taken, and says it as a letter
@@ -34,9 +34,12 @@ def read_inspect(file: Path) -> Log:
                 raise TypeError
             first = [one for one in listed if one["epoch"] == 1]
             answers = tuple(_answered(one, archive) for one in first)
+            tool, version = made_by(said.get("metadata") or {}) or (
+                "inspect_ai", str(said.get("packages", {}).get("inspect_ai", ""))
+            )  # fmt: skip
             origin = Origin(
-                tool="inspect_ai",
-                version=str(said.get("packages", {}).get("inspect_ai", "")),
+                tool=tool,
+                version=version,
                 task=str(said["task"]),
                 model=str(said["model"]),
                 created=str(said["created"]),
@@ -44,7 +47,7 @@ def read_inspect(file: Path) -> Log:
                 sha256=sha256_of(file),
             )
             notes = tuple(_notes(header, listed, first))
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError, AttributeError, ValueError):
             raise UserError(f"{file} is not a log as Inspect writes it: evenhand reads those of "
                             "its format 2, such as of inspect_ai 0.3") from None  # fmt: skip
     return Log(origin=origin, answers=answers, notes=notes)
@@ -72,6 +75,12 @@ def _answer(one: Mapping[str, Any], options: int) -> int | None:
 def _notes(
     header: Mapping[str, Any], listed: list[Any], first: list[Mapping[str, Any]]
 ) -> Iterator[str]:
+    told = header["eval"].get("metadata") or {}
+    if made_by(told):
+        yield (
+            f"The log was exported from a run of the method {str(told['method'])[:40]!r}, which "
+            f"changed {int(told['changed']):,} answers: the last ones are scored."
+        )
     if header["status"] != "success":
         yield f"Inspect says of this log: {str(header['status'])[:40]}."
     if header.get("invalidated"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 
 from evenhand.errors import UserError
-from evenhand.foreign.log import Answered, Log, Origin, sha256_of
+from evenhand.foreign.log import Answered, Log, Origin, made_by, sha256_of
 
 _HAS = frozenset({"doc", "arguments", "resps", "filtered_resps"})
 _LONGEST = 1 << 24  # our choice: bytes of a line
@@ -28,13 +28,16 @@ def read_lm_eval(file: Path) -> Log:
     the name of the folder: the folder's name is taken."""
     answers = []
     with file.open("rb") as opened:
+        ours = made_by(orjson.loads(opened.readline(_LONGEST)))
+        opened.seek(0)
         for number, line in enumerate(opened, start=1):
             if line.strip():
                 answers.append(_read(line, f"{file} line {number}"))
     task, _, when = file.stem.removeprefix("samples_").rpartition("_")
+    tool, version = ours or ("lm-evaluation-harness", "")
     origin = Origin(
-        tool="lm-evaluation-harness",
-        version="",
+        tool=tool,
+        version=version,
         task=task or file.stem,
         model=file.resolve().parent.name,
         created=_time(when),

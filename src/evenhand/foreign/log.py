@@ -47,6 +47,19 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One item as the data have it: what a run folder leaves to the data, and what logs of other
+    tools tell of it."""
+
+    about: Mapping[str, Any]  # its fields in the data, but for the texts
+    context: str
+    question: str
+    own: tuple[str, ...]  # its options in the data's order
+    options: tuple[str, ...]  # in the order in which they were shown
+    gold: int | None  # the place of the right one among those shown; None where the data are wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
     """A log of another tool, as far as scoring needs it."""
 
@@ -58,3 +71,9 @@ class Log:
 def sha256_of(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def made_by(told: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Give the name and version of evenhand, where a log says that it is an export of ours."""
+    tool, _, version = str(told.get("made_by", "")).partition(" ")
+    return (tool, version[:40]) if tool == "evenhand" else None

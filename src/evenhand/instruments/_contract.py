@@ -38,6 +38,7 @@ from evenhand.findings.measures import (
     SumOfRatios,
 )
 from evenhand.findings.scored import SCORED, Scored, why_lost
+from evenhand.foreign import Asked
 from evenhand.instruments._refined import refined
 from evenhand.instruments.files import card_of
 from evenhand.methods import Method
@@ -128,6 +129,12 @@ class Instrument(Scored):
     def stores_answers(self, options: Any) -> bool:
         """Say whether the items carry answers that exist already, so that nobody is asked."""
         return getattr(options, "answers", None) is not None
+
+    def asked(self, run: RunReader, data: DataFolder) -> Mapping[str, Asked] | None:
+        """Give each item of a run as the data have it, by its name: what `export` needs for logs
+        of other tools. None where the run folder holds all there is."""
+        del run, data
+        return None
 
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
         """Tell what a person should know of the items before they are asked, such as their number

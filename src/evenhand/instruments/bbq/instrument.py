@@ -1,5 +1,6 @@
 """BBQ as an instrument: bias where the text does not say who, and accuracy where it does."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -10,6 +11,7 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.found import Section
 from evenhand.findings.report import Report
+from evenhand.foreign import Asked
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
@@ -26,6 +28,7 @@ from evenhand.instruments._contract import (
 from evenhand.instruments._refined import keeps_drafts
 from evenhand.instruments.bbq import words
 from evenhand.instruments.bbq.answers import covered, with_answers
+from evenhand.instruments.bbq.asked import as_asked
 from evenhand.instruments.bbq.data import BbqData
 from evenhand.instruments.bbq.drafts import of_drafts
 from evenhand.instruments.bbq.picked import Answered, picked
@@ -238,6 +241,9 @@ class Bbq(Instrument):
             return BbqSource(sample(records, sampling), sampling, options.order_seed)
         drawn, by = picked(self, records, RunReader(options.items_from), options.answered)
         return BbqSource(drawn, replace(sampling, picked=by), options.order_seed)
+
+    def asked(self, run: RunReader, data: DataFolder) -> Mapping[str, Asked]:
+        return as_asked(run, self.records(data))
 
     def remarks(self, options: BbqOptions, items: int) -> tuple[str, ...]:
         wanted = options.per_category

@@ -3,12 +3,12 @@
 import hashlib
 import math
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import Evidence
+from evenhand.findings.evidence import Evidence, Stamp
 from evenhand.findings.found import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import ALL, Report
@@ -28,14 +28,23 @@ def written(found: Dossier, about: Evidence) -> dict[str, bytes]:
     made = {}
     for report in found.reports:
         run = next(one for one in about.runs if one.run == report.side.run)
-        digests = [digest for _, digest in sorted(run.sha256.items())]
-        basis = hashlib.sha256("\n".join((run.run, *digests)).encode()).digest()
-        name = uuid.UUID(bytes=basis[:16], version=4)
-        made[f"eee/{name}.json"] = printed(plain(record(report, about))).encode()
+        made[f"eee/{file_name(run.run, run.sha256)}"] = one_file(report, about)
     return made
 
 
-def record(report: Report, about: Evidence) -> dict[str, Any]:
+def file_name(run: str, sha256: Mapping[str, str]) -> str:
+    """Name the record of a run as that project does, by a UUID: here one that follows from it."""
+    digests = [digest for _, digest in sorted(sha256.items())]
+    basis = hashlib.sha256("\n".join((run, *digests)).encode()).digest()
+    return f"{uuid.UUID(bytes=basis[:16], version=4)}.json"
+
+
+def one_file(report: Report, about: Stamp) -> bytes:
+    """Write the record of one run."""
+    return printed(plain(record(report, about))).encode()
+
+
+def record(report: Report, about: Stamp) -> dict[str, Any]:
     """Give the record of one run as plain data. A number that is not known has no place in the
     schema, so it is named among the details of the source."""
     seconds = str(int(datetime.fromisoformat(about.newest_run).timestamp()))

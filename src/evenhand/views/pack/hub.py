@@ -7,14 +7,14 @@ from typing import Any
 import yaml
 
 from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import Evidence
+from evenhand.findings.evidence import Evidence, Stamp
 from evenhand.findings.report import Report
 from evenhand.store.folder import as_file_name
 from evenhand.views import numbers
 from evenhand.views.files import plain
 from evenhand.views.visible import visible
 
-_FILE = ".eval_results/evenhand.yaml"
+FILE = ".eval_results/evenhand.yaml"
 _HEAD = """\
 # Put this folder into the repository of the model. The Hub shows results of benchmarks that are
 # registered there: evenhand has registered none, so set each `dataset.id` to the one that you use.
@@ -30,12 +30,17 @@ def written(found: Dossier, about: Evidence) -> dict[str, bytes]:
     made = {}
     for number, (model, listed) in enumerate(by_model.items()):
         place = "hf" if len(by_model) == 1 else f"hf/{number}-{as_file_name(model)}"
-        text = yaml.safe_dump(plain(listed), sort_keys=False, allow_unicode=False, width=100)
-        made[f"{place}/{_FILE}"] = f"{_HEAD}{text}".encode()
+        made[f"{place}/{FILE}"] = one_file(listed)
     return made
 
 
-def entries(report: Report, about: Evidence) -> list[dict[str, Any]]:
+def one_file(listed: list[dict[str, Any]]) -> bytes:
+    """Write the entries of one model."""
+    text = yaml.safe_dump(plain(listed), sort_keys=False, allow_unicode=False, width=100)
+    return f"{_HEAD}{text}".encode()
+
+
+def entries(report: Report, about: Stamp) -> list[dict[str, Any]]:
     """Give the primary numbers of a run, or all of an instrument that has no primary ones. A
     number that is not known has no entry."""
     made = []

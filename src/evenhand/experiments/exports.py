@@ -1,0 +1,113 @@
+"""A run becomes files in the form of another tool, all of them or none."""
+
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from evenhand.debates.dataset import REPORT_FILE
+from evenhand.errors import UserError
+from evenhand.findings.report import report
+from evenhand.findings.rows import values_per_item
+from evenhand.instruments import DataFolder, instrument_of
+from evenhand.store import RunReader
+from evenhand.store.folder import as_file_name
+from evenhand.views.export import FORMS, Exported, Form
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What an export has written."""
+
+    run: str
+    form: str
+    is_: str
+    files: dict[str, int]  # path -> bytes
+    items: int
+    not_run: int  # items of the plan that the run has not come to
+
+
+def export(location: str, form: str, out: Path, data: DataFolder) -> Written:
+    """Write a run in a form. A file that is there already is never overwritten."""
+    if form not in FORMS:
+        raise UserError(f"there is no format {form!r}; there are: {', '.join(FORMS)}")
+    wanted = FORMS[form]
+    _refuse_pairs(location)
+    _refuse_name(out, wanted, location, form)
+    of = _exported(RunReader(location), wanted, data)
+    above = out.parent if wanted.ending else out
+    above.mkdir(parents=True, exist_ok=True)
+    # Where the files will lie, so that they get their names in one step.
+    with tempfile.TemporaryDirectory(prefix=".evenhand-export-", dir=above) as place:
+        made = {
+            Path(place, name): out if wanted.ending else out / name
+            for name in wanted.write(of, Path(place))
+        }
+        for path in made.values():
+            _refuse_taken(path)
+        for hidden, path in made.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(hidden, path)
+    return Written(
+        run=location,
+        form=form,
+        is_=wanted.is_,
+        files={str(path): path.stat().st_size for path in made.values()},
+        items=of.run.totals().items,
+        not_run=of.not_run,
+    )
+
+
+def _exported(run: RunReader, form: Form, data: DataFolder) -> Exported:
+    """Read what a form needs of a run, and refuse one that lacks it."""
+    if not run.totals().items:
+        raise UserError(f"{run.path} has no finished item yet: run the command that began it again")
+    as_table = f"evenhand export {run.path} --to csv --out items.csv"
+    if form.texts and not run.record.keeps_texts:
+        raise UserError(f"{run.path} holds no texts, and {form.is_} shows them. What it does hold: "
+                        f"{as_table}")  # fmt: skip
+    measured = bool(run.record.source.get("benchmark"))
+    if form.report and not measured:
+        raise UserError(f"{run.path} was not made by `evenhand measure`, so it has no numbers for "
+                        f"{form.is_}. What it does hold: {as_table}")  # fmt: skip
+    name = as_file_name(Path(run.path).resolve().name)
+    of = Exported(run=run, name=name, evenhand=version("evenhand"), report=None, values=None,
+                  asked=None)  # fmt: skip
+    if not measured:
+        return of
+    instrument = instrument_of(run)
+    found = report(instrument, run)
+    # By the name of the folder alone: where it lies here is nobody's business.
+    found = replace(found, side=replace(found.side, run=f"runs/{name}"))
+    asked = instrument.asked(run, data) if form.texts else None
+    if form.asked and asked is None:
+        raise UserError(f"{form.is_[0].upper()}{form.is_[1:]} are written of bbq alone, and "
+                        f"{run.path} is of {instrument.name}: {as_table}")  # fmt: skip
+    values = None if form.report else values_per_item(found.instrument, run)
+    return replace(of, report=found, values=values, asked=asked)
+
+
+def _refuse_pairs(location: str) -> None:
+    if Path(location, REPORT_FILE).is_file():
+        raise UserError(
+            f"{location} is a folder of pairs, which `datasets.load_dataset` opens as it is; to "
+            f"have it on the Hub: hf upload NAME {location} --repo-type dataset"
+        )
+
+
+def _refuse_name(out: Path, form: Form, location: str, name: str) -> None:
+    if form.ending is None:
+        if out.exists() and not out.is_dir():
+            raise UserError(f"{out} is a file, and --to {name} writes a folder: name another one")
+        return
+    if out.suffix != form.ending:
+        named = out.with_suffix(form.ending)
+        raise UserError(f"{out}: the name must end in {form.ending}: evenhand export {location} "
+                        f"--to {name} --out {named}")  # fmt: skip
+    _refuse_taken(out)
+
+
+def _refuse_taken(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        raise UserError(f"{path} is there already; name another place with --out")

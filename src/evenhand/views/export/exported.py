@@ -1,0 +1,73 @@
+"""What is exported of a run: its rows, its calls, and what the findings say of them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from evenhand.errors import CorruptRun
+from evenhand.findings.report import Report, Side
+from evenhand.foreign import Asked
+from evenhand.store import RunReader
+
+_AT_ONCE = 512  # our choice, in items whose calls are held in memory
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A run that is being exported. `report` is of measured runs, `asked` of instruments that say
+    what the data have of each item."""
+
+    run: RunReader
+    name: str  # of its folder, without what is above it
+    evenhand: str  # the version that exports it
+    report: Report | None
+    values: pl.DataFrame | None  # item_id, state, and a column for each measure
+    asked: Mapping[str, Asked] | None
+
+    @property
+    def title(self) -> str:
+        return "evenhand export"
+
+    @property
+    def newest_run(self) -> str:
+        return self.run.record.created
+
+    @property
+    def model(self) -> str:
+        return Side.of(self.run).model
+
+    @property
+    def not_run(self) -> int:
+        return self.run.planned - self.run.totals().items
+
+    def measured(self) -> dict[str, dict[str, float]]:
+        """Give the numbers of each item, by its name; what is null is left out."""
+        if self.values is None:
+            return {}
+        return {
+            row.pop("item_id"): {name: one for name, one in row.items() if one is not None}
+            for row in self.values.drop("state").iter_rows(named=True)
+        }
+
+    def items(self) -> Iterator[tuple[Row, list[Row]]]:
+        """Yield each item with its calls, in the order of the plan."""
+        rows = self.run.results().collect()
+        for batch in rows.iter_slices(_AT_ONCE):
+            calls: dict[int, list[Row]] = {}
+            for turn in self.run.turns_at(batch["position"].to_list()).collect().to_dicts():
+                calls.setdefault(turn["position"], []).append(turn)
+            for row in batch.to_dicts():
+                yield row, calls.get(row["position"], [])
+
+
+def at(microseconds: int) -> str:
+    """Write a moment as logs do, in UTC."""
+    try:
+        moment = datetime.fromtimestamp(microseconds / 1e6, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise CorruptRun(f"a call of this run is dated {microseconds} µs after 1970") from None
+    return moment.isoformat(timespec="milliseconds")

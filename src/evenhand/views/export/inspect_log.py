@@ -1,0 +1,169 @@
+"""A run as a log of Inspect (`.eval`): a ZIP archive that `inspect view` and its reader open."""
+
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evenhand.findings.found import Estimate
+from evenhand.store.folder import as_file_name
+from evenhand.views.export.exported import Exported, Row, at
+from evenhand.views.export.inspect_sample import CHOICE, ended, listed, sample, usage
+
+_FORMAT = 2  # of Inspect's logs, from inspect_ai 0.3
+_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a ZIP archive can say: the same run, the same bytes
+_COUNTED = ("model", "role", "prompt_tokens", "completion_tokens", "error")  # of a call
+ONE_WAY = "made by evenhand from a run of its own; Inspect did not run it"
+
+
+def write(of: Exported, folder: Path) -> list[str]:
+    """Write the log, sample by sample, so that memory does not grow with the conversations."""
+    names, values, tally = _names(of), of.measured(), _Tally()
+    listing: list[bytes] = []
+    with zipfile.ZipFile(folder / "log.eval", "x") as archive:
+        start = {"version": _FORMAT, "eval": _eval(of, list(names.values())), "plan": _plan(of)}
+        _put(archive, "_journal/start.json", _json(start))
+        for row, turns in of.items():
+            asked = None if of.asked is None else of.asked[row["item_id"]]
+            own = values.get(row["item_id"], {})
+            whole = sample(names[row["position"]], row, turns, asked, own)
+            _put(archive, f"samples/{whole['id']}_epoch_1.json", _json(whole))
+            listing.append(_json(listed(whole)))
+            tally.add(whole, turns)
+        _put(archive, "summaries.json", b"[" + b",".join(listing) + b"]")
+        _put(archive, "header.json", _json(start | tally.ending(of)))
+    return ["log.eval"]
+
+
+class _Tally:
+    """What is added up while samples are written."""
+
+    def __init__(self) -> None:
+        self.answered = self.failed = 0
+        self._moments: list[int] = []
+        self._turns: list[Row] = []
+
+    def add(self, whole: Mapping[str, Any], turns: list[Row]) -> None:
+        self.answered += "error" not in whole
+        self.failed += "error" in whole
+        for turn in turns:
+            times = turn["started_us"], ended(turn)
+            self._moments = [min([times[0], *self._moments]), max([times[1], *self._moments])]
+            self._turns.append({key: turn[key] for key in _COUNTED})
+
+    def ending(self, of: Exported) -> dict[str, Any]:
+        """The rest of the header: how it ended, the numbers, and what it took."""
+        began, finished = map(at, self._moments) if self._moments else ("", "")
+        return {
+            "status": "cancelled" if of.not_run or of.run.open else "success",
+            "results": {
+                "total_samples": of.run.planned,
+                "completed_samples": self.answered,
+                "logged_samples": self.answered + self.failed,
+                "scores": list(_results(of, self)),
+                "metadata": {"failed": self.failed, "not_run": of.not_run},
+            },
+            "stats": {
+                "started_at": began,
+                "completed_at": finished,
+                "model_usage": usage(self._turns, "model"),
+                "role_usage": usage(self._turns, "role"),
+            },
+        }
+
+
+def _results(of: Exported, tally: _Tally) -> Iterator[dict[str, Any]]:
+    """The numbers of the report, each with the ends of its interval."""
+    if of.report is None:
+        return
+    for one in of.report.estimates:
+        measure = of.report.instrument.measure(one.name)
+        yield {
+            "name": one.name,
+            "scorer": one.name,
+            "scored_samples": one.n,
+            "unscored_samples": tally.answered + tally.failed - one.n,
+            "metrics": {name: {"name": name, "value": value} for name, value in _parts(one)},
+            "metadata": {
+                "label": measure.label,
+                "better": measure.better,
+                "interval": f"95 %, over {one.clusters} {of.report.instrument.clusters}",
+                "undefined": one.undefined,
+            },
+        }
+
+
+def _parts(one: Estimate) -> list[tuple[str, float]]:
+    parts = (("estimate", one.value), ("low", one.low), ("high", one.high))
+    return [(name, value) for name, value in parts if value is not None]
+
+
+def _eval(of: Exported, names: list[str]) -> dict[str, Any]:
+    record, digests = of.run.record, of.run.digests()
+    made_by = record.source.get("benchmark") or record.source["kind"]
+    told = {
+        "made_by": f"evenhand {of.evenhand}",
+        "says": ONE_WAY,
+        "method": record.method["name"],
+        "changed": of.run.totals().changed,
+        "seed": record.seed,
+        "sha256": digests,
+        "versions": record.versions,
+    }
+    return {
+        "eval_id": digests["answers"][:22],
+        "run_id": digests["run.json"][:22],
+        "task_id": digests["run.json"][22:44],
+        "created": record.created,
+        "task": f"evenhand/{made_by}",
+        "task_version": str(record.source.get("version", 0)),
+        "solver": f"evenhand/{record.method['name']}",
+        "solver_args": record.method["settings"],
+        "tags": ["made by evenhand"],
+        "dataset": {
+            "name": of.report.instrument.title if of.report else made_by,
+            "samples": of.run.planned,
+            "sample_ids": names,
+            "shuffled": False,
+        },
+        "model": of.model,
+        "config": {"epochs": 1},
+        "packages": {"evenhand": of.evenhand},
+        "metadata": told,
+        "scorers": [{"name": name} for name in _scorers(of)],
+    }
+
+
+def _scorers(of: Exported) -> list[str]:
+    measures = [one.name for one in of.report.instrument.measures] if of.report else []
+    return [*measures, CHOICE] if of.asked is not None else measures
+
+
+def _plan(of: Exported) -> dict[str, Any]:
+    method = of.run.record.method
+    step = {"solver": f"evenhand/{method['name']}", "params": method["settings"]}
+    return {"name": "plan", "steps": [step]}
+
+
+def _names(of: Exported) -> dict[int, str]:
+    """Name the sample of each position: as the item, where that tells all items apart and is the
+    name of a file."""
+    rows = of.run.results().select("position", "item_id").collect().rows()
+    plain = {position: as_file_name(item) for position, item in rows}
+    if len(set(map(str.lower, plain.values()))) == len(plain):
+        return plain
+    return {position: f"{position}-{name}" for position, name in plain.items()}
+
+
+def _json(value: Any) -> bytes:
+    """Every sign that cannot be seen is an escape. A value that is not scored is NaN, as Inspect
+    writes it."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _put(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    member = zipfile.ZipInfo(name, _TIME)
+    member.create_system = 3  # Unix, wherever it is made
+    member.external_attr = 0o644 << 16
+    archive.writestr(member, data, zipfile.ZIP_DEFLATED)

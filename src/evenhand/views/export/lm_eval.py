@@ -1,0 +1,65 @@
+"""A run as samples of lm-evaluation-harness: the lines that its `--log_samples` writes for a task
+whose answers are words, in a folder named as the model."""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evenhand.foreign import Asked
+from evenhand.store.folder import as_file_name
+from evenhand.views.export.exported import Exported, Row
+
+
+def write(of: Exported, folder: Path) -> list[str]:
+    """Write a line for each item. The words are the option that was taken; a question without an
+    answer has none, and no line has a metric: the numbers of evenhand are not that tool's."""
+    assert of.asked is not None
+    assert of.report is not None
+    created = datetime.fromisoformat(of.run.record.created).astimezone(UTC)
+    when = created.replace(tzinfo=None).isoformat(timespec="milliseconds").replace(":", "-")
+    task = f"{of.report.instrument.name}_generate"
+    name = f"{as_file_name(of.model)}/samples_{task}_{when}.jsonl"
+    path = folder / name
+    path.parent.mkdir(parents=True)
+    with path.open("x", encoding="ascii", newline="\n") as file:
+        for number, (row, turns) in enumerate(of.items()):
+            line = _line(number, row, turns, of.asked[row["item_id"]], of.evenhand)
+            file.write(json.dumps(line) + "\n")
+    return [name]
+
+
+def _line(number: int, row: Row, turns: list[Row], asked: Asked, version: str) -> dict[str, Any]:
+    options = {f"ans{place}": text for place, text in enumerate(asked.own)}
+    doc = {**asked.about, "context": asked.context, "question": asked.question, **options}
+    target = str(asked.about["label"])
+    prompt = _prompt(turns, asked)
+    words = row["text"] if row["status"] == "answered" else ""
+    return {
+        "doc_id": number,
+        "doc": doc,
+        "target": target,
+        "arguments": {"gen_args_0": {"arg_0": prompt, "arg_1": {"until": []}}},
+        "resps": [[words]],
+        "filtered_resps": [words],
+        "filter": "none",
+        "metrics": [],
+        "doc_hash": _sha256(json.dumps(doc, indent=2, ensure_ascii=False)),
+        "prompt_hash": _sha256(prompt),
+        "target_hash": _sha256(target),
+        "made_by": f"evenhand {version}",
+        "status": row["status"],
+        "reason": row["reason"],
+    }
+
+
+def _prompt(turns: list[Row], asked: Asked) -> str:
+    """What was asked first; of answers that were stored, the question."""
+    if turns:
+        return "\n\n".join(one["content"] for one in turns[0]["messages"])
+    return f"{asked.context}\n\n{asked.question}"
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

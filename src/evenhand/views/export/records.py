@@ -1,0 +1,30 @@
+"""The numbers of a run as records that others collect: Every Eval Ever, and the Hub's model
+pages. Both are those of a pack."""
+
+from pathlib import Path
+
+from evenhand.errors import UserError
+from evenhand.views.export.exported import Exported
+from evenhand.views.pack import eee, hub
+
+
+def write_eee(of: Exported, folder: Path) -> list[str]:
+    """Write the record of Every Eval Ever."""
+    assert of.report is not None
+    name = eee.file_name(of.report.side.run, of.run.digests())
+    (folder / name).write_bytes(eee.one_file(of.report, of))
+    return [name]
+
+
+def write_hub(of: Exported, folder: Path) -> list[str]:
+    """Write the file that a model page of the Hub reads."""
+    assert of.report is not None
+    listed = hub.entries(of.report, of)
+    if not listed:
+        raise UserError(
+            f"no main number of {of.run.path} is known, so there is nothing to show; why: "
+            f"evenhand runs report {of.run.path}"
+        )
+    (folder / hub.FILE).parent.mkdir()
+    (folder / hub.FILE).write_bytes(hub.one_file(listed))
+    return [hub.FILE]

@@ -1,0 +1,40 @@
+"""A run as CSV for spreadsheets: one row per item, in which no text can be a formula."""
+
+from pathlib import Path
+
+import polars as pl
+
+from evenhand.findings.run import Run
+from evenhand.views.export.exported import Exported
+from evenhand.views.visible import visible
+
+# With which a spreadsheet takes a text for a formula, also in the width of East Asian letters.
+_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_LONGEST = 32_767  # signs that a cell of Excel holds; what is longer it would spread over rows
+_CUT = "… [cut]"
+
+
+def write(of: Exported, folder: Path) -> list[str]:
+    """Write the results, their tags and scores, and the measures of each item. What is missing is
+    an empty cell, and numbers stay numbers."""
+    rows = Run(of.run).frame()
+    if of.values is not None:
+        named = {name: f"measure.{name}" for name in of.values.columns if name != "item_id"}
+        rows = rows.join(of.values.rename(named), on="item_id", maintain_order="left")
+        rows = rows.rename({"measure.state": "state"})
+    safe = rows.with_columns(
+        pl.col(pl.String).map_elements(cell, return_dtype=pl.String),
+        pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64)),
+    ).rename(cell)
+    # A mark at the beginning says to Excel that this is UTF-8; text is always in quotes.
+    safe.write_csv(folder / "items.csv", quote_style="non_numeric", include_bom=True)
+    return ["items.csv"]
+
+
+def cell(text: str) -> str:
+    """Give a text as a spreadsheet may hold it: without what cannot be seen, cut to what fits, and
+    with an apostrophe before what would be a formula."""
+    seen = visible(text)
+    if seen.lstrip(" ").startswith(_BEGINS):
+        seen = f"'{seen}"
+    return seen if len(seen) <= _LONGEST else seen[: _LONGEST - len(_CUT)] + _CUT

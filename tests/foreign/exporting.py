@@ -1,0 +1,89 @@
+"""Runs over BBQ's own records, made without a model, and what an export of one holds."""
+
+import asyncio
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evenhand.agents import Cast
+from evenhand.findings.report import Report, report
+from evenhand.findings.rows import values_per_item
+from evenhand.instruments.bbq.answers import Stored, covered
+from evenhand.instruments.bbq.asked import as_asked
+from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.instruments.bbq.sample import Sampling
+from evenhand.instruments.bbq.source import BbqSource
+from evenhand.methods import Method, named
+from evenhand.models import ModelRequest, ScriptedModel
+from evenhand.runners import Plan, Progress, StopSignal, run
+from evenhand.runners.source import Source
+from evenhand.store import RunReader
+from evenhand.views.export import FORMS, Exported
+
+KEPT = Path(__file__).parents[1] / "same_numbers/kept"
+
+
+def _silent(request: ModelRequest) -> str:
+    raise AssertionError(f"nobody is asked: {request}")
+
+
+def made(source: Source, folder: Path, method: Method | None = None, say: Any = _silent) -> Path:
+    """Run a method over a source; without one, score its stored answers."""
+    chosen = method or named("stored")()
+    plan = Plan(method=chosen, cast=Cast(ScriptedModel(say)), source=source)
+    asyncio.run(run(plan, folder, progress=Progress(), stop=StopSignal()))
+    return folder
+
+
+def answered(drawn: pl.DataFrame, taken: list[int | None]) -> pl.DataFrame:
+    """Records with the option of each that was taken; None is an answer that cannot be read."""
+    said = [
+        "none of them" if place is None else options[place]
+        for options, place in zip(drawn["options"].to_list(), taken, strict=True)
+    ]
+    return drawn.with_columns(answer=pl.Series(said))
+
+
+def source_of(stored: pl.DataFrame, seed: int = 0) -> BbqSource:
+    """Records as items, in the order and with the order of options that a seed draws."""
+    return BbqSource(stored, Sampling(stored=covered(stored), seed=seed))
+
+
+def imported(stored: Stored, folder: Path) -> Path:
+    """Score a log as `evenhand import` does."""
+    sampling = Sampling(stored=covered(stored.records))
+    source = BbqSource(stored.records, sampling, origin=stored.origin, notes=stored.notes)
+    return made(source, folder)
+
+
+def exported(folder: Path, records: pl.DataFrame, form: str, to: Path) -> Path:
+    """Write a run over BBQ in a form, from records that are loaded already."""
+    reader = RunReader(folder)
+    found = report(Bbq(), reader)
+    of = Exported(run=reader, name="run", evenhand="0.0.1", report=found,
+                  values=values_per_item(found.instrument, reader),
+                  asked=as_asked(reader, records))  # fmt: skip
+    to.mkdir(parents=True)
+    (name,) = FORMS[form].write(of, to)
+    return to / name
+
+
+def reported(folder: Path) -> Report:
+    return report(Bbq(), RunReader(folder))
+
+
+class Opened:
+    """An exported log of Inspect, read as plain JSON."""
+
+    def __init__(self, path: Path) -> None:
+        with zipfile.ZipFile(path) as archive:
+            self.names = archive.namelist()
+            self.header = json.loads(archive.read("header.json"))
+            self.start = json.loads(archive.read("_journal/start.json"))
+            self.listed = json.loads(archive.read("summaries.json"))
+            self.samples = [
+                json.loads(archive.read(name)) for name in self.names if name.startswith("samples/")
+            ]
