@@ -129,6 +129,11 @@ class Instrument(Scored):
         """Say whether the items carry answers that exist already, so that nobody is asked."""
         return getattr(options, "answers", None) is not None
 
+    def worded(self, method: Method, options: Any) -> Method:
+        """Give the method as these items want it asked, such as in their own language."""
+        del options
+        return method
+
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
         """Tell what a person should know of the items before they are asked, such as their number
         where it is not the one that was named."""

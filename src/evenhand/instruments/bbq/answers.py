@@ -11,7 +11,6 @@ import polars as pl
 from evenhand import foreign
 from evenhand.agents import strict_json
 from evenhand.errors import UnreadableReply, UserError
-from evenhand.instruments.bbq.data import card
 
 _COLUMNS: dict[str, Any] = {
     "category": pl.String,
@@ -60,12 +59,12 @@ def with_answers(records: pl.DataFrame, file: Path) -> Stored:
     return Stored(kept, log.origin, log.notes) if log else Stored(kept, None)
 
 
-def covered(answered: pl.DataFrame) -> dict[str, int]:
+def covered(answered: pl.DataFrame, records: int) -> dict[str, int]:
     """Count what stored answers cover. Who picks the answers picks the result, so that is said."""
     whole = answered.group_by(pl.col("row") // 4).len()
     return {
         "records": len(answered),
-        "of": card()["data"]["items"],
+        "of": records,
         "incomplete_blocks": int((whole["len"] < 4).sum()),
     }
 

@@ -26,11 +26,12 @@ from evenhand.instruments._contract import (
 from evenhand.instruments._refined import keeps_drafts
 from evenhand.instruments.bbq import words
 from evenhand.instruments.bbq.answers import covered, with_answers
-from evenhand.instruments.bbq.data import BbqData
 from evenhand.instruments.bbq.drafts import of_drafts
+from evenhand.instruments.bbq.editions import ENGLISH, Edition, Language, edition_of, in_edition
 from evenhand.instruments.bbq.picked import Answered, picked
 from evenhand.instruments.bbq.sample import Sampling, named, sample
 from evenhand.instruments.bbq.source import BbqSource
+from evenhand.methods import DefaultPrompt, Method
 from evenhand.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
@@ -48,6 +49,11 @@ _PRIMARY = ("s_amb", "unsupported_attribution", "accuracy_disambiguated")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BbqOptions:
+    language: Language = option(
+        ENGLISH,
+        "en: BBQ; es: EsBBQ, Spanish; ca: CaBBQ, Catalan; de: GG-BBQ, German; ko: KoBBQ, Korean; "
+        "zh: CBBQ, Chinese. Each has its own data and report.",
+    )
     preset: Literal["templates", "all", "stardtox", "mabrf"] = option(
         "templates",
         "templates: an aligned and a non-aligned block of each of the 343 (2,728 items); "
@@ -210,12 +216,18 @@ class Bbq(Instrument):
         },
     )
 
-    def records(self, data: DataFolder) -> pl.DataFrame:
-        """Give all records, of which a sample is drawn."""
-        return BbqData(local=data.local, cache=data.cache).records()
+    def records(self, data: DataFolder, language: Language = ENGLISH) -> pl.DataFrame:
+        """Give all records of a language, of which a sample is drawn."""
+        return Edition(language).records(data)
 
     def source(self, data: DataFolder, options: BbqOptions) -> Source:
-        records = self.records(data)
+        edition = Edition(options.language)
+        if options.preset in ("stardtox", "mabrf") and options.language != ENGLISH:
+            raise UserError(
+                f"--preset {options.preset} is a paper's sample of English BBQ; leave it out, or "
+                f"say how many of {edition.name}: --per-category 16"
+            )
+        records = self.records(data, options.language)
         sampling = Sampling(
             preset=options.preset,
             per_category=options.per_category,
@@ -232,12 +244,22 @@ class Bbq(Instrument):
             )
         if options.answers is not None:
             stored = with_answers(records, options.answers)
-            kept = Sampling(stored=covered(stored.records), seed=sampling.seed)
-            return BbqSource(stored.records, kept, origin=stored.origin, notes=stored.notes)
+            kept = Sampling(stored=covered(stored.records, len(records)), seed=sampling.seed)
+            told = {"origin": stored.origin, "notes": stored.notes}
+            return BbqSource(stored.records, kept, edition=edition, **told)
+        sampling = replace(sampling, of=edition.drawn_of)
         if options.items_from is None:
-            return BbqSource(sample(records, sampling), sampling, options.order_seed)
-        drawn, by = picked(self, records, RunReader(options.items_from), options.answered)
-        return BbqSource(drawn, replace(sampling, picked=by), options.order_seed)
+            drawn = sample(records, sampling)
+        else:
+            drawn, by = picked(self, records, RunReader(options.items_from), options.answered)
+            sampling = replace(sampling, picked=by)
+        return BbqSource(drawn, sampling, options.order_seed, edition=edition)
+
+    def worded(self, method: Method, options: BbqOptions) -> Method:
+        """Ask in the language of the items, where the method has words in it."""
+        if options.language == ENGLISH or not isinstance(method, DefaultPrompt):
+            return method
+        return replace(method, language=options.language)
 
     def remarks(self, options: BbqOptions, items: int) -> tuple[str, ...]:
         wanted = options.per_category
@@ -286,12 +308,22 @@ class Bbq(Instrument):
         )
 
     def for_run(self, run: RunReader) -> Instrument:
-        return of_drafts(self) if keeps_drafts(run) else self
+        made = of_drafts(self) if keeps_drafts(run) else self
+        edition = edition_of(run.record.source)
+        return made if edition.language == ENGLISH else in_edition(made, edition)
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         source = run.record.source
-        told = words.origin(source), words.not_drawn(source["sampling"]), words.notes(report)
+        told = (
+            words.edition(run.record),
+            words.origin(source),
+            words.not_drawn(source["sampling"]),
+            words.notes(report),
+        )
         return tuple(chain.from_iterable(told))
+
+    def notes_of_pair(self, before: RunReader, after: RunReader) -> tuple[str, ...]:
+        return words.two_editions(before.record.source, after.record.source)
 
     def says(self, report: Report) -> tuple[str, ...]:
         return words.says(report)
@@ -299,4 +331,6 @@ class Bbq(Instrument):
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         weighed = words.what_weighs_the_same(report, run.record.source["sampling"])
         means = words.means_of_categories(report)
-        return weighed, means, words.as_others_print_it(report), words.as_published(report.tally)
+        sizes = edition_of(report.source).card["data"]["records"]
+        published = words.as_published(report.tally, sizes)
+        return weighed, means, words.as_others_print_it(report), published
