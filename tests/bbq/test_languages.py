@@ -2,7 +2,7 @@
 
 import gzip
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,12 @@ TEMPLATES_OF_ESBBQ = {
 
 
 @pytest.fixture(scope="session")
-def read(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Records]:
+def read(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Records:
     for folder in ("esbbq", "cabbq", "gg_bbq", "kobbq", "cbbq"):
         if not (data_folder / folder).is_dir():
             pytest.skip(f"no {folder} at {data_folder}; name its folder in EVENHAND_DATA")
     data = DataFolder(local=data_folder, cache=tmp_path_factory.mktemp("cache"))
-    yield cache(lambda language: Edition(language).records(data))
+    return cache(lambda language: Edition(language).records(data))
 
 
 @pytest.mark.parametrize("language", OTHERS)
@@ -134,7 +134,7 @@ def test_half_of_kobbqs_blocks_fit_the_stereotype_and_half_do_not(read: Records)
 def test_cbbqs_clear_texts_contradict_the_stereotype_as_its_group_names_show(
     read: Records,
 ) -> None:
-    """A second route: where the name of the group stands in one option alone, that is the target."""
+    """A second route: where the group's name stands in one option alone, that is the target."""
     clear = read("zh").filter(pl.col("condition") == "disambig")
     assert (clear["label"] != clear["biased"]).all()
     groups = clear.with_row_index("n").with_columns(pl.col("against").str.split("/"))
