@@ -71,13 +71,15 @@ def test_a_drawn_block_has_four_corners_one_pair_of_people_and_its_texts_belong_
 ) -> None:
     drawn = sample(read(language), Sampling())
     blocks = drawn.group_by(pl.col("row") // 4).agg(
+        template=pl.format("{}/{}", "category", "question_index").first(),
         corners=pl.struct("condition", "polarity").n_unique(),
         people=pl.col("options").list.sort().n_unique(),
         begins=pl.col("context").filter(pl.col("condition") == "ambig").first(),
         goes_on=pl.col("context").filter(pl.col("condition") == "disambig").first(),
     )
     assert set(blocks["corners"]) == {4}
-    assert set(blocks["people"]) == {1}
+    # One template of CaBBQ says "the man" or "to the man" in its options.
+    assert set(blocks.filter(pl.col("people") > 1)["template"]) <= {"RaceEthnicity/11"}
     fits = blocks["goes_on"].str.starts_with(blocks["begins"]).mean()
     # CBBQ words a few of its clear texts anew.
     assert fits == 1 if language != "zh" else fits > 0.9

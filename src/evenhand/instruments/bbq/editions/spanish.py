@@ -90,19 +90,25 @@ def _block() -> pl.Expr:
     the stereotype and blocks whose answer does not. What is left over is clear questions alone.
     """
     clear = pl.col("condition") == "disambig"
-    turn = pl.int_range(pl.len()).over(*_KEY, "flipped", "condition", "polarity")
+    kind = (*_KEY, "flipped", "condition")
+    # A pair is a negative question and the other one behind it; a few texts have one of the two.
+    paired = pl.col("polarity").ne(pl.col("polarity").shift(1)) & (
+        pl.col("context") == pl.col("context").shift(1)
+    )
+    begins = (pl.col("polarity") == "neg") | ~paired.fill_null(value=False)
+    turn = begins.cum_sum().over(kind)
     # An unclear question stands right before the first clear one of its text.
     number = pl.when(clear).then(turn).otherwise(turn.shift(-1))
     swapped = (pl.col("flipped") == "all").any().over(_KEY)
     left_over = clear & swapped & (pl.col("flipped") == "ambig")
-    kind = (
+    part = (
         pl.when(left_over)
         .then(2)
         .otherwise(
             pl.col("flipped").replace_strict({"original": 0, "ambig": 1, "all": 1, "disambig": 3})
         )
     )
-    place = pl.format("{}/{}/{}", "version", kind, number.cast(pl.String).str.zfill(4))
+    place = pl.format("{}/{}/{}", "version", part, number.cast(pl.String).str.zfill(4))
     return _BLOCKS * pl.col("template_id") + _rank(place, "category", "template_id")
 
 
