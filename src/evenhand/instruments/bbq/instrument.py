@@ -251,7 +251,10 @@ class Bbq(Instrument):
         if options.items_from is None:
             drawn = sample(records, sampling)
         else:
-            drawn, by = picked(self, records, RunReader(options.items_from), options.answered)
+            run = RunReader(options.items_from)
+            if edition_of(run.record.source) != edition:
+                raise UserError(f"{run.path} is of another language: leave out --items-from")
+            drawn, by = picked(self, records, run, options.answered)
             sampling = replace(sampling, picked=by)
         return BbqSource(drawn, sampling, options.order_seed, edition=edition)
 
