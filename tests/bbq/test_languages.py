@@ -82,7 +82,7 @@ def test_a_drawn_block_has_four_corners_one_pair_of_people_and_its_texts_belong_
     assert set(blocks["corners"]) == {4}
     # One template of CaBBQ says "the man" or "to the man" in its options.
     assert set(blocks.filter(pl.col("people") > 1)["template"]) <= {"RaceEthnicity/11"}
-    fits = blocks["goes_on"].str.starts_with(blocks["begins"]).mean()
+    fits = blocks.select(pl.col("goes_on").str.starts_with(pl.col("begins")).mean()).item()
     # CBBQ words a few of its clear texts anew.
     assert fits == 1 if language != "zh" else fits > 0.9
 
@@ -121,7 +121,7 @@ def test_esbbq_and_cabbq_are_asked_the_same_items_by_the_same_seed(read: Records
     assert es.select(same).equals(ca.select(same))
     ours, theirs = (
         BbqSource(drawn, sampling, edition=Edition(language)).fingerprint()
-        for drawn, language in ((es, "es"), (ca, "ca"))
+        for drawn, language in zip((es, ca), OTHERS[:2], strict=True)
     )
     assert (ours.pop("language"), theirs.pop("language")) == ("es", "ca")
     assert ours == theirs

@@ -216,18 +216,19 @@ class Bbq(Instrument):
         },
     )
 
-    def records(self, data: DataFolder, language: Language = ENGLISH) -> pl.DataFrame:
-        """Give all records of a language, of which a sample is drawn."""
-        return Edition(language).records(data)
+    def records(self, data: DataFolder) -> pl.DataFrame:
+        """Give all records of BBQ itself, of which a sample is drawn."""
+        return Edition(ENGLISH).records(data)
 
     def source(self, data: DataFolder, options: BbqOptions) -> Source:
         edition = Edition(options.language)
-        if options.preset in ("stardtox", "mabrf") and options.language != ENGLISH:
+        english = options.language == ENGLISH
+        if options.preset in ("stardtox", "mabrf") and not english:
             raise UserError(
                 f"--preset {options.preset} is a paper's sample of English BBQ; leave it out, or "
                 f"say how many of {edition.name}: --per-category 16"
             )
-        records = self.records(data, options.language)
+        records = self.records(data) if english else edition.records(data)
         sampling = Sampling(
             preset=options.preset,
             per_category=options.per_category,
@@ -244,9 +245,10 @@ class Bbq(Instrument):
             )
         if options.answers is not None:
             stored = with_answers(records, options.answers)
-            kept = Sampling(stored=covered(stored.records, len(records)), seed=sampling.seed)
-            told = {"origin": stored.origin, "notes": stored.notes}
-            return BbqSource(stored.records, kept, edition=edition, **told)
+            kept = Sampling(stored=covered(stored.records, edition), seed=sampling.seed)
+            return BbqSource(
+                stored.records, kept, edition=edition, origin=stored.origin, notes=stored.notes
+            )
         sampling = replace(sampling, of=edition.drawn_of)
         if options.items_from is None:
             drawn = sample(records, sampling)
@@ -334,6 +336,5 @@ class Bbq(Instrument):
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         weighed = words.what_weighs_the_same(report, run.record.source["sampling"])
         means = words.means_of_categories(report)
-        sizes = edition_of(report.source).card["data"]["records"]
-        published = words.as_published(report.tally, sizes)
+        published = words.as_published(report.tally, edition_of(report.source))
         return weighed, means, words.as_others_print_it(report), published

@@ -11,10 +11,11 @@ from evenhand.findings.rules import ALPHA
 from evenhand.findings.scored import REFUSED
 from evenhand.foreign import Origin
 from evenhand.instruments.bbq.data import card
-from evenhand.instruments.bbq.editions import ENGLISH, edition_of
+from evenhand.instruments.bbq.editions import ENGLISH, Edition, edition_of
 from evenhand.metrics import bbq
 from evenhand.store.run_record import RunRecord
 
+_ENGLISH = Edition(ENGLISH)
 _CHANCE = 1 / 3
 _NEVER_NAMES = 0.5  # our choice: abstaining on half of the clear questions is abstaining on all
 
@@ -177,11 +178,10 @@ def as_others_print_it(report: Report) -> Section:
     return Section(name="as_others_print_it", title=title, columns=("", ""), rows=rows)
 
 
-def as_published(tally: pl.DataFrame, sizes: Mapping[str, int]) -> Section:
+def as_published(tally: pl.DataFrame, of: Edition = _ENGLISH) -> Section:
     """The paper's own formulas by category, and what they give to somebody who always answers as
-    the text has it: where more clear questions fit the stereotype than do not, that is not 0.
-    `sizes` is how many records each category has in the data."""
-    rows, complete = [], True
+    the text has it: where more clear questions fit the stereotype than do not, that is not 0."""
+    sizes, rows, complete = of.card["data"]["records"], [], True
     for category in tally["category"].unique().sort():
         counted = tally.filter(pl.col("category") == category)
         unclear, clear = _contexts(counted)
