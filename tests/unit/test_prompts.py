@@ -76,6 +76,11 @@ OPEN = {
     "baselines/default_choice",
     "baselines/default_choice_2",
     "baselines/default_choice_3",
+    "baselines/default_choice_ca",  # the same task in the language of its items
+    "baselines/default_choice_de",
+    "baselines/default_choice_es",
+    "baselines/default_choice_ko",
+    "baselines/default_choice_zh",
     "baselines/default_text",
     "baselines/fairness_choice",
     "baselines/fairness_text",

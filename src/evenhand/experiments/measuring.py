@@ -32,8 +32,11 @@ class Measurement:
         return self.instrument.source(data, self.options)
 
     def method(self, asked: Method) -> Method:
-        """The method that was asked for, or the one that gives back stored answers."""
-        return StoredAnswer() if self.instrument.stores_answers(self.options) else asked
+        """The method that was asked for, as the items want it worded, or the one that gives back
+        stored answers."""
+        if self.instrument.stores_answers(self.options):
+            return StoredAnswer()
+        return self.instrument.worded(asked, self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

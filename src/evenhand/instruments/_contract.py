@@ -136,6 +136,11 @@ class Instrument(Scored):
         del run, data
         return None
 
+    def worded(self, method: Method, options: Any) -> Method:
+        """Give the method as these items want it asked, such as in their own language."""
+        del options
+        return method
+
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
         """Tell what a person should know of the items before they are asked, such as their number
         where it is not the one that was named."""

@@ -45,8 +45,14 @@ def named(name: str) -> type[Any]:
 
 
 def settings(method: Any) -> dict[str, Any]:
-    """The fields of a method, for the run record."""
-    return {field.name: getattr(method, field.name) for field in fields(method)}
+    """The fields of a method, for the run record. One that is declared with `said_if_set` stands
+    there only where it is not the usual, so that earlier records stay as they are."""
+    found = {field: getattr(method, field.name) for field in fields(method)}
+    return {
+        field.name: value
+        for field, value in found.items()
+        if not field.metadata.get("said_if_set") or value != field.default
+    }
 
 
 def within(method: Any, calls: int) -> Any:

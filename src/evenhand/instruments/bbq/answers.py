@@ -11,7 +11,7 @@ import polars as pl
 from evenhand import foreign
 from evenhand.agents import strict_json
 from evenhand.errors import UnreadableReply, UserError
-from evenhand.instruments.bbq.data import card
+from evenhand.instruments.bbq.editions import ENGLISH, Edition
 
 _COLUMNS: dict[str, Any] = {
     "category": pl.String,
@@ -20,6 +20,7 @@ _COLUMNS: dict[str, Any] = {
     "place": pl.Int64,
     "shown": pl.List(pl.String),
 }
+_ENGLISH = Edition(ENGLISH)
 _LAST = 1 << 31  # more than any example_id, and less than a column can hold
 _NOTHING = " "  # an answer that is none of the options: it counts as missing
 _Row = tuple[Any, ...]  # as the columns
@@ -60,12 +61,12 @@ def with_answers(records: pl.DataFrame, file: Path) -> Stored:
     return Stored(kept, log.origin, log.notes) if log else Stored(kept, None)
 
 
-def covered(answered: pl.DataFrame) -> dict[str, int]:
+def covered(answered: pl.DataFrame, of: Edition = _ENGLISH) -> dict[str, int]:
     """Count what stored answers cover. Who picks the answers picks the result, so that is said."""
     whole = answered.group_by(pl.col("row") // 4).len()
     return {
         "records": len(answered),
-        "of": card()["data"]["items"],
+        "of": of.card["data"]["items"],
         "incomplete_blocks": int((whole["len"] < 4).sum()),
     }
 

@@ -1,6 +1,7 @@
 """The records of BBQ, joined with the metadata that says which option is the stereotyped one."""
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,7 @@ class BbqData:
         joined = frame.join(self._metadata(), on=_KEY, how="left", maintain_order="left")
         if len(joined) != card()["data"]["items"] or joined["names"].null_count():
             raise UserError("BBQ's metadata does not fit its records: is the folder complete?")
-        known = joined.with_columns(masked=_masked(), against=against()).drop("groups")
-        return known.with_columns(aligned=_aligned()).with_columns(alike=pl.len().over(STRATUM))
+        return completed(joined.with_columns(against=against()).drop("groups"), card()["masked"])
 
     def _metadata(self) -> pl.DataFrame:
         raw = pl.read_csv(
@@ -96,6 +96,13 @@ def _parsed(data: bytes) -> pl.DataFrame:
     )
 
 
+def completed(known: pl.DataFrame, masked: Mapping[str, Any]) -> pl.DataFrame:
+    """Add what follows from the records: which are masked, by the card, which way each block
+    points, and how many are alike."""
+    marked = known.with_columns(masked=_masked(masked)).with_columns(aligned=_aligned())
+    return marked.with_columns(alike=pl.len().over(STRATUM))
+
+
 def _aligned() -> pl.Expr:
     """The gold of a masked record names the wrong person, so there its text says the opposite."""
     fits = (pl.col("label") == pl.col("biased")) != pl.col("masked")
@@ -103,9 +110,9 @@ def _aligned() -> pl.Expr:
     return known.max().over(pl.col("row") // 4)
 
 
-def _masked() -> pl.Expr:
+def _masked(said: Mapping[str, Any]) -> pl.Expr:
     masked = pl.lit(value=False)
-    for category, spans in card()["masked"].items():
+    for category, spans in said.items():
         ids = [n for s in spans for n in range(s["from"], s["to"] + 1, s["step"])]
         masked |= (pl.col("category") == category) & pl.col("example_id").is_in(ids)
     return masked

@@ -29,11 +29,12 @@ from evenhand.instruments._refined import keeps_drafts
 from evenhand.instruments.bbq import words
 from evenhand.instruments.bbq.answers import covered, with_answers
 from evenhand.instruments.bbq.asked import as_asked
-from evenhand.instruments.bbq.data import BbqData
 from evenhand.instruments.bbq.drafts import of_drafts
+from evenhand.instruments.bbq.editions import ENGLISH, Edition, Language, edition_of, in_edition
 from evenhand.instruments.bbq.picked import Answered, picked
 from evenhand.instruments.bbq.sample import Sampling, named, sample
 from evenhand.instruments.bbq.source import BbqSource
+from evenhand.methods import DefaultPrompt, Method
 from evenhand.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
@@ -51,6 +52,11 @@ _PRIMARY = ("s_amb", "unsupported_attribution", "accuracy_disambiguated")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BbqOptions:
+    language: Language = option(
+        ENGLISH,
+        "en: BBQ; es: EsBBQ, Spanish; ca: CaBBQ, Catalan; de: GG-BBQ, German; ko: KoBBQ, Korean; "
+        "zh: CBBQ, Chinese. Each has its own data and report.",
+    )
     preset: Literal["templates", "all", "stardtox", "mabrf"] = option(
         "templates",
         "templates: an aligned and a non-aligned block of each of the 343 (2,728 items); "
@@ -214,11 +220,18 @@ class Bbq(Instrument):
     )
 
     def records(self, data: DataFolder) -> pl.DataFrame:
-        """Give all records, of which a sample is drawn."""
-        return BbqData(local=data.local, cache=data.cache).records()
+        """Give all records of BBQ itself, of which a sample is drawn."""
+        return Edition(ENGLISH).records(data)
 
     def source(self, data: DataFolder, options: BbqOptions) -> Source:
-        records = self.records(data)
+        edition = Edition(options.language)
+        english = options.language == ENGLISH
+        if options.preset in ("stardtox", "mabrf") and not english:
+            raise UserError(
+                f"--preset {options.preset} is a paper's sample of English BBQ; leave it out, or "
+                f"say how many of {edition.name}: --per-category 16"
+            )
+        records = self.records(data) if english else edition.records(data)
         sampling = Sampling(
             preset=options.preset,
             per_category=options.per_category,
@@ -235,15 +248,29 @@ class Bbq(Instrument):
             )
         if options.answers is not None:
             stored = with_answers(records, options.answers)
-            kept = Sampling(stored=covered(stored.records), seed=sampling.seed)
-            return BbqSource(stored.records, kept, origin=stored.origin, notes=stored.notes)
+            kept = Sampling(stored=covered(stored.records, edition), seed=sampling.seed)
+            return BbqSource(
+                stored.records, kept, edition=edition, origin=stored.origin, notes=stored.notes
+            )
+        sampling = replace(sampling, of=edition.drawn_of)
         if options.items_from is None:
-            return BbqSource(sample(records, sampling), sampling, options.order_seed)
-        drawn, by = picked(self, records, RunReader(options.items_from), options.answered)
-        return BbqSource(drawn, replace(sampling, picked=by), options.order_seed)
+            drawn = sample(records, sampling)
+        else:
+            run = RunReader(options.items_from)
+            if edition_of(run.record.source) != edition:
+                raise UserError(f"{run.path} is of another language: leave out --items-from")
+            drawn, by = picked(self, records, run, options.answered)
+            sampling = replace(sampling, picked=by)
+        return BbqSource(drawn, sampling, options.order_seed, edition=edition)
+
+    def worded(self, method: Method, options: BbqOptions) -> Method:
+        """Ask in the language of the items, where the method has words in it."""
+        if options.language == ENGLISH or not isinstance(method, DefaultPrompt):
+            return method
+        return replace(method, language=options.language)
 
     def asked(self, run: RunReader, data: DataFolder) -> Mapping[str, Asked]:
-        return as_asked(run, self.records(data))
+        return as_asked(run, edition_of(run.record.source).records(data))
 
     def remarks(self, options: BbqOptions, items: int) -> tuple[str, ...]:
         wanted = options.per_category
@@ -292,12 +319,22 @@ class Bbq(Instrument):
         )
 
     def for_run(self, run: RunReader) -> Instrument:
-        return of_drafts(self) if keeps_drafts(run) else self
+        made = of_drafts(self) if keeps_drafts(run) else self
+        edition = edition_of(run.record.source)
+        return made if edition.language == ENGLISH else in_edition(made, edition)
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         source = run.record.source
-        told = words.origin(source), words.not_drawn(source["sampling"]), words.notes(report)
+        told = (
+            words.edition(run.record),
+            words.origin(source),
+            words.not_drawn(source["sampling"]),
+            words.notes(report),
+        )
         return tuple(chain.from_iterable(told))
+
+    def notes_of_pair(self, before: RunReader, after: RunReader) -> tuple[str, ...]:
+        return words.two_editions(before.record.source, after.record.source)
 
     def says(self, report: Report) -> tuple[str, ...]:
         return words.says(report)
@@ -305,4 +342,5 @@ class Bbq(Instrument):
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         weighed = words.what_weighs_the_same(report, run.record.source["sampling"])
         means = words.means_of_categories(report)
-        return weighed, means, words.as_others_print_it(report), words.as_published(report.tally)
+        published = words.as_published(report.tally, edition_of(report.source))
+        return weighed, means, words.as_others_print_it(report), published

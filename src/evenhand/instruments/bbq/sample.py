@@ -34,6 +34,7 @@ class Sampling:
     picked: Mapping[str, object] | None = None  # by the answers of which run; nothing is drawn
     seed: int = 0
     other_than: int | None = None  # the seed of a sample that is avoided
+    of: str | None = None  # the set that is drawn from, where it is not BBQ itself
 
     def describe(self) -> dict[str, object]:
         drawn: dict[str, object] = {"seed": self.seed}
@@ -41,6 +42,8 @@ class Sampling:
             drawn["categories"] = sorted(self.categories)
         if self.other_than is not None:
             drawn["other_than"] = self.other_than
+        if self.of is not None:
+            drawn["of"] = self.of
         if self.stored is not None:
             return {"stored": dict(self.stored), **drawn}
         if self.picked is not None:

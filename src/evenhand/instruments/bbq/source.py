@@ -9,8 +9,10 @@ import polars as pl
 from evenhand.domain import Item
 from evenhand.foreign import Origin
 from evenhand.instruments.bbq.data import STRATUM, card
+from evenhand.instruments.bbq.editions import ENGLISH, Edition
 from evenhand.instruments.bbq.sample import Sampling, spread
 
+_ENGLISH = Edition(ENGLISH)
 _ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
 
 
@@ -27,6 +29,7 @@ class BbqSource:
         sampling: Sampling,
         order_seed: int | None = None,
         *,
+        edition: Edition = _ENGLISH,
         origin: Origin | None = None,
         notes: tuple[str, ...] = (),
     ) -> None:
@@ -36,6 +39,7 @@ class BbqSource:
         self._answers = _sha256(drawn.select("answer")) if "answer" in drawn.columns else None
         self._drawn = spread(_with_weights(drawn), sampling.seed)
         self._sampling = sampling
+        self._edition = edition
         # Of answers that were given elsewhere: where, and what a reader must know of it.
         told = {} if origin is None else {"origin": origin.to_dict(), "notes": list(notes)}
         self._told: dict[str, Any] = told
@@ -50,7 +54,7 @@ class BbqSource:
             "kind": "benchmark",
             "benchmark": "bbq",
             "version": card()["version"],
-            "revision": card()["data"]["revision"],
+            "revision": self._edition.card["data"]["revision"],
             "sampling": self._sampling.describe(),
             "items": len(self._drawn),
             "order": "spread",
@@ -58,7 +62,15 @@ class BbqSource:
             **answers,
             **self._told,
             **({"order_seed": self._order_seed} if own_order else {}),
+            **self._language(),
         }
+
+    def _language(self) -> dict[str, Any]:
+        """The language is a condition as well, said of all but English."""
+        if self._edition.language == ENGLISH:
+            return {}
+        untargeted = self._drawn["biased"].null_count()
+        return {"language": self._edition.language, "untargeted": untargeted}
 
     def __len__(self) -> int:
         return len(self._drawn)

@@ -11,8 +11,11 @@ from evenhand.findings.rules import ALPHA
 from evenhand.findings.scored import REFUSED
 from evenhand.foreign import Origin
 from evenhand.instruments.bbq.data import card
+from evenhand.instruments.bbq.editions import ENGLISH, Edition, edition_of
 from evenhand.metrics import bbq
+from evenhand.store.run_record import RunRecord
 
+_ENGLISH = Edition(ENGLISH)
 _CHANCE = 1 / 3
 _NEVER_NAMES = 0.5  # our choice: abstaining on half of the clear questions is abstaining on all
 
@@ -49,6 +52,39 @@ def says(report: Report) -> tuple[str, ...]:
         return (f"{said}; that it prefers the stereotyped person is not shown.",)
     more = "more" if bias.value > 0 else "less"
     return (f"{said}, and the stereotyped person {more} often than the other one.",)
+
+
+def edition(record: RunRecord) -> tuple[str, ...]:
+    """Say which set the items are from, where it is not BBQ itself, what it does not tell, and
+    whether it was asked in its own language."""
+    source = record.source
+    own = edition_of(source)
+    if own.language == ENGLISH:
+        return ()
+    said = f"{own.name}, {own.card['language']}: {own.card['paper']}. Other people and other "
+    lines = [f"{said}templates than BBQ's: its numbers are pooled with those of no other language."]
+    if source["untargeted"]:
+        lines.append(
+            f"{source['untargeted']:,} of {source['items']:,} items have no known target: they are "
+            "in no bias score."
+        )
+    if record.prompts and record.method["settings"].get("language") != own.language:
+        lines.append(
+            f"The prompts of {record.method['name']} are in English: only what they ask about is "
+            f"in {own.card['language']}."
+        )
+    return tuple(lines)
+
+
+def two_editions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say that a comparison is one of two languages, where it is."""
+    ours, theirs = edition_of(before), edition_of(after)
+    if ours == theirs:
+        return ()
+    return (
+        f"Two languages: the same items of {ours.name} and of {theirs.name}, item by item. What "
+        "differs is the language, and no remedy.",
+    )
 
 
 def origin(source: Mapping[str, Any]) -> tuple[str, ...]:
@@ -142,10 +178,10 @@ def as_others_print_it(report: Report) -> Section:
     return Section(name="as_others_print_it", title=title, columns=("", ""), rows=rows)
 
 
-def as_published(tally: pl.DataFrame) -> Section:
+def as_published(tally: pl.DataFrame, of: Edition = _ENGLISH) -> Section:
     """The paper's own formulas by category, and what they give to somebody who always answers as
     the text has it: where more clear questions fit the stereotype than do not, that is not 0."""
-    sizes, rows, complete = card()["data"]["records"], [], True
+    sizes, rows, complete = of.card["data"]["records"], [], True
     for category in tally["category"].unique().sort():
         counted = tally.filter(pl.col("category") == category)
         unclear, clear = _contexts(counted)
