@@ -30,8 +30,8 @@ BEYOND: Verdict = "beyond the margin"
 WITHIN: Verdict = "within the margin"
 OPEN: Verdict = "open"
 
-# Our choice of what is staked: fixed shares of all one has, so that none depends on a value that was
-# seen. One starts with the more on a share the larger it is, as the small ones have more time.
+# Our choice of what is staked: fixed shares of all one has, so that none depends on what was seen.
+# One starts with the more on a share the larger it is, as the small ones have more time.
 _STAKES = np.array([1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16])
 _STARTS = _STAKES / _STAKES.sum()
 _HALVINGS = 40  # of the range: an end is found to a millionth of a millionth of it
@@ -115,7 +115,7 @@ def log_wealth(
     One starts with 1 and stakes a share s of it on each cluster in turn, which pays x/m, x and m
     being value and mean on a scale from 0 to 1: the factor is 1 − s + s·x/m. If the true mean is m
     or less, nobody gains on average, and the chance of *ever* having c times the start is at most
-    1/c (Ville 1939). What is given here is the sum over five stakes that were fixed beforehand, of a start of 1.
+    1/c (Ville 1939). The 1 is split beforehand on five such shares, each kept to throughout.
     Of a set of N clusters without replacement, the mean of those still to come takes the place of
     m: (N·m − sum so far)/(N − number so far).
     Every factor rises with x, with all earlier x and against m: a larger value never lowers it.
