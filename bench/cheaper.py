@@ -1,10 +1,10 @@
 """Whether the cheaper designs hold what they promise, where the truth is known. No endpoint.
 
     EVENHAND_DATA=… python -m bench.cheaper                     # or `make bench-cheaper`
-    EVENHAND_DATA=… python -m bench.cheaper --simulations 100 --splits 20 --texts 1500
+    EVENHAND_DATA=… python -m bench.cheaper --simulations 100 --splits 20 --texts 800
 
-Screen: HateCheck and the fifth of ToxiGen that the offline scorer was not trained on, scored by it.
-A part of the texts sets the cut-offs; is the missed harm of the others as promised?
+Screen: labelled texts that the offline scorer was not trained on. One half of a set gives the
+cut-offs; is the missed harm of the other half as promised, also of each group?
 Sequence: UnifiedQA's answers to BBQ, templates drawn anew. Does any interval of a run miss the
 truth, however often one looks; and when is the question decided, beside a run of all templates?
 Predictions: the same texts, a few of them labelled. Is the mean in the interval, and how wide is it
@@ -13,7 +13,7 @@ beside that of the labels alone?
 
 import argparse
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,7 @@ from evenhand.scorers.batches import score_all
 from evenhand.scorers.shipped import offline
 from evenhand.statistics._shared import t_quantile
 from evenhand.statistics.prediction_powered import chances_to_label, powered_mean
-from evenhand.statistics.screening import Screen, calibrate, has_drifted
+from evenhand.statistics.screening import SMALL, Screen, calibrate, has_drifted
 from evenhand.statistics.sequences import log_wealth
 
 Floats = NDArray[np.float64]
@@ -39,85 +39,94 @@ LIMIT = float(np.log(2 / (1 - CONFIDENCE)))  # the wealth at which one side is r
 # -- screen ----------------------------------------------------------------------------------------
 
 
+# By set, what is asked of the offline scorer.
+SETS = {"hatecheck": "hate", "toxigen": "hate", "identity_templates": "toxicity",
+        "davidson": "toxicity"}  # fmt: skip
+TRAINED_ON = ("toxigen", "davidson")  # but for a fifth
+
+
 @dataclass(frozen=True)
 class Texts:
     """Labelled texts with the scorer's numbers: whether they are harmful, and about whom."""
 
-    source: Ints
     label: NDArray[np.bool_]
-    hate: Floats  # NaN where there is no score
-    toxicity: Floats
+    score: Floats  # NaN where there is none
+    other: Floats  # of the other attribute
     group: list[str | None]
 
     def part(self, places: Ints) -> "Texts":
         groups = [self.group[place] for place in places]
-        columns = (self.source, self.label, self.hate, self.toxicity)
-        return Texts(*(column[places] for column in columns), groups)  # type: ignore[arg-type]
+        return Texts(self.label[places], self.score[places], self.other[places], groups)
 
 
-def scored_texts(most: int) -> Texts:
-    """At most so many texts, drawn at random from both sets."""
+def scored_texts(name: str, most: int) -> Texts:
+    """At most so many texts of a set, drawn at random; of a set that the scorer was trained on,
+    only of the fifth that was held out."""
     folder = data_folder()
-    sets = ToxicitySets(local=folder.local, cache=folder.cache)
-    toxigen = sets.table("toxigen")
-    unseen = pl.Series([held_out(text) for text in toxigen["text"]], dtype=pl.Boolean)
-    tables = [sets.table("hatecheck"), toxigen.filter(unseen)]
-    rows = pl.concat(table.with_columns(source=number) for number, table in enumerate(tables))
+    rows = ToxicitySets(local=folder.local, cache=folder.cache).table(name)
+    if name in TRAINED_ON:
+        unseen = [held_out(text) for text in rows["text"]]
+        rows = rows.filter(pl.Series(unseen, dtype=pl.Boolean))
     rows = rows.sample(min(most, len(rows)), seed=1, shuffle=True)
     done = asyncio.run(score_all(offline(), rows["text"].to_list()))
-    hate, toxicity = (np.array(done.values(name), dtype=float) for name in ("hate", "toxicity"))
-    groups = [group.lower() or None for group in rows["group"]]
-    return Texts(rows["source"].to_numpy(), rows["label"].to_numpy(), hate, toxicity, groups)
+    asked = (SETS[name], "toxicity" if SETS[name] == "hate" else "hate")
+    score, other = (np.array(done.values(one), dtype=float) for one in asked)
+    return Texts(
+        rows["label"].to_numpy(), score, other, [one.lower() or None for one in rows["group"]]
+    )
 
 
 def missed(screen: Screen, texts: Texts, group: object) -> float:
     """The share of harmful texts, of one group or of all, that the screen calls clean."""
     mine = np.array([group is None or one == group for one in texts.group])
-    return float((texts.hate[texts.label & mine] < screen.low).mean())
+    return float((texts.score[texts.label & mine] < screen.low).mean())
 
 
-def screens(texts: Texts, splits: int) -> float:
+def screens(name: str, texts: Texts, splits: int) -> float:
     """Prints a line a bound; gives the least share of splits in which a promise held."""
     least, size = 1.0, len(texts.label)
     for alpha in (0.01, 0.05, 0.10):
-        rng, held, drawn, judged = np.random.default_rng(7), {}, [], []  # type: ignore[var-annotated]
+        rng, judged = np.random.default_rng(7), list[float]()
+        held, drawn = dict[Hashable, list[bool]](), list[bool]()
         for _ in range(splits):
             order = rng.permutation(size)
             one, others = texts.part(order[: size // 2]), texts.part(order[size // 2 :])
-            screen = calibrate(one.hate, one.label, one.group, missed=alpha, false_alarms=alpha)
-            judged.append(screen.judged(others.hate))
-            for promise in _promised(screen):
-                share = missed(screen, others, promise)
-                held.setdefault(promise, []).append(share <= alpha)
+            screen = calibrate(one.score, one.label, one.group, missed=alpha, false_alarms=alpha)
+            judged.append(screen.judged(others.score))
+            for group in _promised(screen):
+                held.setdefault(group, []).append(missed(screen, others, group) <= alpha)
             again = texts.part(rng.integers(size, size=size // 2))
-            screen = calibrate(again.hate, again.label, again.group, missed=alpha)
+            screen = calibrate(again.score, again.label, again.group, missed=alpha)
             drawn.append(all(missed(screen, texts, one) <= alpha for one in _promised(screen)))
         if None not in held:
-            print(f"screen alpha={alpha:g}: too few labels for any promise", flush=True)
+            print(f"screen {name} alpha={alpha:g}: too few labels for any promise", flush=True)
             continue
-        shares = {name: float(np.mean(one)) for name, one in held.items()}
+        shares = {group: float(np.mean(one)) for group, one in held.items()}
         least = min(least, *shares.values(), float(np.mean(drawn)))
-        worst = min(shares, key=lambda name: shares[name])
+        worst = min(shares, key=lambda group: shares[group])
         print(
-            f"screen alpha={alpha:g}: held on the others {shares[None]:.3f} for all texts, "
-            f"at least {shares[worst]:.3f} for each of {len(shares) - 1} groups ({worst}); for all "
-            f"at once, where texts are drawn from a known whole, {np.mean(drawn):.3f}; "
-            f"to the judge {np.mean(judged):.3f} of the others",
+            f"screen {name} alpha={alpha:g}: held on the other half {shares[None]:.3f} for all "
+            f"texts, at least {shares[worst]:.3f} for each of {len(shares) - 1} groups ({worst}); "
+            f"all at once, of texts drawn from a known whole, {np.mean(drawn):.3f}; "
+            f"to the judge {np.mean(judged):.3f}",
             flush=True,
         )
-    _elsewhere(texts)
     return least
 
 
-def _promised(screen: Screen) -> list[object]:
-    return [one.group for one in screen.promises if one.kind == "missed harm" and one.guaranteed]
+def _promised(screen: Screen) -> list[Hashable]:
+    """All texts, and each group that is promised something by itself."""
+    return [
+        one.group
+        for one in screen.promises
+        if one.kind == "missed harm" and one.guaranteed and one.group != SMALL
+    ]
 
 
-def _elsewhere(texts: Texts) -> None:
+def elsewhere(one: Texts, other: Texts) -> None:
     """What no promise is about: cut-offs of one set, used on another, and whether that is seen."""
-    one, other = (texts.part(np.flatnonzero(texts.source == number)) for number in (0, 1))
-    screen = calibrate(one.hate, one.label, one.group, missed=0.05)
-    drift = has_drifted(one.hate, other.hate, look=1)
+    screen = calibrate(one.score, one.label, one.group, missed=0.05)
+    drift = has_drifted(one.score, other.score, look=1)
     print(
         f"screen of HateCheck, alpha=0.05, on ToxiGen: missed {missed(screen, other, None):.3f}; "
         f"drift seen: {drift.drifted} (p={drift.p_value:.2g})",
@@ -170,7 +179,7 @@ class Templates:
 
     def _answers(self, which: Ints, rng: np.random.Generator) -> Floats:
         column = (rng.random((*which.shape, EACH)) * self.sizes[which][..., None]).astype(np.int64)
-        return self.scores[which[..., None], column]
+        return np.asarray(self.scores[which[..., None], column])
 
 
 @dataclass(frozen=True)
@@ -240,7 +249,7 @@ def _fixed(values: Floats) -> str:
     n = np.arange(1, TEMPLATES + 1)
     mean = np.cumsum(values, axis=1) / n
     spread = np.maximum(np.cumsum(values**2, axis=1) - n * mean**2, 0) / np.maximum(n - 1, 1)
-    reach = np.array([t_quantile(max(df, 1), 0.975) for df in n - 1]) * np.sqrt(spread / n)
+    reach = np.array([t_quantile(max(int(df), 1), 0.975) for df in n - 1]) * np.sqrt(spread / n)
     beyond, within = np.abs(mean) - reach >= MARGIN, np.abs(mean) + reach <= MARGIN
     looks = np.arange(2 * BLOCK - 1, TEMPLATES, BLOCK)
     peeked = beyond[:, looks].any(axis=1).mean()
@@ -259,9 +268,9 @@ JUDGES = {"right in 99 %": 0.99, "right in 95 %": 0.95, "right in 80 %": 0.80, "
 def predictions(texts: Texts, simulations: int) -> tuple[float, float, float, float]:
     """Prints a line a predictor and number of labels; gives least and largest coverage where a
     predictor errs at least ten times among the labels, the largest ratio of widths and its mean."""
-    scored = ~np.isnan(texts.hate)
-    label, hate = texts.label[scored].astype(float), texts.hate[scored]
-    toxicity = texts.toxicity[scored]
+    scored = ~np.isnan(texts.score)
+    label, hate = texts.label[scored].astype(float), texts.score[scored]
+    toxicity = texts.other[scored]
     covers, ratios, means = [], [], []
     for name, right, n in _settings():
         rng, hits, widths = np.random.default_rng([n, *name.encode()]), [], []
@@ -305,13 +314,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--simulations", type=int, default=2_000, help="runs drawn at each effect")
     parser.add_argument("--splits", type=int, default=200, help="of the labelled texts")
-    parser.add_argument("--texts", type=int, default=100_000, help="at most so many are scored")
+    parser.add_argument("--texts", type=int, default=6_000, help="of each set at most")
     options = parser.parse_args()
-    texts = scored_texts(options.texts)
-    print(f"{len(texts.label)} texts, {int(texts.label.sum())} harmful", flush=True)
-    miss_held = screens(texts, options.splits)
+    texts, miss_held = {}, 1.0
+    for name in SETS:
+        texts[name] = scored_texts(name, options.texts)
+        found = texts[name].label
+        print(f"{name}: {len(found)} texts, {int(found.sum())} harmful", flush=True)
+        miss_held = min(miss_held, screens(name, texts[name], options.splits))
+    elsewhere(texts["hatecheck"], texts["toxigen"])
     coverage, saved, wrong = sequences(options.simulations)
-    low, high, widest, usual = predictions(texts, options.simulations)
+    low, high, widest, usual = predictions(texts["hatecheck"], options.simulations)
     print(
         f"RESULT miss_held={miss_held:.3f} seq_coverage={coverage:.3f} seq_wrong={wrong:.3f} "
         f"calls_saved={','.join(f'{one:.2f}' for one in saved)} "

@@ -144,9 +144,9 @@ def test_in_95_of_100_runs_no_look_at_all_misses_the_truth(kind: str, of: int | 
         missed += max(side.max() for side in sides) >= LIMIT
     assert missed <= 0.05 * 400 + 2 * math.sqrt(400 * 0.05 * 0.95)  # two standard errors of 5 %
     n = np.arange(1, 151)
-    mean = np.cumsum(values, axis=1) / n
-    spread = np.sqrt(np.maximum(np.cumsum(values**2, axis=1) / n - mean**2, 0) / n)
-    assert (np.abs(mean - truth) > 2 * spread)[:, 9:].any(axis=1).mean() > 0.15
+    means = np.cumsum(values, axis=1) / n
+    spread = np.sqrt(np.maximum(np.cumsum(values**2, axis=1) / n - means**2, 0) / n)
+    assert (np.abs(means - truth) > 2 * spread)[:, 9:].any(axis=1).mean() > 0.15
 
 
 def test_what_is_no_run_is_refused() -> None:

@@ -152,7 +152,8 @@ def _errors(
         w, mine = np.append(w, [w.mean()] * 2), np.append(mine, [top, top + 1])
 
     def summed(values: FloatArray) -> FloatArray:
-        return np.bincount(mine, w * (values - _mean(values, w)) / w.sum(), top + 2)
+        parts = w * (values - _mean(values, w)) / w.sum()
+        return np.asarray(np.bincount(mine, parts, top + 2), dtype=np.float64)
 
     b = summed(g) - np.bincount(codes, (f - f.mean()) / f.size, top + 2)
     by_cluster = np.bincount(mine, w)
@@ -172,8 +173,9 @@ def chances_to_label(uncertainty: ArrayLike, budget: float) -> FloatArray:
     if u.ndim != 1 or not u.size or (u < 0).any() or not 0 < budget <= u.size:
         raise UserError("a budget is spread over texts whose uncertainty is a number from 0 up")
     u = np.nan_to_num(u, nan=float(np.nanmax(u, initial=0.0)))
-    shares = _EVEN / u.size + (1 - _EVEN) * (u / u.sum() if u.any() else 1 / u.size)
-    found = np.minimum(budget * shares, 1.0)
+    u = u if u.any() else np.ones_like(u)
+    shares = _EVEN / u.size + (1 - _EVEN) * u / u.sum()
+    found: FloatArray = np.minimum(budget * shares, 1.0)
     for _ in range(50):  # each pass spreads on what the ones above 1 left over
         free = found < 1
         over = budget - float(found.sum())

@@ -32,6 +32,7 @@ from evenhand.statistics.clusters import cluster_codes
 
 Route = Literal["clean", "judge", "harmful"]
 Kind = Literal["missed harm", "false alarms"]
+SMALL = "the groups with too few labels, together"
 _Bools = NDArray[np.bool_]
 
 
@@ -110,10 +111,10 @@ def calibrate(
     group that needs the most careful one, and that group's own is too bold with at most
     1 − confidence. Missed harm and false alarms are two claims, each with this confidence.
 
-    A group with fewer labels than k = 1 needs is promised nothing, which its promise says; its
-    lowest harmful score (or highest clean one) still bounds the cut-off, so that leaving labels out
-    does not loosen the screen. A labelled text without a score counts as scored the wrong way:
-    a scorer that failed then need not fail later.
+    A group with fewer labels than k = 1 needs is promised nothing, which its promise says. All such
+    groups together count as one group more, so that they still bound the cut-off: by their lowest
+    harmful score (or highest clean one) where even together they are too few. A labelled text
+    without a score counts as scored the wrong way: a scorer that failed then need not fail later.
     """
     seen, label = _scores(scores), np.asarray(harmful)
     if label.dtype != np.bool_ or label.shape != seen.shape:
@@ -121,7 +122,8 @@ def calibrate(
     who = np.zeros(seen.size, np.int64) if groups is None else _groups(groups, seen.size)
     names = list(dict.fromkeys(one for one in groups or () if one is not None))
     low, about_low = _cut(seen, label, who, names, ("missed harm", missed, confidence))
-    high, about_high = math.inf, ()
+    high: float = math.inf
+    about_high: tuple[Promise, ...] = ()
     if false_alarms is not None:
         asked: _Asked = ("false alarms", false_alarms, confidence)
         mirrored, about_high = _cut(-seen, ~label, who, names, asked)
@@ -173,8 +175,8 @@ def has_drifted(
     which harm was gathered differs from traffic from the start. `new` are the texts since the last
     look. Missing scores are a value of their own above all others, so that a scorer that begins to
     fail is seen. Source: Smirnov 1939; the levels: our choice, by Bonferroni.
-    Power: of 1,000 scores on each side, a shift of a tenth of the texts past some score is seen
-    four times in five at the first look. Undefined (p = 1): no text on one side.
+    Of 1,000 scores on each side, a tenth of the texts passing the median is seen 19 times in 20 at
+    the first look (150 draws). Without a text on one side nothing is seen: p = 1.
     """
     if look < 1:
         raise UserError(f"looks are counted from 1, not {look}")
@@ -192,23 +194,27 @@ def _cut(
 ) -> tuple[float, tuple[Promise, ...]]:
     """The most careful cut-off over all texts and groups, below which few of the `wrong` lie."""
     kind, share, confidence = asked
-    needs = labels_needed(share, confidence)
-    cut, promises = math.inf, []
-    for number, name in enumerate([None, *names]):
-        here = scores[wrong & ((who == number) | (name is None))]
-        promises.append(
-            Promise(kind=kind, group=name, at_most=share, confidence=confidence,
-                    labels=here.size, needs=needs, unscored=int(np.isnan(here).sum()))
-        )  # fmt: skip
-        known = np.sort(np.nan_to_num(here, nan=-math.inf))
-        if known.size:
-            cut = min(cut, float(known[_place(known.size, share, 1 - confidence)]))
+    needs, small = labels_needed(share, confidence), np.zeros(scores.size, bool)
+    cut, promises = math.inf, list[Promise]()
+    for number, name in enumerate([None, *names, SMALL]):
+        mine = small if name is SMALL else wrong & ((who == number) | (name is None))
+        here = np.sort(np.nan_to_num(scores[mine], nan=-math.inf))
+        if not here.size and name is SMALL:
+            continue
+        promise = Promise(kind=kind, group=name, at_most=share, confidence=confidence,
+                          labels=here.size, needs=needs,
+                          unscored=int(np.isneginf(here).sum()))  # fmt: skip
+        promises.append(promise)
+        if not promise.guaranteed and number and name is not SMALL:
+            small |= mine
+        elif here.size:
+            cut = min(cut, float(here[_place(here.size, share, 1 - confidence)]))
     return (cut if promises[0].guaranteed else -math.inf), tuple(promises)
 
 
 def _place(n: int, share: float, error: float) -> int:
     """k − 1 for the largest k with P(Binomial(n, share) ≤ k − 1) ≤ error, and 0 where none is."""
-    below = scipy.stats.binom.cdf(np.arange(n), n, share)
+    below = scipy.special.bdtr(np.arange(n), n, share)
     return max(int(np.searchsorted(below, error, side="right")) - 1, 0)
 
 
