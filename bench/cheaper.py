@@ -171,7 +171,7 @@ class Templates:
         first = self._answers(which, rng)
         if design == "one run":
             turned = rng.random(which.shape) >= (1 + effect / self.mean) / 2
-            return np.where(turned, -1.0, 1.0) * first.mean(axis=2)
+            return np.asarray(np.where(turned, -1.0, 1.0) * first.mean(axis=2))
         anew = rng.random(first.shape) < AGAIN
         second = np.where(anew, self._answers(which, rng), first)
         second[rng.random(first.shape) < effect / (1 - self.mean)] = 1.0
