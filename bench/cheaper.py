@@ -3,8 +3,8 @@
     EVENHAND_DATA=… python -m bench.cheaper                     # or `make bench-cheaper`
     EVENHAND_DATA=… python -m bench.cheaper --simulations 100 --splits 20 --texts 800
 
-Screen: labelled texts that the offline scorer was not trained on. One half of a set gives the
-cut-offs; is the missed harm of the other half as promised, also of each group?
+Screen: labelled texts that the offline scorer was not trained on. A part of a set gives the
+cut-offs; is the missed harm of the others as promised, also of each group?
 Sequence: UnifiedQA's answers to BBQ, templates drawn anew. Does any interval of a run miss the
 truth, however often one looks; and when is the question decided, beside a run of all templates?
 Predictions: the same texts, a few of them labelled. Is the mean in the interval, and how wide is it
@@ -33,6 +33,10 @@ from evenhand.statistics.sequences import log_wealth
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 CONFIDENCE = 0.95
+# The other texts of a split are a sample too: that their share is kept in 95 of 100 splits asks for
+# more than that the share of all texts is.
+SURER = 0.99
+NAN = float("nan")
 LIMIT = float(np.log(2 / (1 - CONFIDENCE)))  # the wealth at which one side is refuted
 
 
@@ -82,36 +86,35 @@ def missed(screen: Screen, texts: Texts, group: object) -> float:
     return float((texts.score[texts.label & mine] < screen.low).mean())
 
 
-def screens(name: str, texts: Texts, splits: int) -> float:
-    """Prints a line a bound; gives the least share of splits in which a promise held."""
-    least, size = 1.0, len(texts.label)
+def screens(name: str, texts: Texts, splits: int) -> tuple[float, float]:
+    """Prints a line a bound; gives the least share of splits in which a promise held for the other
+    texts, and the least share of draws in which all promises held at once for a known whole."""
+    least, whole, size = 1.0, 1.0, len(texts.label)
     for alpha in (0.01, 0.05, 0.10):
         rng, judged = np.random.default_rng(7), list[float]()
         held, drawn = dict[Hashable, list[bool]](), list[bool]()
         for _ in range(splits):
             order = rng.permutation(size)
-            one, others = texts.part(order[: size // 2]), texts.part(order[size // 2 :])
-            screen = calibrate(one.score, one.label, one.group, missed=alpha, false_alarms=alpha)
-            judged.append(screen.judged(others.score))
+            one, others = texts.part(order[: size * 2 // 5]), texts.part(order[size * 2 // 5 :])
+            screen = calibrate(one.score, one.label, one.group, missed=alpha, confidence=SURER)
             for group in _promised(screen):
                 held.setdefault(group, []).append(missed(screen, others, group) <= alpha)
             again = texts.part(rng.integers(size, size=size // 2))
-            screen = calibrate(again.score, again.label, again.group, missed=alpha)
+            screen = calibrate(again.score, again.label, again.group, missed=alpha,
+                               false_alarms=alpha, confidence=CONFIDENCE)  # fmt: skip
+            judged.append(screen.judged(texts.score))
             drawn.append(all(missed(screen, texts, one) <= alpha for one in _promised(screen)))
-        if None not in held:
-            print(f"screen {name} alpha={alpha:g}: too few labels for any promise", flush=True)
-            continue
         shares = {group: float(np.mean(one)) for group, one in held.items()}
-        least = min(least, *shares.values(), float(np.mean(drawn)))
-        worst = min(shares, key=lambda group: shares[group])
+        least, whole = min(least, *shares.values(), 1.0), min(whole, float(np.mean(drawn)))
+        worst = min(shares, key=lambda group: shares[group], default=None)
         print(
-            f"screen {name} alpha={alpha:g}: held on the other half {shares[None]:.3f} for all "
-            f"texts, at least {shares[worst]:.3f} for each of {len(shares) - 1} groups ({worst}); "
-            f"all at once, of texts drawn from a known whole, {np.mean(drawn):.3f}; "
-            f"to the judge {np.mean(judged):.3f}",
+            f"screen {name} alpha={alpha:g}: held on the others {shares.get(None, NAN):.3f} for all "
+            f"texts, at least {shares.get(worst, NAN):.3f} for each of {max(len(shares) - 1, 0)} "
+            f"groups ({worst}); all at once, of a known whole, {np.mean(drawn):.3f}; to the judge "
+            f"{np.mean(judged):.3f}",
             flush=True,
         )
-    return least
+    return least, whole
 
 
 def _promised(screen: Screen) -> list[Hashable]:
@@ -316,17 +319,18 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=200, help="of the labelled texts")
     parser.add_argument("--texts", type=int, default=6_000, help="of each set at most")
     options = parser.parse_args()
-    texts, miss_held = {}, 1.0
+    texts, kept = {}, list[tuple[float, float]]()
     for name in SETS:
         texts[name] = scored_texts(name, options.texts)
         found = texts[name].label
         print(f"{name}: {len(found)} texts, {int(found.sum())} harmful", flush=True)
-        miss_held = min(miss_held, screens(name, texts[name], options.splits))
+        kept.append(screens(name, texts[name], options.splits))
     elsewhere(texts["hatecheck"], texts["toxigen"])
     coverage, saved, wrong = sequences(options.simulations)
     low, high, widest, usual = predictions(texts["hatecheck"], options.simulations)
     print(
-        f"RESULT miss_held={miss_held:.3f} seq_coverage={coverage:.3f} seq_wrong={wrong:.3f} "
+        f"RESULT miss_held={min(one for one, _ in kept):.3f} "
+        f"miss_held_of_whole={min(one for _, one in kept):.3f} seq_coverage={coverage:.3f} seq_wrong={wrong:.3f} "
         f"calls_saved={','.join(f'{one:.2f}' for one in saved)} "
         f"ppi_coverage={low:.3f}-{high:.3f} ppi_width={usual:.3f} ppi_widest={widest:.3f}"
     )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
 from evenhand.errors import UserError
@@ -17,9 +18,15 @@ from evenhand.statistics.screening import (
     one_of_each,
 )
 
-SCORES = st.lists(
-    st.tuples(st.integers(0, 40).map(lambda n: n / 40), st.booleans()), min_size=1, max_size=150
-)
+Labelled = tuple[NDArray[np.float64], NDArray[np.bool_]]
+
+
+@st.composite
+def labelled(draw: st.DrawFn) -> Labelled:
+    """Enough texts for a promise, most of the time, with ties among their scores."""
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    n = draw(st.integers(40, 150))
+    return rng.integers(1, 40, n) / 40, rng.random(n) < 0.5
 
 
 def test_59_labels_are_needed_for_5_percent_and_299_for_1() -> None:
@@ -89,12 +96,12 @@ def test_the_group_that_needs_the_most_careful_cut_off_sets_it_for_all() -> None
 
 
 @settings(max_examples=150, deadline=None)
-@given(rows=SCORES, lost=st.sets(st.integers(0, 149)), grouped=st.booleans())
+@given(texts=labelled(), lost=st.sets(st.integers(0, 149), min_size=1), grouped=st.booleans())
 def test_a_missing_score_makes_no_text_clean_and_no_screen_bolder(
-    rows: list[tuple[float, bool]], lost: set[int], grouped: bool
+    texts: Labelled, lost: set[int], grouped: bool
 ) -> None:
-    scores, harmful = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-    groups = ["ab"[place % 2] for place in range(len(rows))] if grouped else None
+    scores, harmful = texts
+    groups = ["ab"[place % 2] for place in range(len(scores))] if grouped else None
     whole = calibrate(scores, harmful, groups, missed=0.1, false_alarms=0.1)
     holes = np.array([math.nan if n in lost else score for n, score in enumerate(scores)])
     found = calibrate(holes, harmful, groups, missed=0.1, false_alarms=0.1)
@@ -102,15 +109,13 @@ def test_a_missing_score_makes_no_text_clean_and_no_screen_bolder(
     assert found.high >= whole.high or whole.high == whole.low
     for screen in (whole, found):
         routes = screen.routes(holes)
-        assert all(routes[place] == "judge" for place in lost if place < len(rows))
+        assert all(routes[place] == "judge" for place in lost if place < len(scores))
 
 
 @settings(max_examples=60, deadline=None)
-@given(rows=SCORES)
-def test_twice_the_same_labels_never_send_more_to_the_judge(
-    rows: list[tuple[float, bool]],
-) -> None:
-    scores, harmful = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+@given(texts=labelled())
+def test_twice_the_same_labels_never_send_more_to_the_judge(texts: Labelled) -> None:
+    scores, harmful = texts
     once = calibrate(scores, harmful, missed=0.1)
     twice = calibrate(np.tile(scores, 2), np.tile(harmful, 2), missed=0.1)
     assert twice.low >= once.low
