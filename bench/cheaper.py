@@ -108,8 +108,8 @@ def screens(name: str, texts: Texts, splits: int) -> tuple[float, float]:
         least, whole = min(least, *shares.values(), 1.0), min(whole, float(np.mean(drawn)))
         worst = min(shares, key=lambda group: shares[group], default=None)
         print(
-            f"screen {name} alpha={alpha:g}: held on the others {shares.get(None, NAN):.3f} for all "
-            f"texts, at least {shares.get(worst, NAN):.3f} for each of {max(len(shares) - 1, 0)} "
+            f"screen {name} alpha={alpha:g}: held on the others {shares.get(None, NAN):.3f} for "
+            f"all texts, at least {shares.get(worst, NAN):.3f} for each of {max(len(shares) - 1, 0)} "
             f"groups ({worst}); all at once, of a known whole, {np.mean(drawn):.3f}; to the judge "
             f"{np.mean(judged):.3f}",
             flush=True,
@@ -330,7 +330,8 @@ def main() -> None:
     low, high, widest, usual = predictions(texts["hatecheck"], options.simulations)
     print(
         f"RESULT miss_held={min(one for one, _ in kept):.3f} "
-        f"miss_held_of_whole={min(one for _, one in kept):.3f} seq_coverage={coverage:.3f} seq_wrong={wrong:.3f} "
+        f"miss_held_of_whole={min(one for _, one in kept):.3f} "
+        f"seq_coverage={coverage:.3f} seq_wrong={wrong:.3f} "
         f"calls_saved={','.join(f'{one:.2f}' for one in saved)} "
         f"ppi_coverage={low:.3f}-{high:.3f} ppi_width={usual:.3f} ppi_widest={widest:.3f}"
     )
