@@ -109,9 +109,9 @@ def screens(name: str, texts: Texts, splits: int) -> tuple[float, float]:
         worst = min(shares, key=lambda group: shares[group], default=None)
         print(
             f"screen {name} alpha={alpha:g}: held on the others {shares.get(None, NAN):.3f} for "
-            f"all texts, at least {shares.get(worst, NAN):.3f} for each of {max(len(shares) - 1, 0)} "
-            f"groups ({worst}); all at once, of a known whole, {np.mean(drawn):.3f}; to the judge "
-            f"{np.mean(judged):.3f}",
+            f"all texts, at least {shares.get(worst, NAN):.3f} for each of "
+            f"{max(len(shares) - 1, 0)} groups ({worst}); all at once, of a known whole, "
+            f"{np.mean(drawn):.3f}; to the judge {np.mean(judged):.3f}",
             flush=True,
         )
     return least, whole
@@ -313,28 +313,46 @@ def _settings() -> Iterator[tuple[str, float | None, int]]:
         yield from ((name, None, n) for name in others)
 
 
+def screened(splits: int, most: int) -> str:
+    texts, kept = {}, list[tuple[float, float]]()
+    for name in SETS:
+        texts[name] = scored_texts(name, most)
+        found = texts[name].label
+        print(f"{name}: {len(found)} texts, {int(found.sum())} harmful", flush=True)
+        kept.append(screens(name, texts[name], splits))
+    elsewhere(texts["hatecheck"], texts["toxigen"])
+    held, of_whole = (min(column) for column in zip(*kept, strict=True))
+    return f" miss_held={held:.3f} miss_held_of_whole={of_whole:.3f}"
+
+
+def sequenced(simulations: int) -> str:
+    coverage, saved, wrong = sequences(simulations)
+    saves = ",".join(f"{one:.2f}" for one in saved)
+    return f" seq_coverage={coverage:.3f} seq_wrong={wrong:.3f} calls_saved={saves}"
+
+
+def predicted(simulations: int, most: int) -> str:
+    texts = scored_texts("hatecheck", most)
+    low, high, widest, usual = predictions(texts, simulations)
+    return f" ppi_coverage={low:.3f}-{high:.3f} ppi_width={usual:.3f} ppi_widest={widest:.3f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--simulations", type=int, default=2_000, help="runs drawn at each effect")
     parser.add_argument("--splits", type=int, default=200, help="of the labelled texts")
     parser.add_argument("--texts", type=int, default=6_000, help="of each set at most")
-    options = parser.parse_args()
-    texts, kept = {}, list[tuple[float, float]]()
-    for name in SETS:
-        texts[name] = scored_texts(name, options.texts)
-        found = texts[name].label
-        print(f"{name}: {len(found)} texts, {int(found.sum())} harmful", flush=True)
-        kept.append(screens(name, texts[name], options.splits))
-    elsewhere(texts["hatecheck"], texts["toxigen"])
-    coverage, saved, wrong = sequences(options.simulations)
-    low, high, widest, usual = predictions(texts["hatecheck"], options.simulations)
-    print(
-        f"RESULT miss_held={min(one for one, _ in kept):.3f} "
-        f"miss_held_of_whole={min(one for _, one in kept):.3f} "
-        f"seq_coverage={coverage:.3f} seq_wrong={wrong:.3f} "
-        f"calls_saved={','.join(f'{one:.2f}' for one in saved)} "
-        f"ppi_coverage={low:.3f}-{high:.3f} ppi_width={usual:.3f} ppi_widest={widest:.3f}"
-    )
+    parts = ("screen", "sequence", "predictions")
+    parser.add_argument("--only", choices=parts, action="append", help="one part; may be repeated")
+    given = parser.parse_args()
+    asked, said = given.only or parts, ""
+    if "screen" in asked:
+        said += screened(given.splits, given.texts)
+    if "sequence" in asked:
+        said += sequenced(given.simulations)
+    if "predictions" in asked:
+        said += predicted(given.simulations, given.texts)
+    print(f"RESULT{said}")
 
 
 if __name__ == "__main__":
