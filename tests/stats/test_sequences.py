@@ -85,6 +85,7 @@ def test_it_is_wider_than_an_interval_of_one_look_and_ends_as_a_point_when_all_w
         (0.01, 0.04, WITHIN),
         (0.04, 0.06, OPEN),
         (-0.06, 0.06, OPEN),
+        (0.06, 0.04, OPEN),  # the ends have crossed
     ],
 )
 def test_the_whole_interval_decides(low: float, high: float, verdict: str) -> None:
@@ -113,7 +114,7 @@ def test_a_missing_answer_never_narrows_the_interval(
     assert (found.estimate is None) == (small != large)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(values=st.lists(st.floats(-1, 1), min_size=2, max_size=12))
 def test_a_later_look_lies_within_an_earlier_one_and_a_mirror_turns_the_ends(
     values: list[float],
