@@ -1,4 +1,4 @@
-"""A mean from a few labels and many cheap predictions (prediction-powered inference).
+"""A mean is estimated from few labels and many cheap predictions (prediction-powered inference).
 
 A cheap scorer says something of every text, a judge or a person of a few. The mean of the scorer's
 numbers alone is as wrong as the scorer; the mean of the labels alone is right and wide. Here the
@@ -34,7 +34,7 @@ _LEAST = 20  # our choice: of fewer labels nobody can say how much the predictio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoweredMean:
-    """A mean with its interval, and beside it the one that the labels alone would have had."""
+    """A mean has its interval, and beside it the one that the labels alone would have had."""
 
     estimate: float
     low: float
@@ -49,7 +49,7 @@ class PoweredMean:
 
     @property
     def width_ratio(self) -> float:
-        """How wide the interval is beside that of the labels alone: never above 1."""
+        """The interval is so wide beside that of the labels alone: at most 1, if λ was not given."""
         low, high = self.labels_alone
         return (self.high - self.low) / (high - low) if high > low else 1.0
 
@@ -163,7 +163,7 @@ def _errors(
 
 
 def chances_to_label(uncertainty: ArrayLike, budget: float) -> FloatArray:
-    """The chance with which each text is to be labelled: larger where the scorer is less sure.
+    """A text is to be labelled with this chance, which is larger where the scorer is less sure.
 
     A quarter of the budget is spread evenly and the rest by `uncertainty`, a number from 0 up such
     as √(p·(1 − p)) of a probability p; nothing passes 1, and what that leaves over is spread on.

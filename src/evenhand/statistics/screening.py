@@ -1,4 +1,4 @@
-"""Two cut-offs for a cheap scorer, so that a judge is asked only where the scorer is not sure.
+"""A cheap scorer gets two cut-offs, so that a judge is asked only where the scorer is not sure.
 
 A text that scores below `low` is called clean, one above `high` harmful, and everything else goes
 to the judge: also a text without a score. The cut-offs come from texts whose labels are known, and
@@ -38,7 +38,7 @@ _Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What is promised of one group, or of all texts: at most `at_most`, or nothing at all."""
+    """A promise bounds a share in one group, or in all texts, or says that nothing can be said."""
 
     kind: Kind
     group: Hashable | None  # None: all texts
@@ -75,14 +75,14 @@ class Screen:
     promises: tuple[Promise, ...]
 
     def routes(self, scores: ArrayLike) -> list[Route]:
-        """Where each text goes; one whose score is missing (NaN) goes to the judge."""
+        """Every text goes one of three ways; one whose score is missing (NaN) goes to the judge."""
         seen = _scores(scores)
         clean, harmful = seen < self.low, seen > self.high  # of NaN neither is true
         return ["clean" if c else "harmful" if h else "judge"
                 for c, h in zip(clean.tolist(), harmful.tolist(), strict=True)]  # fmt: skip
 
     def judged(self, scores: ArrayLike) -> float:
-        """The share of texts that the judge is asked about. Undefined (NaN) without a text."""
+        """The judge is asked about this share of the texts. NaN without a text."""
         routes = self.routes(scores)
         return routes.count("judge") / len(routes) if routes else math.nan
 
@@ -132,7 +132,7 @@ def calibrate(
 
 
 def labels_needed(at_most: float, confidence: float = 0.95) -> int:
-    """The fewest labels with which any promise can be made: (1 − at_most)ⁿ ≤ 1 − confidence.
+    """A promise needs at least so many labels: the least n with (1 − at_most)ⁿ ≤ 1 − confidence.
 
     59 harmful texts for 5 %, 299 for 1 %, with a confidence of 95 %. Source: Wilks 1941.
     """
@@ -142,8 +142,8 @@ def labels_needed(at_most: float, confidence: float = 0.95) -> int:
 
 
 def one_of_each(clusters: Iterable[Hashable], seed: int = 0) -> IntArray:
-    """The places of one text of each cluster, drawn at random: the others are no labels of their
-    own, as texts of a template or an author are alike."""
+    """One text of each cluster is drawn at random, and its place is given: the others are no labels
+    of their own, as texts of a template or an author are alike."""
     codes = cluster_codes(clusters)
     order = np.random.default_rng(seed).permutation(codes.size)
     _, first = np.unique(codes[order], return_index=True)
@@ -152,7 +152,7 @@ def one_of_each(clusters: Iterable[Hashable], seed: int = 0) -> IntArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """Whether the scores of one look are still distributed as they were at calibration."""
+    """A look says whether scores are still distributed as they were at calibration."""
 
     p_value: float
     level: float  # what the p-value of this look is held against
@@ -167,7 +167,8 @@ class Drift:
 def has_drifted(
     reference: ArrayLike, new: ArrayLike, look: int, false_alarm: float = 0.05
 ) -> Drift:
-    """A two-sample Kolmogorov-Smirnov test at a level that shrinks with each look.
+    """New scores are held against those of before by a two-sample Kolmogorov-Smirnov test, at a
+    level that shrinks with each look.
 
     The level of look j = 1, 2, … is false_alarm / (j·(j + 1)); these add up to `false_alarm`, so
     that without any drift the chance that *any* look of all time raises an alarm is at most that.

@@ -1,4 +1,4 @@
-"""Intervals that hold at every look, so that a run may stop as soon as its question is decided.
+"""A run may stop as soon as its question is decided, by intervals that hold at every look.
 
 A t interval holds at a size that was fixed beforehand; looked at after every block until it says
 what one hopes for, it errs far more often than it states. A confidence sequence is an interval
@@ -113,7 +113,7 @@ def log_wealth(
     within: tuple[float, float] = (-1.0, 1.0),
     of: int | None = None,
 ) -> FloatArray:
-    """The log of what is won by bets that the mean is above `mean`, after each cluster.
+    """Bets that the mean is above `mean` have won so much after each cluster: the log of it.
 
     One starts with 1 and stakes a share s of it on each cluster in turn, which pays x/m, x and m
     being value and mean on a scale from 0 to 1: the factor is 1 − s + s·x/m. If the true mean is m
