@@ -49,7 +49,7 @@ class PoweredMean:
 
     @property
     def width_ratio(self) -> float:
-        """The interval is so wide beside that of the labels alone: at most 1, if λ was not given."""
+        """The interval is so wide beside that of the labels alone: at most 1 if λ is not given."""
         low, high = self.labels_alone
         return (self.high - self.low) / (high - low) if high > low else 1.0
 
