@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-view bench-gateway bench-watching
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-view bench-gateway bench-watching bench-cheaper
 
 check: lint test
 
@@ -115,6 +115,11 @@ bench-gate:
 # Minutes, no endpoint: false alarms of a watch over a thousand years, and how soon it finds a change.
 bench-watching:
 	$(PY) bench/watching.py
+
+# Some minutes, no endpoint: whether screens, early stopping and means from few labels hold what they
+# promise. EVENHAND_DATA names a folder with BBQ, UnifiedQA's answers, HateCheck and ToxiGen.
+bench-cheaper:
+	POLARS_MAX_THREADS=1 $(PY) -m bench.cheaper
 
 # Minutes, no endpoint: what the gateway costs beside its upstream. --memory and --replicas do more;
 # the latter needs a redis-server.

@@ -22,6 +22,9 @@ Import from the files, not from here: `clusters` needs a tenth of what `multipli
 * `margins`       there, small, or not known: the verdict on one difference
 * `pareto`        which of several choices no other one beats in everything
 * `marginal`      what it costs to prevent one harm more
+* `screening`     cut-offs for a cheap scorer that keep missed harm below a bound
+* `sequences`     intervals that hold at every look, to stop when a question is decided
+* `prediction_powered`  a mean from a few labels and many cheap predictions
 
 `Undefined` means that the formula has no value on this data; `UserError` that the call is wrong.
 """

@@ -1,0 +1,234 @@
+"""A cheap scorer gets two cut-offs, so that a judge is asked only where the scorer is not sure.
+
+A text that scores below `low` is called clean, one above `high` harmful, and everything else goes
+to the judge: also a text without a score. The cut-offs come from texts whose labels are known, and
+with a stated confidence no more than a stated share of what is harmful is called clean.
+
+Our choice of what is bounded: of all harmful texts, the share that the screen calls clean (missed
+harm); of all clean texts, the share that it calls harmful (false alarms). Neither depends on how
+many texts are harmful, which among labelled texts is another share than in traffic. Harm missed as
+a share of *all* texts would be kept by calling everything clean wherever harm is rare.
+
+Our choice also: one pair of cut-offs for all groups. A text seldom says whom it is about, and a
+group with a bar of its own is treated otherwise than the rest.
+
+What is promised holds for texts that are drawn as the labelled ones were, one by one: of a template
+or author only one may count (`one_of_each`). No test of scores sees that harm itself has changed;
+`has_drifted` sees a change of scores.
+"""
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy  # its stats are loaded when first used: that takes most of a second
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.errors import UserError
+from evenhand.statistics._shared import FloatArray, IntArray, open_share
+from evenhand.statistics.clusters import cluster_codes
+
+Route = Literal["clean", "judge", "harmful"]
+Kind = Literal["missed harm", "false alarms"]
+SMALL = "the groups with too few labels, together"
+_Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """A promise bounds a share in one group, or in all texts, or says that nothing can be said."""
+
+    kind: Kind
+    group: Hashable | None  # None: all texts
+    at_most: float
+    confidence: float
+    labels: int  # harmful texts for missed harm, clean ones for false alarms
+    needs: int  # as many labels are needed at least
+    unscored: int  # of them have no score, and count as scored the wrong way
+
+    @property
+    def guaranteed(self) -> bool:
+        return self.labels >= self.needs
+
+    def __str__(self) -> str:
+        who = "all texts" if self.group is None else str(self.group)
+        if not self.guaranteed:
+            needs = f"needs {self.needs} labels and has {self.labels}"
+            return f"{self.kind}, {who}: not guaranteed: {needs}"
+        return (
+            f"{self.kind}, {who}: at most {self.at_most:g} with confidence {self.confidence:g} "
+            f"({self.labels} labels)"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """A screen calls a text clean below `low`, harmful above `high`, and asks the judge between.
+
+    `low` is −∞ where nothing may be called clean, `high` is ∞ where nothing may be called harmful.
+    """
+
+    low: float
+    high: float
+    promises: tuple[Promise, ...]
+
+    def routes(self, scores: ArrayLike) -> list[Route]:
+        """Every text goes one of three ways; one whose score is missing (NaN) goes to the judge."""
+        seen = _scores(scores)
+        clean, harmful = seen < self.low, seen > self.high  # of NaN neither is true
+        return ["clean" if c else "harmful" if h else "judge"
+                for c, h in zip(clean.tolist(), harmful.tolist(), strict=True)]  # fmt: skip
+
+    def judged(self, scores: ArrayLike) -> float:
+        """The judge is asked about this share of the texts. NaN without a text."""
+        routes = self.routes(scores)
+        return routes.count("judge") / len(routes) if routes else math.nan
+
+
+def calibrate(
+    scores: ArrayLike,
+    harmful: ArrayLike,
+    groups: Sequence[Hashable] | None = None,
+    *,
+    missed: float = 0.05,
+    false_alarms: float | None = None,
+    confidence: float = 0.95,
+) -> Screen:
+    """The cut-offs of a screen are the boldest that labelled texts allow.
+
+    `low` is the k-th smallest score of the n harmful texts, k the largest with
+    P(Binomial(n, missed) ≤ k − 1) ≤ 1 − confidence: were the share of harm below `low` larger than
+    `missed`, so few of n would seldom lie there. It is what fixed-sequence testing from the most
+    careful cut-off upwards finds, each cut-off by the exact binomial p-value, and holds at any n.
+    Source: Angelopoulos, Bates, Candès, Jordan & Lei 2025 (Learn then Test); Wilks 1941.
+    `high` mirrors it, with the clean texts and `false_alarms`; without `false_alarms` it is ∞.
+
+    `groups` names for each text whom it is about (None: nobody). A cut-off is the most careful of
+    those of all texts and of every group. The promises then hold *together* with this confidence,
+    without a correction for their number: one of them fails only if the cut-off is too bold for the
+    group that needs the most careful one, and that group's own is too bold with at most
+    1 − confidence. Missed harm and false alarms are two claims, each with this confidence.
+
+    A group with fewer labels than k = 1 needs is promised nothing, which its promise says. All such
+    groups together count as one group more, so that they still bound the cut-off: by their lowest
+    harmful score (or highest clean one) where even together they are too few. A labelled text
+    without a score counts as scored the wrong way: a scorer that failed then need not fail later.
+    """
+    seen, label = _scores(scores), np.asarray(harmful)
+    if label.dtype != np.bool_ or label.shape != seen.shape:
+        raise UserError("every score needs a label, true where the text is harmful")
+    who = np.zeros(seen.size, np.int64) if groups is None else _groups(groups, seen.size)
+    names = list(dict.fromkeys(one for one in groups or () if one is not None))
+    low, about_low = _cut(seen, label, who, names, ("missed harm", missed, confidence))
+    high: float = math.inf
+    about_high: tuple[Promise, ...] = ()
+    if false_alarms is not None:
+        asked: _Asked = ("false alarms", false_alarms, confidence)
+        mirrored, about_high = _cut(-seen, ~label, who, names, asked)
+        high = max(-mirrored, low)  # a score that may be called either is called clean
+    return Screen(low=low, high=high, promises=(*about_low, *about_high))
+
+
+def labels_needed(at_most: float, confidence: float = 0.95) -> int:
+    """A promise needs at least so many labels: the least n with (1 − at_most)ⁿ ≤ 1 − confidence.
+
+    59 harmful texts for 5 %, 299 for 1 %, with a confidence of 95 %. Source: Wilks 1941.
+    """
+    open_share(at_most, "a bound on a share")
+    least = math.log1p(-open_share(confidence, "confidence")) / math.log1p(-at_most)
+    return math.ceil(least - 1e-9)
+
+
+def one_of_each(clusters: Iterable[Hashable], seed: int = 0) -> IntArray:
+    """One text of each cluster is drawn at random, and its place is given: the others are no labels
+    of their own, as texts of a template or an author are alike."""
+    codes = cluster_codes(clusters)
+    order = np.random.default_rng(seed).permutation(codes.size)
+    _, first = np.unique(codes[order], return_index=True)
+    return np.sort(order[first])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """A look says whether scores are still distributed as they were at calibration."""
+
+    p_value: float
+    level: float  # what the p-value of this look is held against
+    reference: int
+    new: int
+
+    @property
+    def drifted(self) -> bool:
+        return self.p_value <= self.level
+
+
+def has_drifted(
+    reference: ArrayLike, new: ArrayLike, look: int, false_alarm: float = 0.05
+) -> Drift:
+    """New scores are held against those of before by a two-sample Kolmogorov-Smirnov test, at a
+    level that shrinks with each look.
+
+    The level of look j = 1, 2, … is false_alarm / (j·(j + 1)); these add up to `false_alarm`, so
+    that without any drift the chance that *any* look of all time raises an alarm is at most that.
+    `reference` are scores of texts drawn as those to come are, labelled or not: a labelled set into
+    which harm was gathered differs from traffic from the start. `new` are the texts since the last
+    look. Missing scores are a value of their own above all others, so that a scorer that begins to
+    fail is seen. Source: Smirnov 1939; the levels: our choice, by Bonferroni.
+    Of 1,000 scores on each side, a tenth of the texts passing the median is seen 19 times in 20 at
+    the first look (150 draws). Without a text on one side nothing is seen: p = 1.
+    """
+    if look < 1:
+        raise UserError(f"looks are counted from 1, not {look}")
+    then, now = (np.nan_to_num(_scores(one), nan=np.inf) for one in (reference, new))
+    p_value = float(scipy.stats.ks_2samp(then, now).pvalue) if then.size and now.size else 1.0
+    level = open_share(false_alarm, "a rate of false alarms") / (look * (look + 1))
+    return Drift(p_value=p_value, level=level, reference=then.size, new=now.size)
+
+
+_Asked = tuple[Kind, float, float]
+
+
+def _cut(
+    scores: FloatArray, wrong: _Bools, who: IntArray, names: list[Hashable], asked: _Asked
+) -> tuple[float, tuple[Promise, ...]]:
+    """The most careful cut-off over all texts and groups, below which few of the `wrong` lie."""
+    kind, share, confidence = asked
+    needs, small = labels_needed(share, confidence), np.zeros(scores.size, bool)
+    cut, promises = math.inf, list[Promise]()
+    for number, name in enumerate([None, *names, SMALL]):
+        mine = small if name is SMALL else wrong & ((who == number) | (name is None))
+        here = np.sort(np.nan_to_num(scores[mine], nan=-math.inf))
+        if not here.size and name is SMALL:
+            continue
+        promise = Promise(kind=kind, group=name, at_most=share, confidence=confidence,
+                          labels=here.size, needs=needs,
+                          unscored=int(np.isneginf(here).sum()))  # fmt: skip
+        promises.append(promise)
+        if not promise.guaranteed and number and name is not SMALL:
+            small |= mine
+        elif here.size:
+            cut = min(cut, float(here[_place(here.size, share, 1 - confidence)]))
+    return (cut if promises[0].guaranteed else -math.inf), tuple(promises)
+
+
+def _place(n: int, share: float, error: float) -> int:
+    """k − 1 for the largest k with P(Binomial(n, share) ≤ k − 1) ≤ error, and 0 where none is."""
+    below = scipy.special.bdtr(np.arange(n), n, share)
+    return max(int(np.searchsorted(below, error, side="right")) - 1, 0)
+
+
+def _scores(scores: ArrayLike) -> FloatArray:
+    seen = np.asarray(scores, dtype=np.float64)
+    if seen.ndim != 1 or np.isinf(seen).any():
+        raise UserError("scores are a flat list of finite numbers, NaN where one is missing")
+    return seen
+
+
+def _groups(groups: Sequence[Hashable], n: int) -> IntArray:
+    """1, 2, 3 … by first appearance, 0 for nobody."""
+    if len(groups) != n:
+        raise UserError(f"{n} scores but {len(groups)} groups")
+    seen: dict[Hashable, int] = {None: 0}
+    return np.array([seen.setdefault(one, len(seen)) for one in groups], dtype=np.int64)

@@ -1,0 +1,162 @@
+"""A run may stop as soon as its question is decided, by intervals that hold at every look.
+
+A t interval holds at a size that was fixed beforehand; looked at after every block until it says
+what one hopes for, it errs far more often than it states. A confidence sequence is an interval
+after each cluster such that *all* of them hold the truth together with the stated confidence. So
+one may look as often as one likes, and stop for any reason.
+
+What is estimated is the mean over clusters of one bounded value each: of BBQ's s_amb, the mean over
+templates of the mean of a template's answers (1 stereotyped, −1 against it, 0 neither), which is
+what a report prints of the default sample, where templates weigh the same. A ratio whose
+denominator varies between clusters is no such mean. Two runs are compared by each cluster's
+difference, whose bounds are those of a difference: −2 to 2 for s_amb.
+
+Clusters must come in an order that was drawn before anything was answered. Those that answer first
+are no random part of all.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.errors import Undefined, UserError
+from evenhand.statistics._shared import FloatArray, finite, open_share, same_length
+
+Verdict = Literal["beyond the margin", "within the margin", "open"]
+BEYOND: Verdict = "beyond the margin"
+WITHIN: Verdict = "within the margin"
+OPEN: Verdict = "open"
+
+# Our choice of what is staked: fixed shares of all one has, so that none depends on what was seen.
+# One starts with the more on a share the larger it is, as the small ones have more time.
+_STAKES = np.array([1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16])
+_STARTS = _STAKES / _STAKES.sum()
+_HALVINGS = 40  # of the range: an end is found to a millionth of a millionth of it
+_ROUNDING = 1e-9  # our choice: a mean of the rest outside its bounds by less is one of rounding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnytimeInterval:
+    """An interval for a mean over clusters holds whatever made one look, and look again."""
+
+    estimate: float | None  # None while a value is missing
+    low: float
+    high: float
+    confidence: float
+    clusters: int
+
+    def verdict(self, margin: float) -> Verdict:
+        """The whole interval decides: beyond ± margin on one side, within it, or neither.
+
+        Any of these is wrong with at most the chance that the interval is, at whatever look it is
+        read, so that the first decided verdict may end the run. Ends that have crossed refute every
+        mean, which is rare in clusters of a drawn order and common in others: nothing is decided.
+        """
+        if not margin > 0:
+            raise UserError(f"a margin is a positive distance, not {margin}")
+        if self.low > self.high:
+            return OPEN
+        if self.low >= margin or self.high <= -margin:
+            return BEYOND
+        return WITHIN if -margin <= self.low and self.high <= margin else OPEN
+
+
+def anytime_mean(
+    values: ArrayLike,
+    values_if_larger: ArrayLike | None = None,
+    *,
+    within: tuple[float, float] = (-1.0, 1.0),
+    of: int | None = None,
+    confidence: float = 0.95,
+) -> AnytimeInterval:
+    """The mean over clusters has the interval of all means that no bet against them has refuted.
+
+    `values` has one value a cluster, in the order drawn. Where answers of a cluster are missing, it
+    has the value with these at their smallest and `values_if_larger` with these at their largest:
+    the low end then goes by the one and the high end by the other, and as `wealth` only rises with
+    the values, a missing answer never makes the interval narrower.
+    `within` are the ends that no value can pass. `of` is the number of all clusters there are: the
+    interval is then for the mean over exactly these, of which the rest is still to be asked, and
+    ends as one point. Without it the mean is that of all clusters that might have been drawn, which
+    is what the intervals of a report are for.
+    Each end is wrong with at most (1 − confidence)/2, at all looks together. Source: Waudby-Smith
+    & Ramdas 2024 (betting, also without replacement); Ryu & Bhatt 2024 (mixed stakes).
+    Undefined: no clusters.
+    """
+    small = finite(values, "values")
+    large = small if values_if_larger is None else finite(values_if_larger, "values")
+    same_length(small, large, "smallest and largest values")
+    _check(small, large, within, of)
+    limit = np.log(2 / (1 - open_share(confidence, "confidence")))
+
+    def refuted(seen: FloatArray, mean: float, ends: tuple[float, float]) -> bool:
+        return bool(log_wealth(seen, mean, within=ends, of=of).max() >= limit)
+
+    mirrored = (-within[1], -within[0])
+    whole = np.array_equal(small, large)
+    return AnytimeInterval(
+        estimate=float(small.mean()) if whole else None,
+        low=_last(lambda mean: refuted(small, mean, within), *within),
+        high=-_last(lambda mean: refuted(-large, mean, mirrored), *mirrored),
+        confidence=confidence,
+        clusters=small.size,
+    )
+
+
+def log_wealth(
+    values: ArrayLike,
+    mean: float,
+    *,
+    within: tuple[float, float] = (-1.0, 1.0),
+    of: int | None = None,
+) -> FloatArray:
+    """Bets that the mean is above `mean` have won so much after each cluster: the log of it.
+
+    One starts with 1 and stakes a share s of it on each cluster in turn, which pays x/m, x and m
+    being value and mean on a scale from 0 to 1: the factor is 1 − s + s·x/m. If the true mean is m
+    or less, nobody gains on average, and the chance of *ever* having c times the start is at most
+    1/c (Ville 1939). The 1 is split beforehand on five such shares, each kept to throughout.
+    Of a set of N clusters without replacement, the mean of those still to come takes the place of
+    m: (N·m − sum so far)/(N − number so far).
+    Every factor rises with x, with all earlier x and against m: a larger value never lowers it.
+    Several rows of values are as many runs, each for itself.
+    """
+    low, high = within
+    x = (np.asarray(values, dtype=np.float64) - low) / (high - low)
+    rest = np.full(x.shape, (mean - low) / (high - low))
+    if of is not None:
+        before = np.cumsum(x, axis=-1) - x
+        rest = (of * rest - before) / (of - np.arange(x.shape[-1]))
+    gains = x / np.maximum(rest, _ROUNDING) - 1
+    with np.errstate(divide="ignore"):  # who stakes all can lose all
+        won = np.cumsum(np.log1p(_STAKES[:, None] * gains[..., None, :]), axis=-1)
+    found = np.logaddexp.reduce(won + np.log(_STARTS)[:, None], axis=-2)
+    found[rest < -_ROUNDING] = np.inf  # what is left cannot be so small: refuted
+    return np.asarray(found)
+
+
+def _last(refuted: Callable[[float], bool], low: float, high: float) -> float:
+    """The largest mean that is refuted as too small, or the lower end if none is."""
+    if not refuted(low):
+        return low
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def _check(
+    small: FloatArray, large: FloatArray, within: tuple[float, float], of: int | None
+) -> None:
+    low, high = within
+    if not small.size:
+        raise Undefined("no clusters")
+    if not low < high:
+        raise UserError(f"values lie between two ends, not between {low} and {high}")
+    if (small > large).any() or small.min() < low or large.max() > high:
+        raise UserError(f"every value lies within {low} to {high}, the smallest below the largest")
+    if of is not None and of < small.size:
+        raise UserError(f"{small.size} clusters were seen of {of}")
