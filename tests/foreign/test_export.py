@@ -140,6 +140,9 @@ def test_an_export_has_the_fields_that_inspect_reads_and_the_numbers_of_the_repo
         told = {name: metric.value for name, metric in result.metrics.items()}
         parts = {"estimate": one.value, "low": one.low, "high": one.high}
         assert told == {name: value for name, value in parts.items() if value is not None}
+        having = sum(one.name in (sample.scores or {}) for sample in samples)
+        assert (result.scored_samples or 0) == having
+        assert result.unscored_samples in (None, len(samples) - having)
     totals = reader.totals()
     used = header.stats.model_usage.values()
     assert sum(one.input_tokens for one in used) == totals.prompt_tokens
