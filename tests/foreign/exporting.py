@@ -59,16 +59,23 @@ def imported(stored: Stored, folder: Path) -> Path:
     return made(source, folder)
 
 
-def exported(folder: Path, records: pl.DataFrame, form: str, to: Path) -> Path:
-    """Write a run over BBQ in a form, from records that are loaded already."""
+def opened(folder: Path, records: pl.DataFrame) -> Exported:
+    """Read a run over BBQ for an export, with records that are loaded already."""
     reader = RunReader(folder)
+    asked = as_asked(reader, records)
     found = report(Bbq(), reader)
-    of = Exported(run=reader, name="run", evenhand="0.0.1", report=found,
-                  values=values_per_item(found.instrument, reader),
-                  asked=as_asked(reader, records))  # fmt: skip
-    to.mkdir(parents=True)
+    return Exported(run=reader, name="run", evenhand="0.0.1", report=found, asked=asked,
+                    values=values_per_item(found.instrument, reader))  # fmt: skip
+
+
+def written(of: Exported, form: str, to: Path) -> Path:
+    to.mkdir(parents=True, exist_ok=True)
     (name,) = FORMS[form].write(of, to)
     return to / name
+
+
+def exported(folder: Path, records: pl.DataFrame, form: str, to: Path) -> Path:
+    return written(opened(folder, records), form, to)
 
 
 def reported(folder: Path) -> Report:

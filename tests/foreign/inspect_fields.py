@@ -113,8 +113,8 @@ class Metric(_Strict):
 class Result(_Strict):
     name: str
     scorer: str
-    scored_samples: int
-    unscored_samples: int
+    scored_samples: int | None = None
+    unscored_samples: int | None = None
     metrics: dict[str, Metric]
     metadata: Said
 

@@ -33,8 +33,10 @@ from foreign.exporting import (
     exported,
     imported,
     made,
+    opened,
     reported,
     source_of,
+    written,
 )
 from foreign.inspect_fields import Header, Listed, Sample
 from foreign.logs import records_of
@@ -138,17 +140,17 @@ def test_an_export_has_the_fields_that_inspect_reads_and_the_numbers_of_the_repo
         told = {name: metric.value for name, metric in result.metrics.items()}
         parts = {"estimate": one.value, "low": one.low, "high": one.high}
         assert told == {name: value for name, value in parts.items() if value is not None}
+        having = sum(one.name in (sample.scores or {}) for sample in samples)
+        assert (result.scored_samples or 0) == having
+        assert result.unscored_samples in (None, len(samples) - having)
     totals = reader.totals()
     used = header.stats.model_usage.values()
     assert sum(one.input_tokens for one in used) == totals.prompt_tokens
     assert sum(one.output_tokens for one in used) == totals.completion_tokens
     assert header.results.completed_samples == totals.answered
-
-
-def test_the_conversation_of_agents_is_in_the_messages(tmp_path: Path) -> None:
-    _kept("rtp/stardtox", "inspect", tmp_path / "a.eval")
-    turns = RunReader(KEPT / "rtp/stardtox").turns().collect().to_dicts()
-    for one in Opened(tmp_path / "a.eval").samples[:20]:
+    # Every word of every agent, in its order.
+    turns = reader.turns().collect().to_dicts()
+    for one in log.samples[:20]:
         mine = [
             turn for turn in turns if turn["position"] == one["metadata"]["evenhand"]["position"]
         ]
@@ -159,14 +161,13 @@ def test_the_conversation_of_agents_is_in_the_messages(tmp_path: Path) -> None:
         }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_same_run_gives_the_same_bytes(
-    records: pl.DataFrame, tmp_path: Path, form: str
-) -> None:
+def test_the_same_run_gives_the_same_bytes(records: pl.DataFrame, tmp_path: Path) -> None:
     run = made(source_of(answered(_drawn(records), [0, 1, None] * 4)), tmp_path / "run")
-    first, again = (exported(run, records, form, tmp_path / name) for name in ("a", "b"))
-    assert first.relative_to(tmp_path / "a") == again.relative_to(tmp_path / "b")
-    assert first.read_bytes() == again.read_bytes()
+    first, again = opened(run, records), opened(run, records)
+    for form in FORMS:
+        one, other = written(first, form, tmp_path / "a"), written(again, form, tmp_path / "b")
+        assert one.relative_to(tmp_path / "a") == other.relative_to(tmp_path / "b")
+        assert one.read_bytes() == other.read_bytes()
 
 
 def test_the_hub_and_every_eval_ever_read_what_is_exported(tmp_path: Path) -> None:
@@ -177,6 +178,10 @@ def test_the_hub_and_every_eval_ever_read_what_is_exported(tmp_path: Path) -> No
     found = report(instrument_of(reader), reader)
     main = [found[measure.name].value for measure in found.instrument.primary()]
     assert [one.value for one in entries] == main
+    first = Path(hub).read_bytes()
+    with pytest.raises(UserError, match="is there already"):
+        _kept("overcorrection/default", "hf", tmp_path / "repo")
+    assert Path(hub).read_bytes() == first
     (file,) = _kept("bbq/cot", "eee", tmp_path / "eee").files
     record = Record.model_validate_json(Path(file).read_bytes())
     assert record.evaluation_results[0].score_details.score == found.estimates[0].value
@@ -241,14 +246,6 @@ def test_what_a_run_lacks_is_said_with_the_next_command(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 
-def test_a_second_export_beside_the_first_does_not_take_its_place(tmp_path: Path) -> None:
-    (path,) = _kept("bbq/cot", "hf", tmp_path / "repo").files
-    first = Path(path).read_bytes()
-    with pytest.raises(UserError, match="is there already"):
-        _kept("bbq/fairness", "hf", tmp_path / "repo")
-    assert Path(path).read_bytes() == first
-
-
 def test_a_run_over_other_questions_than_bbqs_is_not_exported_as_bbq(
     records: pl.DataFrame, tmp_path: Path
 ) -> None:
@@ -267,5 +264,6 @@ def test_the_command_says_what_it_wrote_and_that_a_run_is_not_finished(
     assert said["files"] == {"items.csv": size}
     assert (said["items"], said["not_run"]) == (150, 82)
     assert "NOT FINISHED: 82 items" in ran.stderr
-    ran = evenhand("export", str(KEPT / "squad/default"), "--to", "csv", "--out", "squad.csv")
-    assert ran.returncode == 0, ran.stderr
+    ran = evenhand("export", run, "--to", "xlsx", "--out", "items.xlsx")
+    assert ran.returncode == 1
+    assert "there are: inspect, eee, hf, lm-eval, csv" in " ".join(ran.stderr.split())

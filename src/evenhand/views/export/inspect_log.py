@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,12 +42,14 @@ class _Tally:
 
     def __init__(self) -> None:
         self.answered = self.failed = 0
+        self.scored: Counter[str] = Counter()
         self._moments: list[int] = []
         self._turns: list[Row] = []
 
     def add(self, whole: Mapping[str, Any], turns: list[Row]) -> None:
         self.answered += "error" not in whole
         self.failed += "error" in whole
+        self.scored.update(list(whole["scores"] or {}))
         for turn in turns:
             times = turn["started_us"], ended(turn)
             self._moments = [min([times[0], *self._moments]), max([times[1], *self._moments])]
@@ -82,8 +85,7 @@ def _results(of: Exported, tally: _Tally) -> Iterator[dict[str, Any]]:
         yield {
             "name": one.name,
             "scorer": one.name,
-            "scored_samples": one.n,
-            "unscored_samples": tally.answered + tally.failed - one.n,
+            **_counts(one.name, of, tally),
             "metrics": {name: {"name": name, "value": value} for name, value in _parts(one)},
             "metadata": {
                 "label": measure.label,
@@ -92,6 +94,14 @@ def _results(of: Exported, tally: _Tally) -> Iterator[dict[str, Any]]:
                 "undefined": one.undefined,
             },
         }
+
+
+def _counts(name: str, of: Exported, tally: _Tally) -> dict[str, int]:
+    """How many samples have this number, where there is one per item."""
+    if of.values is None or name not in of.values.columns:
+        return {}
+    scored = tally.scored[name]
+    return {"scored_samples": scored, "unscored_samples": tally.answered + tally.failed - scored}
 
 
 def _parts(one: Estimate) -> list[tuple[str, float]]:
