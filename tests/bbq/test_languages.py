@@ -14,7 +14,7 @@ import evenhand as eh
 from evenhand.errors import UserError
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments._contract import DataFolder
-from evenhand.instruments.bbq import BbqSource, Sampling, sample
+from evenhand.instruments.bbq import BbqSource, Sampling, sample, words
 from evenhand.instruments.bbq.editions import Edition, Language, _refuse_other_counts
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import DefaultPrompt, settings
@@ -265,6 +265,8 @@ def test_korean_is_asked_in_korean_and_its_report_says_what_it_is_of(
     assert (report.instrument.title, report.instrument.all_clusters) == ("KoBBQ", 269)
     assert report.notes[0].startswith("KoBBQ, Korean: Jin et al. 2024")
     assert not any("English" in note for note in report.notes)
+    other = record.model_copy(update={"method": {"name": "fairness", "settings": {}}})
+    assert words.edition(other)[-1].startswith("fairness has no prompts in Korean")
 
 
 def test_two_parallel_languages_are_compared_and_no_others(

@@ -3,6 +3,7 @@
 import io
 import math
 
+from rich.cells import cell_len
 from rich.console import Console
 
 from evenhand.views import terminal
@@ -62,3 +63,11 @@ def test_an_end_that_is_not_finite_has_no_place_on_the_axis() -> None:
     _, above, nothing, _ = map(_axis, _shown(93, io.StringIO(), bars))
     assert above == " " * 30 + "┄" * 14 + "●" + "┄" * 15
     assert nothing == ""
+
+
+def test_a_label_of_wide_signs_takes_as_much_room_as_any_other() -> None:
+    label = "听力语言残疾/聋哑人/肢体残疾/意外事故截肢/肢残人"
+    bars = Bars(bars=(Bar(label=label, value=0.0, low=-1.0, high=1.0), BARS.bars[0]))
+    wide, usual, _ = _shown(93, io.StringIO(), bars)
+    assert cell_len(wide) == cell_len(usual) == 92
+    assert wide.index("├") < usual.index("├")  # fewer signs, in as many cells

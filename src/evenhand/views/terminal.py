@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -196,9 +196,10 @@ def _forest(drawn: Bars, wide: int, signs: tuple[str, ...]) -> Iterator[Text]:
         return round((wide - 1) * (value - low) / room)
 
     for bar in drawn.bars:
-        name = " ".join(visible(bar.label[:200]).split())[:_LABEL]
+        # By cells: a Chinese or Korean sign is two wide.
+        name = set_cell_size(" ".join(visible(bar.label[:200]).split()), _LABEL)
         line = "".join(_signs(bar, drawn.line, wide, signs, at))
-        yield Text(f"{name:<{_LABEL}}  {line}".rstrip(), style=_STYLES[bar.tone])
+        yield Text(f"{name}  {line}".rstrip(), style=_STYLES[bar.tone])
     first, last = f"{low:.3g}", f"{low + room:.3g}"
     yield Text(f"{'':<{_LABEL}}  {first}{last:>{wide - len(first)}}", style=_STYLES["dim"])
 

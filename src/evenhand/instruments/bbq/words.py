@@ -70,8 +70,8 @@ def edition(record: RunRecord) -> tuple[str, ...]:
         )
     if record.prompts and record.method["settings"].get("language") != own.language:
         lines.append(
-            f"The prompts of {record.method['name']} are in English: only what they ask about is "
-            f"in {own.card['language']}."
+            f"{record.method['name']} has no prompts in {own.card['language']}: what it says "
+            "around the questions is in English, unless you wrote it otherwise."
         )
     return tuple(lines)
 
