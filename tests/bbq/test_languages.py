@@ -1,6 +1,7 @@
 """BBQ in five further languages: what is read, what is known of it, and what dummies score."""
 
 import gzip
+import json
 import shutil
 from collections.abc import Callable
 from functools import cache
@@ -283,6 +284,22 @@ def test_two_parallel_languages_are_compared_and_no_others(
     assert any("EsBBQ and of CaBBQ" in note for note in found.notes)
     with pytest.raises(UserError, match="'of': 'KoBBQ'"):
         eh.compare(tmp_path / "es", tmp_path / "ko")
+
+
+def test_stored_answers_to_two_languages_are_not_the_same_items(
+    read: Records, data_folder: Path, tmp_path: Path
+) -> None:
+    """SES has records of the same numbers in both sets."""
+    names = ["category", "example_id"]
+    shared = read("en").join(read("es"), on=names, how="semi").head(40)
+    rows = shared.select(*names, answer=pl.lit(2)).to_dicts()
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text("\n".join(map(json.dumps, rows)))
+    for language in ("en", "es"):
+        eh.measure("bbq", language=language, answers=answers, out=tmp_path / language,
+                   data=data_folder)  # fmt: skip
+    with pytest.raises(UserError, match="different samples"):
+        eh.compare(tmp_path / "en", tmp_path / "es")
 
 
 def test_a_papers_sample_is_of_english_alone(read: Records, data_folder: Path) -> None:

@@ -42,6 +42,7 @@ from foreign.inspect_fields import Header, Listed, Sample
 from foreign.logs import records_of
 from pack.eee_fields import Record
 
+RECORDED = Path(__file__).parents[2] / "recorded/qwen2.5-coder-1.5b"
 NOWHERE = DataFolder(local=None, cache=Path("/nowhere"))  # no data are needed
 TAKEN = st.lists(st.sampled_from([0, 1, 2, None]), min_size=12, max_size=12)
 
@@ -192,10 +193,24 @@ def test_the_hub_and_every_eval_ever_read_what_is_exported(tmp_path: Path) -> No
     ("text", "held"),
     [("=1+1", "'=1+1"), ("+1", "'+1"), ("-1", "'-1"), ("@SUM(A1)", "'@SUM(A1)"), ("\t=1", "'\t=1"),
      ("\r=1", "'=1"), ("\n=1", "'\n=1"), ("  =1", "'  =1"), ("\u200b=1", "'=1"), ("＝1", "'＝1"),
+     ("\u3000=1", "'\u3000=1"), ("\xa0+1", "'\xa0+1"), ("﹦1", "'﹦1"),
      ("'=1", "'=1"), ("a=1", "a=1"), ("", ""), ("The old man", "The old man")],
 )  # fmt: skip
 def test_no_text_in_a_cell_can_be_a_formula(text: str, held: str) -> None:
     assert cell(text) == held
+
+
+def test_where_an_endpoint_is_stays_at_home(tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    export(str(RECORDED / "frontier/self_consistency"), "csv", path, NOWHERE)
+    assert "(an address)" in path.read_text()
+    assert "127.0.0.1" not in path.read_text()
+
+
+@pytest.mark.parametrize("out", [Path("s3://bucket/items.csv"), Path()])
+def test_an_address_and_a_folder_are_no_place_for_a_file(out: Path) -> None:
+    with pytest.raises(UserError, match=r"to this machine|is a folder"):
+        export(str(KEPT / "bbq/cot"), "csv", out, NOWHERE)
 
 
 def test_a_cell_is_no_longer_than_a_spreadsheet_holds() -> None:

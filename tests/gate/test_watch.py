@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run, evenhand
+from evenhand.experiments.gate_file import read
+from evenhand.findings.monitoring import Look, monitoring
+from evenhand.store import RunReader
 from gate import texts
 from loopback.process import RemoteServer, in_own_process
 
 __all__ = ["evenhand"]  # the fixture
 
+RECORDED = Path(__file__).parents[2] / "recorded/qwen2.5-coder-1.5b/frontier"
 WATCH = ("watch", "evenhand.gate.toml", "--false-alarm-every", "10", "--out", "kept")
 
 
@@ -85,3 +89,59 @@ def test_a_measure_that_is_no_mean_and_a_time_that_is_none_are_refused(
     empty = evenhand(*WATCH, "--show")
     assert empty.returncode == 5
     assert "no look yet" in empty.stderr
+
+
+def test_a_check_that_is_added_begins_then_and_the_looks_of_before_stay(
+    tmp_path: Path, server: RemoteServer, evenhand: Run
+) -> None:
+    server.set("fault", "")
+    texts.write(tmp_path)
+    file = tmp_path / "evenhand.gate.toml"
+    whole = file.read_text()
+    one, two = whole.split("[[check]]")[1:]
+    file.write_text("[[check]]" + one)
+    assert [evenhand(*WATCH).returncode for _ in range(2)] == [4, 0]
+    file.write_text("[[check]]" + one + "[[check]]" + two.replace("margin", "set = []\nmargin"))
+    before = sum(server.read().outcomes.values())
+    added = evenhand(*WATCH, "--json")
+    assert sum(server.read().outcomes.values()) - before == texts.TEXTS  # a look of its own
+    found = json.loads(added.stdout)
+    assert found["looks"] == 3
+    assert [bool(one["why"]) for one in found["numbers"][0]["points"]] == [False] * 3
+    assert [bool(one["why"]) for one in found["numbers"][1]["points"]] == [True, True, False]
+    assert added.returncode == 4  # of the added number this is the first look
+
+
+def test_missing_answers_of_a_small_group_are_no_all_clear(tmp_path: Path) -> None:
+    """In two looks 4 of 88 answers are missing, which is little; but one in each of the two
+    templates that one check is about, and none that the first check is about."""
+    file = tmp_path / "evenhand.gate.toml"
+    check = '[[check]]\ninstrument = "bbq"\nmargin = 0.1\ngroup = {{ category = "{}" }}\n'
+    file.write_text(check.format("Religion") + check.format("Age"))
+    checks = read(file).checks
+    runs = [RunReader(RECORDED / name) for name in ("default", "self_consistency")]
+    looks = [
+        Look(began=str(n), place=str(n), runs={one.name: runs[n // 2] for one in checks})
+        for n in range(4)
+    ]
+    found = monitoring(checks, looks)
+    religion, age, missing = found.numbers
+    assert found.verdict == "broken"
+    assert not religion.last.why
+    assert "could be scored" in age.last.why
+    assert missing.last.estimate is not None
+    assert missing.last.estimate.value == pytest.approx(4 / 88)
+
+
+def test_a_report_that_cannot_be_written_hides_no_verdict(
+    tmp_path: Path, server: RemoteServer, evenhand: Run
+) -> None:
+    server.set("fault", "")
+    texts.write(tmp_path)
+    before = sum(server.read().outcomes.values())
+    wrong = evenhand(*WATCH, "--report", "watch.csv")
+    assert wrong.returncode == 1
+    assert sum(server.read().outcomes.values()) == before  # said before anything is asked
+    nowhere = evenhand(*WATCH, "--report", "no/such/folder/watch.json", "--json")
+    assert json.loads(nowhere.stdout)["verdict"] == "open"
+    assert nowhere.returncode == 5

@@ -22,10 +22,21 @@ def test_scores_are_standard_normal_and_independent_while_nothing_changes() -> N
     assert np.abs(of_looks).max() < 4.5 / np.sqrt(400)
 
 
-def test_values_without_spread_are_no_certainty() -> None:
-    constant = np.tile([0.0, 1.0, 0.5], (2_000, 1))
-    scores = np.array(watched(constant, 1e12, draws=19).scores[1:])
-    assert kstest(scores, "norm").pvalue > 0.01
+def test_answers_that_never_changed_raise_no_alarm_and_are_no_certainty() -> None:
+    found = watched(np.tile([0.0, 1.0, 0.5], (500, 1)), 10)
+    assert np.isnan(found.scores).all()
+    assert not any(found.evidence)
+    # The first that is another one is a look like any: one of many clusters says little.
+    late = np.zeros((30, 200))
+    late[-1, 0] = 1
+    assert 1 < watched(late, 1_000).scores[-1] < 4
+
+
+def test_a_change_is_dated_by_the_looks_that_showed_something() -> None:
+    looks = np.concatenate([np.zeros((6, 60)), np.full((3, 60), np.nan), np.ones((2, 60))])
+    looks[2, :30] = 1  # so that looks differ before
+    found = watched(looks, 20)
+    assert [(one.look, one.since) for one in found.alarms][-1] in [(9, 9), (10, 9)]
 
 
 def test_alarms_are_as_rare_as_stated_however_often_one_looks() -> None:

@@ -20,6 +20,7 @@ from evenhand.views import save, terminal_of
 from evenhand.views.files import plain
 
 _CODES: dict[Verdict, int] = {"steady": 0, "alarm": FAILED, "open": OPEN, "broken": BROKEN}
+_REPORTS = (".html", ".md", ".json", ".pdf")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -55,6 +56,8 @@ def _watch(
     """
     options = replace(options, out_=options.out_.rstrip("/"))
     pause, checks = None if every is None else _pause(every), read(file)
+    if report is not None and Path(report).suffix not in _REPORTS:
+        raise UserError(f"--report {report}: the name must end in {', '.join(_REPORTS)}")
     while True:
         code = _looked(checks, options, false_alarm_every, show=show, report=report)
         if pause is None or show:
@@ -72,15 +75,21 @@ def _looked(
         if not show:
             measured(checks, replace(options, out_=next_look(options.out_, checks)))
         found = _judged(checks, options.out_, false_alarm_every)
-        if report is not None:
-            save(found, report)
     except (EvenhandError, OSError) as error:
         problem(str(error))
+        if options.json:
+            print_json({"verdict": "broken", "error": str(error)})
         return BROKEN
     if options.json:
         print_json(plain(found.to_dict()))
     else:
         out.print(terminal_of(found))
+    try:
+        if report is not None:
+            save(found, report)
+    except (EvenhandError, OSError) as error:
+        problem(str(error))
+        return FAILED if found.verdict == "alarm" else BROKEN
     return _CODES[found.verdict]
 
 

@@ -1,6 +1,7 @@
 """A run becomes files in the form of another tool, all of them or none."""
 
 import os
+import re
 import tempfile
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -97,6 +98,11 @@ def _refuse_pairs(location: str) -> None:
 
 
 def _refuse_name(out: Path, form: Form, location: str, name: str) -> None:
+    if re.match(r"[A-Za-z][\w+.-]+:/", str(out)):  # a path has lost the second slash
+        raise UserError(f"{out}: an export is written to this machine: give --out a path")
+    if form.ending and not out.name:
+        raise UserError(f"{out} is a folder, and --to {name} writes a file: evenhand export "
+                        f"{location} --to {name} --out items{form.ending}")  # fmt: skip
     if form.ending is None:
         if out.exists() and not out.is_dir():
             raise UserError(f"{out} is a file, and --to {name} writes a folder: name another one")

@@ -203,7 +203,9 @@ def same_sample(before: RunReader, after: RunReader) -> None:
     that were stored: those say which items they answer, and not how they came to be those."""
     ours, theirs = before.record.source, after.record.source
     drawn = ours["sampling"], theirs["sampling"]
-    alike = drawn[0] == drawn[1] or any("stored" in one for one in drawn)
+    alike = drawn[0] == drawn[1] or (
+        any("stored" in one for one in drawn) and drawn[0].get("of") == drawn[1].get("of")
+    )
     if ours["sha256"] != theirs["sha256"] or not alike:
         raise UserError(
             "the two runs are over different samples; repeat one with the sampling of the other: "

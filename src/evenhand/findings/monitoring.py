@@ -15,7 +15,7 @@ import polars as pl
 
 from evenhand.errors import EvenhandError, UserError
 from evenhand.findings.comparison import same_sample
-from evenhand.findings.found import Estimate
+from evenhand.findings.found import Coverage, Estimate
 from evenhand.findings.gate import GateCheck
 from evenhand.findings.measures import Mean, Measure, Share
 from evenhand.findings.report import not_run, require
@@ -131,10 +131,11 @@ def monitoring(
         raise UserError("there is no look yet")
     for one in checks:
         _refuse_unwatched(one)
-    seen = {one.name: [_Seen.of(one, look, looks[0]) for look in looks] for one in checks}
+    seen = {one.name: _seen(one, looks) for one in checks}
     by_run: dict[str, str] = {}  # the missing answers of each run are watched once
     for one in checks:
-        by_run.setdefault(str(looks[0].runs[one.name].path), one.name)
+        run = looks[-1].runs.get(one.name)
+        by_run.setdefault(one.name if run is None else str(run.path), one.name)
     threshold = float(false_alarm_every * (len(checks) + len(by_run)))
     numbers = [_number(one.name, one.measure, looks, seen[one.name], threshold) for one in checks]
     for name in by_run.values():
@@ -158,6 +159,12 @@ def _refuse_unwatched(check: GateCheck) -> None:
         )
 
 
+def _seen(check: GateCheck, looks: Sequence[Look]) -> list["_Seen"]:
+    """Read every look at a check. A check that was added later has none before."""
+    first = next((look.runs[check.name] for look in looks if check.name in look.runs), None)
+    return [_Seen.of(check, look, first) for look in looks]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
     """What one look saw of one check: a sum per cluster, nan where an answer is missing."""
@@ -170,12 +177,12 @@ class _Seen:
     why: str = ""
 
     @classmethod
-    def of(cls, check: GateCheck, look: Look, first: Look) -> "_Seen":
+    def of(cls, check: GateCheck, look: Look, first: RunReader | None) -> "_Seen":
         run = look.runs.get(check.name)
         try:
-            if run is None:
+            if run is None or first is None:
                 raise UserError("this look has no run of it")
-            return cls._read(check, run, first.runs[check.name])
+            return cls._read(check, run, first)
         except EvenhandError as error:
             return cls(run=run, sums={}, lost={}, why=str(error))
 
@@ -184,7 +191,10 @@ class _Seen:
         instrument = check.narrowed()
         require(instrument, run)
         run.verify()
-        same_sample(first, run)
+        try:
+            same_sample(first, run)
+        except UserError:
+            raise UserError("other items than at the first look: give another --out") from None
         left = not_run(run)
         if left:
             raise UserError(f"not finished: {left:,} items are not run")
@@ -192,22 +202,36 @@ class _Seen:
         batches = list(outcome_batches(instrument, run))
         totals = RunTotals.of(instrument, batches)
         kept = rows_of(instrument, check.measure, where)
-        rows = pl.concat(row_values(one, instrument) for one in batches).filter(kept)
+        every = pl.concat(row_values(one, instrument) for one in batches)
+        rows = every.filter(kept)
         if rows.is_empty():
             raise UserError("no item of it is left")
         sums = _by_cluster(rows, pl.col(f"{check.measure.name}.value"), missing_of(check.measure))
         lost = pl.col("state") != SCORED
-        coverage = totals.coverage()
-        thin = f"only {coverage.percent} of the answers could be scored" * coverage.below_floor
+        thin = _thin(totals.coverage(), rows, missing_of(check.measure), sums)
         return cls(
             run=run,
             sums={} if thin else sums,
-            lost=_by_cluster(rows.with_columns(none=pl.lit(value=False)), lost, "none"),
+            lost=_by_cluster(every.with_columns(none=pl.lit(value=False)), lost, "none"),
             estimate=totals.estimate(check.measure, **where),
-            share_lost=Estimate(name="missing", value=float(rows.select(lost.mean()).item()),
-                                n=len(rows)),
+            share_lost=Estimate(name="missing", value=float(every.select(lost.mean()).item()),
+                                n=len(every)),
             why=thin,
         )  # fmt: skip
+
+
+def _thin(coverage: Coverage, rows: pl.DataFrame, missing: str, sums: Mapping[str, float]) -> str:
+    """Say why too little is known of a check to be a look at it, if that is so: of the whole run,
+    or of the rows that the check is about."""
+    if coverage.below_floor:
+        return f"only {coverage.percent} of the answers could be scored"
+    lost = int(rows[missing].sum())
+    own = Coverage(n=len(rows), scored=len(rows) - lost, by_reason={})
+    if own.below_floor:
+        return f"only {own.percent} of what it is about could be scored"
+    if all(np.isnan(total) for total in sums.values()):
+        return "an answer is missing in each of its clusters"
+    return ""
 
 
 def _by_cluster(rows: pl.DataFrame, value: pl.Expr, missing: str) -> dict[str, float]:

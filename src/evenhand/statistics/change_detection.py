@@ -5,8 +5,9 @@ While nothing changes, the looks at a cluster are exchangeable: which of the val
 given so far is today's is chance. So today's total is held against totals with a look drawn anew
 for each cluster. Where it stands among them is uniform, and independent of where the totals of
 other looks stand among theirs; as a normal quantile it is a score z that is exactly standard
-normal, whatever the values are, for few clusters and for values without spread. Evidence of a
-change is then the detector of Shiryaev and Roberts, over shifts of z.
+normal, whatever the values are, also for few clusters. Evidence of a change is then the detector
+of Shiryaev and Roberts, over shifts of z. Clusters must vary by themselves within a look: what
+moves a whole look, such as a server under load, counts as a change.
 
 Sources: conformal test martingales, Vovk 2021; e-detectors, Shin, Ramdas & Rinaldo 2024. Our
 choice: the looks of each cluster are exchanged, and not whole looks, whose ranks say little while
@@ -62,6 +63,7 @@ def watched(looks: ArrayLike, threshold: float, *, draws: int = DRAWS, seed: int
         raise UserError(f"the threshold is a number of looks above 1, not {threshold:g}")
     scores, evidence, alarms = [], [], []
     begun, detector = 0, _Detector()
+    counted: list[int] = []  # the looks that showed anything
     for number in range(len(values)):
         if number == begun:
             scores.append(np.nan)
@@ -70,22 +72,24 @@ def watched(looks: ArrayLike, threshold: float, *, draws: int = DRAWS, seed: int
         z = score(values[begun : number + 1], np.random.default_rng((seed, number)), draws)
         scores.append(z)
         evidence.append(detector.add(z))
+        counted += [] if np.isnan(z) else [number]
         if evidence[-1] >= threshold:
             steps, upwards = detector.likeliest()
-            alarms.append(Alarm(look=number, since=number + 1 - steps, upwards=upwards))
+            alarms.append(Alarm(look=number, since=counted[-steps], upwards=upwards))
             begun, detector = number, _Detector()
     return Watched(scores=tuple(scores), evidence=tuple(evidence), alarms=tuple(alarms))
 
 
 def score(looks: FloatArray, rng: np.random.Generator, draws: int = DRAWS) -> float:
     """Give the z of the last look among the looks at the same clusters: standard normal while they
-    are exchangeable. A cluster that the last look lacks is left out; nan if none is left.
+    are exchangeable. A cluster that the last look lacks is left out. nan, which says nothing, if
+    none is left, or if none of them has ever given another value: then all totals are one.
 
     z = Φ⁻¹((#{drawn < seen} + u·(1 + #{drawn = seen})) / (1 + draws)), u uniform: the seen total is
     one of 1 + draws totals that are drawn alike.
     """
     known = looks[:, ~np.isnan(looks[-1])]
-    if not known.shape[1]:
+    if not known.shape[1] or (np.isnan(known) | (known == known[-1])).all():
         return float("nan")
     unknown = np.isnan(known)
     filled = known

@@ -8,7 +8,7 @@ _TONES: dict[Verdict, Tone] = {"steady": "good", "alarm": "bad", "open": "open",
 _MEANS: dict[Verdict, str] = {
     "steady": "No change is shown.",
     "alarm": "Something has changed.",
-    "open": "This is the first look: the next ones are held against it.",
+    "open": "There is one look that can be judged: the next ones are held against it.",
     "broken": "This look cannot be judged, which is no all-clear.",
 }
 _SHOWN = 12  # our choice: looks in a terminal; a file has all

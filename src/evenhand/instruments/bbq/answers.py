@@ -52,7 +52,8 @@ def with_answers(records: pl.DataFrame, file: Path) -> Stored:
     if len(joined) != len(answers):
         raise UserError(
             f"{len(answers) - len(joined)} of the {len(answers)} answers in {file} belong to no "
-            "BBQ record: check category (as in the file names of BBQ) and example_id"
+            "BBQ record: check category (as in the file names of BBQ) and example_id, and give the "
+            "language of a set in another one: evenhand measure bbq --language ko --answers FILE"
         )
     _refuse_others(joined, file)
     chosen = pl.col("options").list.get(pl.col("place"), null_on_oob=True)

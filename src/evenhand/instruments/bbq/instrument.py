@@ -248,7 +248,8 @@ class Bbq(Instrument):
             )
         if options.answers is not None:
             stored = with_answers(records, options.answers)
-            kept = Sampling(stored=covered(stored.records, edition), seed=sampling.seed)
+            kept = Sampling(stored=covered(stored.records, edition), seed=sampling.seed,
+                            of=edition.drawn_of)  # fmt: skip
             return BbqSource(
                 stored.records, kept, edition=edition, origin=stored.origin, notes=stored.notes
             )

@@ -1,5 +1,6 @@
 """What is exported of a run: its rows, its calls, and what the findings say of them."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from evenhand.store import RunReader
 
 _AT_ONCE = 512  # our choice, in items whose calls are held in memory
 Row = dict[str, Any]
+_ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +61,16 @@ class Exported:
         for batch in rows.iter_slices(_AT_ONCE):
             calls: dict[int, list[Row]] = {}
             for turn in self.run.turns_at(batch["position"].to_list()).collect().to_dicts():
+                turn["error_message"] = without_addresses(turn["error_message"])
                 calls.setdefault(turn["position"], []).append(turn)
             for row in batch.to_dicts():
+                row["message"] = without_addresses(row["message"])
                 yield row, calls.get(row["position"], [])
+
+
+def without_addresses(said: str | None) -> str | None:
+    """Leave out where an endpoint is: what a failed call said is handed on, and that is not."""
+    return None if said is None else _ADDRESS.sub("(an address)", said)
 
 
 def at(microseconds: int) -> str:

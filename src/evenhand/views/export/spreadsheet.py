@@ -1,15 +1,15 @@
-"""A run as CSV for spreadsheets: one row per item, in which no text can be a formula."""
+"""A run as CSV for spreadsheets: one row per item, in which no cell begins as a formula does."""
 
+import unicodedata
 from pathlib import Path
 
 import polars as pl
 
 from evenhand.findings.run import Run
-from evenhand.views.export.exported import Exported
+from evenhand.views.export.exported import Exported, without_addresses
 from evenhand.views.visible import visible
 
-# With which a spreadsheet takes a text for a formula, also in the width of East Asian letters.
-_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_BEGINS = ("=", "+", "-", "@")  # a text with which a spreadsheet takes for a formula
 _LONGEST = 32_767  # signs that a cell of Excel holds; what is longer it would spread over rows
 _CUT = "… [cut]"
 
@@ -17,7 +17,11 @@ _CUT = "… [cut]"
 def write(of: Exported, folder: Path) -> list[str]:
     """Write the results, their tags and scores, and the measures of each item. What is missing is
     an empty cell, and numbers stay numbers."""
-    rows = Run(of.run).frame()
+    rows = (
+        Run(of.run)
+        .frame()
+        .with_columns(pl.col("message").map_elements(without_addresses, return_dtype=pl.String))
+    )
     if of.values is not None:
         named = {name: f"measure.{name}" for name in of.values.columns if name != "item_id"}
         rows = rows.join(of.values.rename(named), on="item_id", maintain_order="left")
@@ -35,6 +39,8 @@ def cell(text: str) -> str:
     """Give a text as a spreadsheet may hold it: without what cannot be seen, cut to what fits, and
     with an apostrophe before what would be a formula."""
     seen = visible(text)
-    if seen.lstrip(" ").startswith(_BEGINS):
+    # Of any kind of blank, and in any width of letters: NFKC makes ＝ and ﹦ the plain sign.
+    begins = unicodedata.normalize("NFKC", seen.lstrip()[:1])
+    if begins.startswith(_BEGINS) or seen[:1] in ("\t", "\r", "\n"):
         seen = f"'{seen}"
     return seen if len(seen) <= _LONGEST else seen[: _LONGEST - len(_CUT)] + _CUT
