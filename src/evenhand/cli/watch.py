@@ -39,7 +39,7 @@ def _watch(
     false_alarm_every: Annotated[
         int,
         typer.Option(
-            min=10, help="While nothing changes, an alarm comes once in so many looks, or more."
+            min=10, help="While nothing changes, at most one alarm in so many looks, on average."
         ),
     ] = 1_000,
     report: Annotated[
@@ -55,9 +55,12 @@ def _watch(
     Example: evenhand watch evenhand.gate.toml --every 24h --out runs/watch
     """
     options = replace(options, out_=options.out_.rstrip("/"))
-    pause, checks = None if every is None else _pause(every), read(file)
-    if report is not None and Path(report).suffix not in _REPORTS:
-        raise UserError(f"--report {report}: the name must end in {', '.join(_REPORTS)}")
+    try:  # code 1 is an alarm, and nothing else
+        pause, checks = None if every is None else _pause(every), read(file)
+        if report is not None and Path(report).suffix not in _REPORTS:
+            raise UserError(f"--report {report}: the name must end in {', '.join(_REPORTS)}")
+    except EvenhandError as error:
+        raise typer.Exit(_broken(error, options)) from None
     while True:
         code = _looked(checks, options, false_alarm_every, show=show, report=report)
         if pause is None or show:
@@ -76,10 +79,7 @@ def _looked(
             measured(checks, replace(options, out_=next_look(options.out_, checks)))
         found = _judged(checks, options.out_, false_alarm_every)
     except (EvenhandError, OSError) as error:
-        problem(str(error))
-        if options.json:
-            print_json({"verdict": "broken", "error": str(error)})
-        return BROKEN
+        return _broken(error, options)
     if options.json:
         print_json(plain(found.to_dict()))
     else:
@@ -91,6 +91,13 @@ def _looked(
         problem(str(error))
         return FAILED if found.verdict == "alarm" else BROKEN
     return _CODES[found.verdict]
+
+
+def _broken(error: Exception, options: RunOptions) -> int:
+    problem(str(error))
+    if options.json:
+        print_json({"verdict": "broken", "error": str(error)})
+    return BROKEN
 
 
 def _judged(checks: GateFile, place: str, false_alarm_every: int) -> Monitoring:
