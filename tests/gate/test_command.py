@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -12,22 +11,11 @@ import pytest
 from cli.conftest import BIN, Run, clean_environment, evenhand
 from evenhand.pytest_plugin import gate
 from gate import texts
-from loopback.process import RemoteServer, in_own_process
+from loopback.process import RemoteServer
 
 __all__ = ["evenhand"]  # the fixture
 
 GATE = ("gate", "evenhand.gate.toml")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RemoteServer]:
-    with in_own_process(texts.Corrector()) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def endpoint(server: RemoteServer) -> str:
-    return server.url
 
 
 @pytest.fixture

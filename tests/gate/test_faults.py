@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from evenhand.pytest_plugin import gate
 from evenhand.views.files import to_json
 from evenhand.views.gate_page import decides
 from gate import texts
-from loopback.process import RemoteServer, in_own_process
+from loopback.process import RemoteServer
 from same_numbers.adapter import KEPT
 
 
@@ -36,12 +35,6 @@ def project(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RemoteServer]:
-    with in_own_process(texts.Corrector()) as running:
-        yield running
 
 
 def _asked(url: str, seconds: float = 300.0) -> Gate:

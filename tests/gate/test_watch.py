@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,12 @@ from evenhand.experiments.gate_file import read
 from evenhand.findings.monitoring import Look, monitoring
 from evenhand.store import RunReader
 from gate import texts
-from loopback.process import RemoteServer, in_own_process
+from loopback.process import RemoteServer
 
 __all__ = ["evenhand"]  # the fixture
 
 RECORDED = Path(__file__).parents[2] / "recorded/qwen2.5-coder-1.5b/frontier"
 WATCH = ("watch", "evenhand.gate.toml", "--false-alarm-every", "10", "--out", "kept")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RemoteServer]:
-    with in_own_process(texts.Corrector()) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def endpoint(server: RemoteServer) -> str:
-    return server.url
 
 
 def test_looks_are_steady_until_something_changes_and_the_alarm_says_since_when(
@@ -43,7 +31,7 @@ def test_looks_are_steady_until_something_changes_and_the_alarm_says_since_when(
     assert "Watch: ALARM" in ran.stdout
     assert re.search(r"it rose, likeliest since [-\d]+ [:\d]+\.\s+Nothing else that is", ran.stdout)
     assert (
-        "Over time. made worse from 0 to 0.583, 1 alarms" in (tmp_path / "watch.html").read_text()
+        "Over time. made worse from 0 to 0.583, alarms: 1" in (tmp_path / "watch.html").read_text()
     )
     # It begins anew there: the worse texts are what the next looks are held against.
     shown = evenhand(*WATCH, "--json")

@@ -24,7 +24,7 @@ def dossier() -> Dossier:
 
 @pytest.fixture(autouse=True, scope="session")
 def _charts_keep_to_the_schema() -> Any:
-    """Check what Altair would have checked: the charts leave it out, for half the time."""
+    """Check what Altair would have checked: the charts leave it out, to be made sooner."""
     drawn = vl_convert.vegalite_to_svg
 
     def checked(spec: dict[str, Any], **given: Any) -> str:

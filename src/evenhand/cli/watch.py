@@ -76,7 +76,7 @@ def _looked(
     broken, and is no reason to make no further one."""
     try:
         if not show:
-            measured(checks, replace(options, out_=next_look(options.out_, checks)))
+            measured(checks, replace(options, out_=next_look(options.out_)))
         found = _judged(checks, options.out_, false_alarm_every)
     except (EvenhandError, OSError) as error:
         return _broken(error, options)

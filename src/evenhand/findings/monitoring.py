@@ -93,8 +93,12 @@ class Monitoring(Shown):
     numbers: tuple[MonitoredNumber, ...]
     looks: int
     false_alarm_every: int  # looks, on average, while nothing changes
-    threshold: float  # the evidence at which a number raises an alarm
     notes: tuple[str, ...] = ()
+
+    @property
+    def threshold(self) -> float:
+        """The evidence at which a number raises an alarm: so the stated rate is that of all."""
+        return float(self.false_alarm_every * len(self.numbers))
 
     @property
     def title(self) -> str:
@@ -145,7 +149,6 @@ def monitoring(
         numbers=tuple(numbers),
         looks=len(looks),
         false_alarm_every=false_alarm_every,
-        threshold=threshold,
         notes=tuple(notes),
     )
 

@@ -24,6 +24,7 @@ Import from the files, not from here: `clusters` needs a tenth of what `multipli
 * `marginal`      what it costs to prevent one harm more
 * `screening`     cut-offs for a cheap scorer that keep missed harm below a bound
 * `sequences`     intervals that hold at every look, to stop when a question is decided
+* `change_detection`  has what answers the same questions over time changed, at any look
 * `prediction_powered`  a mean from a few labels and many cheap predictions
 
 `Undefined` means that the formula has no value on this data; `UserError` that the call is wrong.

@@ -40,7 +40,7 @@ def _value(point: Point) -> float | None:
 
 def _words(one: MonitoredNumber) -> str:
     values = [value for point in one.points if (value := _value(point)) is not None]
-    alarms = f", {len(one.changes)} alarms" if one.changes else ""
+    alarms = f", alarms: {len(one.changes)}" if one.changes else ""
     return f"{name_of(one.name)} from {values[0]:.3g} to {values[-1]:.3g}{alarms}"
 
 
