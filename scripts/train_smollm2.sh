@@ -16,21 +16,9 @@ out=${1:?where to: scripts/train_smollm2.sh FOLDER}
 : "${EVENHAND_DATA:?a folder with the data sets}"
 mkdir -p "$out"
 . "$(dirname "$0")/serving.sh"
+. "$(dirname "$0")/steps.sh"
 # Readable JSON takes a small model few words; more would only be cut off later.
 model_calls=(--in-flight 8 --seed 1 --reply-tokens 192)
-
-step() { # NAME RESULT COMMAND…: once, timed
-  local name=$1 result=$2 began=$SECONDS
-  shift 2
-  [ -e "$result" ] && return
-  echo "== $name"
-  "$@" || return
-  printf '%s\t%d\n' "$name" $((SECONDS - began)) >> "$out/times.tsv"
-}
-
-worth_a_look() { # COMMAND…: code 2 says that too little came of it, which is a result
-  "$@" || [ $? -eq 2 ]
-}
 
 debates() {
   serve
@@ -40,16 +28,12 @@ debates() {
   unserve
 }
 
-bbq() { # NAME: the weights of that name, served as 16 bits
-  [ -e "$out/$1.gguf" ] ||
-    evenhand train to-gguf "$(weights "$1")" --like smollm2 --out "$out/$1.gguf"
-  serve "$out/$1.gguf"
+bbq() { # NAME
+  serve_weights "$1"
   worth_a_look evenhand measure bbq --per-category 4 --in-flight 8 --seed 1 --reply-tokens 128 \
     --out "$out/bbq-$1"
   unserve
 }
-
-weights() { [ "$1" = base ] && echo "$out/base" || echo "$out/$1/model"; }
 
 likelihood() { # NAME
   worth_a_look evenhand measure likelihood --weights "$(weights "$1")" --sample 400 \
@@ -64,9 +48,6 @@ compare() { # NAME: the trained weights beside the base ones, on the screen and 
     evenhand train card "$(weights "$1")" --measured "$out/$kind.json"
   done
 }
-
-short=(--full --set batch=16 --set micro_batch=8 --set save_every=10)
-rl=(--full --set batch=8 --set micro_batch=8 --set max_new_tokens=40 --set save_every=8)
 
 train() { # NAME PAIRS STEPS STEPS: SFT, reward model and its probes
   local name=$1 pairs=$2

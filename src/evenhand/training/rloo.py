@@ -11,6 +11,7 @@ from typing import Any
 from datasets import Dataset
 from trl import RLOOConfig, RLOOTrainer
 
+from evenhand.errors import UserError
 from evenhand.training import data
 from evenhand.training.callbacks import StopAtKl
 from evenhand.training.events import Tell, silent
@@ -35,6 +36,7 @@ def train(
 ) -> Path:
     """`model` is the SFT model; `reward` a reward model that passed its probes."""
     gate = require_passed(reward, force)
+    _require_a_batch(recipe, len(data.prompts(data.rows(pairs, config))))
     stage = open_stage("rloo", recipe, model, pairs, out, config=config, tell=tell, reward=reward)
     if stage.done:
         return out / "model"
@@ -81,11 +83,22 @@ def rewarded(reward_model: RewardModel) -> Callable[..., list[float]]:
     return reward
 
 
+def _require_a_batch(recipe: RlooRecipe, prompts: int) -> None:
+    """TRL drops a batch that is not full. If that were the only one, nothing would be trained."""
+    answers = prompts * recipe.generations
+    if 0 < answers < recipe.batch:
+        raise UserError(
+            f"{prompts} prompts with {recipe.generations} answers each do not fill a batch of "
+            f"{recipe.batch}: --set batch={answers} --set micro_batch={answers}"
+        )
+
+
 def _prompts(stage: Stage, tokenizer: Any, recipe: RlooRecipe) -> list[Any]:
     known = data.prompts(data.rows(stage.pairs, stage.record["pairs"]["config"]))
     room = min(recipe.max_prompt, longest(stage.model, recipe) - recipe.max_new_tokens)
     kept = [prompt for prompt, _ in fitting(tokenizer, known, room)]
     stage.note_prompts(len(known), len(kept))
+    _require_a_batch(recipe, len(kept))
     return kept
 
 

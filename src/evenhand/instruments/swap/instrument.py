@@ -272,14 +272,14 @@ class Swap(Instrument):
             return ()
         main = _MAIN[main_of(report.source)]
         beside = how_sure(one, lambda share: f"{100 * share:+.1f}")
-        what = {"decision": "decisions of 100 change", "number": "percent is by how much numbers "
-                "differ", "wording": "words of 100 differ"}[main]  # fmt: skip
+        what = {"decision": "{} decisions of 100 change", "number": "numbers differ by {} percent",
+                "wording": "{} words of 100 differ"}[main]  # fmt: skip
         table = report.section("effects")
         seen = one.p is not None and one.p <= ALPHA
         first = (
             f"{'' if seen else tables.despite_the_verdict(table)}"
-            f"With the group {100 * one.value:+.1f} {what} beyond the {100 * placebo.value:.1f} "
-            f"that a placebo already changes{beside}."
+            f"With the group {what.format(f'{100 * one.value:+.1f}')} beyond the "
+            f"{100 * placebo.value:.1f} that a placebo already changes{beside}."
         )
         return first, *tables.shown_in(table)
 
