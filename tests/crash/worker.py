@@ -203,7 +203,7 @@ def plant(job: Job) -> None:
     os.link = linked  # type: ignore[assignment]
     unlink = os.unlink
 
-    def unlinked(path: Path) -> None:
+    def unlinked(path: Path) -> None:  # as pathlib calls it
         name = os.path.relpath(path, job.out)
         around("unlink", name, lambda: unlink(path), lambda: None)
 
