@@ -6,6 +6,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,7 @@ KINDS = st.sampled_from(["disk", "store"])
 
 
 @given(LEDGERS, KINDS, st.integers(0, 40), st.integers(0, 40), st.integers(0, 99))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_process_that_dies_after_any_change_has_changed_nothing_and_the_next_finishes(
     blocks: list[int], kind: str, first: int, second: int, seed: int
 ) -> None:
@@ -161,7 +162,7 @@ def test_a_process_that_dies_after_any_change_has_changed_nothing_and_the_next_f
 
 
 @given(LEDGERS, KINDS, st.integers(0, 40), st.integers(0, 20), st.integers(0, 99))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_second_compaction_within_the_first_and_a_reader_across_both_see_the_same(
     blocks: list[int], kind: str, changes: int, taken: int, seed: int
 ) -> None:
@@ -170,16 +171,16 @@ def test_a_second_compaction_within_the_first_and_a_reader_across_both_see_the_s
         folder.luck = random.Random(seed)
         other = type(folder)(Path(folder.root) if kind == "disk" else folder.root)  # type: ignore[arg-type]
         reader = ledger.entries(other)
-        read = [entry for entry, _ in zip(reader, range(taken), strict=False)]
+        read = list(islice(reader, taken))
         folder.before = after(changes, lambda: compact(other))
         compact(folder)
-        assert read + list(reader) == said[: len(read)] + said[len(read) :]
+        assert read + list(reader) == said
         assert set(folder.names("ledger")) == when_done(said)
         assert list(ledger.entries(folder)) == said
 
 
 @given(LEDGERS, KINDS, st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_writer_that_was_taken_over_finds_its_number_taken_for_ever(
     blocks: list[int], kind: str, seed: int
 ) -> None:
@@ -234,7 +235,7 @@ def test_every_flipped_bit_and_every_cut_of_a_compact_file_is_noticed(folder: Wa
     compact(folder)
     path = Path(folder.root) / "ledger/compact-00000000-00000003.jsonl"
     whole = path.read_bytes()
-    harmed = [whole[:end] for end in range(len(whole))]
+    harmed = [whole[:end] for end in range(0, len(whole), 7)]
     harmed += [
         whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :] for at in range(len(whole))
     ]
