@@ -1,7 +1,7 @@
 """How long does it take to resume a run of 10⁸ rows, before and after its ledger is compacted, and
 what do kills in the middle of the compaction cost?
 
-    python -m bench.ledger [--entries 98000] [--places disk,s3] [--kills 12]
+    python -m bench.ledger [--entries 98000] [--places disk,s3] [--kills 12] [--killed 8292]
 
 The ledger of such a run is made up, entry by entry as the kernel writes them, on a disk and in
 moto's S3 server on loopback. Then the run is opened as a resumed command opens it. A smaller one is
@@ -32,7 +32,6 @@ from evenhand.store.opened import OpenedRun
 
 ROWS = 1_024  # of a part, as a share on Ray has them
 OPENINGS = 5  # processes that wrote the run, one after the other
-KILLED = 8 * ledger.COMPACTED + 100  # entries of the ledger whose compaction is killed
 AT_ONCE = 200  # files that are removed between two points at which a process can die
 
 
@@ -91,7 +90,7 @@ def put_on_disk(place: Path, entries: int) -> str:
     return str(place)
 
 
-def serve(port: int, entries: int) -> None:
+def serve(port: int, entries: int, killed: int) -> None:
     """moto's server in this process, with both ledgers put straight into its memory."""
     from moto.core import DEFAULT_ACCOUNT_ID
     from moto.s3.models import s3_backends
@@ -99,14 +98,14 @@ def serve(port: int, entries: int) -> None:
 
     store = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
     store.create_bucket("runs", "us-east-1")
-    for run, count in (("long", entries), ("killed", KILLED)):
+    for run, count in (("long", entries), ("killed", killed)):
         for name, data in files_of(count):
             store.put_object("runs", f"{run}/{name}", data)
     ThreadedMotoServer("127.0.0.1", port, verbose=False).start()
     signal.pause()
 
 
-def start_server(entries: int) -> "subprocess.Popen[bytes]":
+def start_server(entries: int, killed: int) -> "subprocess.Popen[bytes]":
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -117,8 +116,9 @@ def start_server(entries: int) -> "subprocess.Popen[bytes]":
         AWS_DEFAULT_REGION="us-east-1",
         AWS_EC2_METADATA_DISABLED="true",
     )
+    sizes = ["--entries", str(entries), "--killed", str(killed)]
     server = subprocess.Popen(
-        [sys.executable, "-m", "bench.ledger", "--serve", str(port), "--entries", str(entries)],
+        [sys.executable, "-m", "bench.ledger", "--serve", str(port), *sizes],
         stderr=subprocess.DEVNULL,
     )
     while server.poll() is None:
@@ -213,10 +213,10 @@ def said_by(folder: Folder) -> tuple[list[int], str]:
     return [entry.slot for entry, _ in found], digest.hexdigest()
 
 
-def kills(name: str, place: str, count: int, rng: random.Random) -> dict[str, int]:
+def kills(name: str, place: str, entries: int, count: int, rng: random.Random) -> dict[str, int]:
     """Kill so many compactions and read the ledger after each; then let one finish."""
     folder = open_folder(place)
-    expected = [data for file, data in files_of(KILLED) if file != "run.json"]
+    expected = [data for file, data in files_of(entries) if file != "run.json"]
     whole = hashlib.sha256(b"\n".join(expected)).hexdigest()
     seen = {"kills": 0, "lost": 0, "doubled": 0, "changed": 0}
     while True:
@@ -234,7 +234,7 @@ def kills(name: str, place: str, count: int, rng: random.Random) -> dict[str, in
             child.kill()
         code = child.wait()
         slots, digest = said_by(folder)
-        seen["lost"] += len(set(range(KILLED)) - set(slots))
+        seen["lost"] += len(set(range(entries)) - set(slots))
         seen["doubled"] += len(slots) - len(set(slots))
         seen["changed"] += digest != whole
         if code == 0:
@@ -242,7 +242,7 @@ def kills(name: str, place: str, count: int, rng: random.Random) -> dict[str, in
         if code != -signal.SIGKILL:
             raise SystemExit(f"a compaction ended with code {code}")
         seen["kills"] += 1
-    wanted = KILLED // ledger.COMPACTED + KILLED % ledger.COMPACTED
+    wanted = sum(divmod(entries, ledger.COMPACTED))
     if len(ledger.names(folder)) != wanted:
         raise SystemExit(f"{len(ledger.names(folder))} files are left to read, not {wanted}")
     print(f"  {name}: " + ", ".join(f"{one} {number}" for one, number in seen.items()), flush=True)
@@ -254,12 +254,13 @@ def main() -> None:
     parser.add_argument("--entries", type=int, default=98_000)
     parser.add_argument("--places", default="disk,s3")
     parser.add_argument("--kills", type=int, default=12, help="at each place")
+    parser.add_argument("--killed", type=int, default=8_292, help="entries that kills meet")
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--compact", help=argparse.SUPPRESS)
     parser.add_argument("--changes", type=int, default=-1, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
-        return serve(asked.serve, asked.entries)
+        return serve(asked.serve, asked.entries, asked.killed)
     if asked.compact:
         print("begun", flush=True)
         return compact_and_die(asked.compact, asked.changes)
@@ -269,14 +270,14 @@ def main() -> None:
     rng = random.Random(22)
     with tempfile.TemporaryDirectory() as place:
         for name in asked.places.split(","):
-            server = start_server(asked.entries) if name == "s3" else None
+            server = start_server(asked.entries, asked.killed) if name == "s3" else None
             try:
                 long, killed = "s3://runs/long", "s3://runs/killed"
                 if server is None:
                     long = put_on_disk(Path(place, "long"), asked.entries)
-                    killed = put_on_disk(Path(place, "killed"), KILLED)
+                    killed = put_on_disk(Path(place, "killed"), asked.killed)
                 found |= resume_times(name, long, asked.entries)
-                for one, number in kills(name, killed, asked.kills, rng).items():
+                for one, number in kills(name, killed, asked.killed, asked.kills, rng).items():
                     seen[one] += number
             finally:
                 if server is not None:

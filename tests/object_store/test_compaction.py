@@ -39,7 +39,7 @@ def test_a_process_that_dies_after_any_change_of_the_store_has_changed_nothing(
 def test_compactions_and_readers_at_once_change_nothing_and_see_the_same(
     folder: WatchedStore,
 ) -> None:
-    said = fill(folder, [20, 12])
+    said = fill(folder, [9, 6])
     together, seen = threading.Barrier(4), []
 
     def work(act: Any) -> None:
@@ -68,7 +68,7 @@ def test_a_thousand_entries_are_removed_in_two_requests(
     place = ObjectFolder(folder.root)
     names = [ledger_files.entry_name(slot) for slot in range(1024)]
     root = folder.root.removeprefix("s3://")
-    store.pipe({f"{root}/{name}": b"x" for name in names})
+    store.pipe({f"{root}/{name}": b"x" for name in names[::100]})  # the others are gone
     made: list[int] = []
     whole = type(store)._bulk_delete
 
