@@ -92,7 +92,7 @@ def put_on_disk(place: Path, entries: int) -> str:
 
 def serve(port: int, entries: int, killed: int) -> None:
     """moto's server in this process, with both ledgers put straight into its memory."""
-    from moto.core import DEFAULT_ACCOUNT_ID
+    from moto.core.models import DEFAULT_ACCOUNT_ID
     from moto.s3.models import s3_backends
     from moto.server import ThreadedMotoServer
 
