@@ -121,7 +121,7 @@ bench-watching:
 bench-cheaper:
 	POLARS_MAX_THREADS=1 $(PY) -m bench.cheaper
 
-# Some minutes and 500 MB of disk, no endpoint: resuming a run of 10⁸ rows before and after its ledger is
+# Half an hour and more, 500 MB of disk, no endpoint: resuming a run of 10⁸ rows before and after its ledger is
 # compacted, on a disk and in an S3 server on loopback, with kills in the middle.
 bench-ledger:
 	$(PY) -m bench.ledger

@@ -1,7 +1,7 @@
 """How long does it take to resume a run of 10⁸ rows, before and after its ledger is compacted, and
 what do kills in the middle of the compaction cost?
 
-    python -m bench.ledger [--entries 98000] [--places disk,s3] [--kills 12] [--killed 8292]
+    python -m bench.ledger [--entries 98000] [--places disk,s3] [--kills 12] [--killed 4196]
 
 The ledger of such a run is made up, entry by entry as the kernel writes them, on a disk and in
 moto's S3 server on loopback. Then the run is opened as a resumed command opens it. A smaller one is
@@ -254,7 +254,7 @@ def main() -> None:
     parser.add_argument("--entries", type=int, default=98_000)
     parser.add_argument("--places", default="disk,s3")
     parser.add_argument("--kills", type=int, default=12, help="at each place")
-    parser.add_argument("--killed", type=int, default=8_292, help="entries that kills meet")
+    parser.add_argument("--killed", type=int, default=4_196, help="entries that kills meet")
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--compact", help=argparse.SUPPRESS)
     parser.add_argument("--changes", type=int, default=-1, help=argparse.SUPPRESS)
