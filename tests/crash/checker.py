@@ -50,18 +50,39 @@ def committed(out: Path) -> Committed:
     found = Committed([], [], {}, [])
     if (out / "run.json").exists():
         found.files["run.json"] = _sha256((out / "run.json").read_bytes())
-    for slot, path in enumerate(visible(out / "ledger")):
-        assert path.name == f"{slot:08d}.json", f"the ledger has a gap before {path.name}"
-        data = path.read_bytes()
-        found.files[f"ledger/{path.name}"] = _sha256(data)
+    for slot, (name, data) in enumerate(_ledger(out, found.files)):
         entry = json.loads(data)
         assert entry["slot"] == slot
         if "part" not in entry:
             found.tokens.append(entry["token"])
-        assert entry["token"] == found.tokens[-1], f"{path.name} is by a writer that was fenced off"
+        assert entry["token"] == found.tokens[-1], f"{name} is by a writer that was fenced off"
         for kind, rows in (("results", found.results), ("turns", found.turns)):
             if "part" in entry:
                 rows.extend(_rows(out, entry["part"][kind], found.files))
+    return found
+
+
+def _ledger(out: Path, files: dict[str, str]) -> list[tuple[str, bytes]]:
+    """The entries in order: those of compact files, then the small files that none of them holds.
+    A small file beside a compact one that holds it says the same, or is the opening of a process
+    that came too late and wrote nothing else."""
+    found: list[tuple[str, bytes]] = []
+    paths = visible(out / "ledger")
+    for path in [p for p in paths if p.name.startswith("compact-")]:
+        files[f"ledger/{path.name}"] = _sha256(path.read_bytes())
+        lines = path.read_bytes().split(b"\n")
+        assert path.name == f"compact-{len(found):08d}-{len(found) + len(lines) - 1:08d}.jsonl"
+        found += [(path.name, line) for line in lines]
+    compacted = len(found)
+    for path in [p for p in paths if not p.name.startswith("compact-")]:
+        data = path.read_bytes()
+        if path.name < f"{compacted:08d}.json":
+            late = "opened_by" in json.loads(data)
+            assert found[int(path.stem)][1] == data or late, f"{path.name} was compacted otherwise"
+            continue
+        assert path.name == f"{len(found):08d}.json", f"the ledger has a gap before {path.name}"
+        files[f"ledger/{path.name}"] = _sha256(data)
+        found.append((path.name, data))
     return found
 
 

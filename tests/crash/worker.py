@@ -31,7 +31,7 @@ from evenhand.methods import StarDTox
 from evenhand.methods.stardtox import WRITER
 from evenhand.models import Endpoint, ModelReply, ModelRequest, ScriptedModel
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
-from evenhand.store import folder, parts
+from evenhand.store import folder, ledger, parts
 
 REFUSED = 3  # exit code: an error that evenhand raised on purpose
 BROKEN = 1  # exit code: any other
@@ -41,7 +41,9 @@ BROKEN = 1  # exit code: any other
 class Point:
     """The `nth` time that `op` is done to a name with this beginning: `do` it before or after."""
 
-    op: str  # of a folder; "append" to a journal; "link": in `create`, when the name has appeared
+    # Of a folder; "append" to a journal; "link": in `create`, when the name has appeared; "unlink":
+    # in `remove`, one file of many.
+    op: str
     name: str = ""
     when: str = "before"
     nth: int = 1
@@ -56,6 +58,7 @@ class Job:
     items: int = 150
     in_flight: int = 50
     part_items: int = 37
+    compacted: int = 0  # entries of the ledger that are put together; 0: as many as ever
     seconds: float = 0.004  # of one call, ± half
     points: tuple[Point, ...] = ()
     take_over: bool = False
@@ -198,6 +201,13 @@ def plant(job: Job) -> None:
         around("link", name, lambda: link(hidden, path), lambda: None)
 
     os.link = linked  # type: ignore[assignment]
+    unlink = os.unlink
+
+    def unlinked(path: Path) -> None:  # as pathlib calls it
+        name = os.path.relpath(path, job.out)
+        around("unlink", name, lambda: unlink(path), lambda: None)
+
+    os.unlink = unlinked  # type: ignore[assignment]
 
 
 def _wrap(kind: type, method: str, op: str, around: Callable[..., Any]) -> None:
@@ -253,6 +263,7 @@ def main(job: Job) -> None:
     own = f"{job.log}.{os.getpid()}"
     os.dup2(os.open(f"{own}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
     parts.PART_ITEMS = job.part_items
+    ledger.COMPACTED = job.compacted or ledger.COMPACTED
     plant(job)
     if job.pid:
         os.getpid = lambda: job.pid

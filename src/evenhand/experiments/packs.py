@@ -129,7 +129,7 @@ def held_of(run: RunReader) -> set[str]:
     """Name the files of a run folder that findings rest on, which are those that a pack holds: a
     report beside them, for one, could say anything."""
     folder, made_by = open_folder(run.path), run.record.source.get("benchmark")
-    held = {"run.json", *folder.names("ledger")}
+    held = {"run.json", *ledger.names(folder)}
     held |= {file.name for part in ledger.parts(folder) for file in (part.results, part.turns)}
     held |= {name for name in _BESIDE.get(made_by or "", ()) if folder.exists(name)}
     if made_by and made_by != BENCHMARK:
@@ -189,7 +189,14 @@ def _copy_folder(folder: Path, to: Path) -> list[str]:
             "`evenhand measure rtp` with the same options, which writes scoring.json"
         )
     for name in sorted(held):
-        _put(to / name, plain_files.read_plain(plain_files.within(folder, name)))
+        try:
+            data = plain_files.read_plain(plain_files.within(folder, name))
+        except FileNotFoundError:
+            if name in held_of(RunReader(folder)):
+                raise
+            shutil.rmtree(to, ignore_errors=True)  # the ledger was compacted: begin again
+            return _copy_folder(folder, to)
+        _put(to / name, data)
     for name in held - held_of(RunReader(to)):
         (to / name).unlink()
     return [name.encode("utf-8", "replace").decode() for name in there if name not in held]

@@ -67,8 +67,8 @@ class Folder(Protocol):
 
     def appender(self, name: str) -> Appender: ...
 
-    def remove(self, name: str) -> None:
-        """Remove a file, which may be gone already."""
+    def remove(self, *names: str) -> None:
+        """Remove files, which may be gone already."""
         ...
 
     def lock(self, *, take_over: bool = False) -> Lock:
@@ -149,8 +149,9 @@ class LocalFolder:
         except FileExistsError:  # no two writers have the same name for one
             raise CorruptRun(f"{path} is there before its time: move it elsewhere") from None
 
-    def remove(self, name: str) -> None:
-        self._at(name).unlink(missing_ok=True)
+    def remove(self, *names: str) -> None:
+        for name in names:
+            self._at(name).unlink(missing_ok=True)
 
     def lock(self, *, take_over: bool = False) -> "LocalLock":
         """Hold the folder until the process ends; the kernel lets go even after kill -9.

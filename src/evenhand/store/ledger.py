@@ -3,6 +3,10 @@
 A writer knows its next number. If that number is taken, somebody else has become the writer and
 this one is fenced off; there is no moment between checking and writing, because creating the file
 is the check. The number of a writer's opening entry is its fencing token.
+
+Every so many entries are put together in one file (`ledger_files`), so that a long ledger is read
+in seconds. An opening entry keeps its own file all the same: its number is the one that the writer
+before it would write next, and must find taken for ever.
 """
 
 import hashlib
@@ -16,9 +20,10 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.errors import CorruptRun, Fenced
+from evenhand.store import ledger_files
 from evenhand.store.folder import Folder
 
-_FOLDER = "ledger"
+COMPACTED = 1024  # our choice, in entries: 98 thousand are 96 files, and at most so many more
 _STRIDE = 512  # bytes
 
 
@@ -125,16 +130,19 @@ def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
 def entries(folder: Folder) -> Iterator[Entry]:
     """Yield every entry in order, each checked against its own checksum and its place in the
     log."""
-    for number, name in enumerate(folder.names(_FOLDER)):
-        entry = _decode(folder.read(name), name)
-        if entry.slot != number or name != _name(number):
-            raise CorruptRun(f"{folder.root}: ledger entry {number} is missing or out of place")
+    for number, name, line in ledger_files.lines(folder):
+        entry = _entry(folder, number, name, line)
         if entry.run_sha256 is not None and entry.run_sha256 != _run_sha256(folder):
             raise CorruptRun(
                 f"{folder.root}/run.json is not the one that the run began with: restore it from "
                 "a copy, or run again into a new folder"
             )
         yield entry
+
+
+def names(folder: Folder) -> list[str]:
+    """Name the files that the ledger is read from."""
+    return [stretch.name for stretch in ledger_files.listing(folder).chosen]
 
 
 def parts(folder: Folder) -> Iterator[Part]:
@@ -162,6 +170,22 @@ def has_ended(folder: Folder) -> bool:
     return bool(last and last[0].ended)
 
 
+def compact(folder: Folder, found: ledger_files.Listing) -> None:
+    """Put closed stretches of entries together, and remove the small files that hold the same. A
+    process that dies at any point of it, or a second one that does it too, changes nothing; what
+    was left undone is done the next time."""
+    _remove_but_openings(folder, ledger_files.read(folder, found.covered))
+    for singles in found.closed(COMPACTED):
+        held = [(one, data) for one, data in ledger_files.read(folder, singles) if data is not None]
+        if len(held) < len(singles):  # another process has done it meanwhile
+            return
+        for one, data in held:
+            _entry(folder, one.first, one.name, data)
+        if not ledger_files.put_together(folder, held):
+            return
+        _remove_but_openings(folder, held)
+
+
 class LedgerWriter:
     """A ledger writer has the right to append, taken by writing the opening entry."""
 
@@ -174,9 +198,16 @@ class LedgerWriter:
         self._append(
             Entry(slot=next_slot, token=next_slot, opened_by=opened_by, run_sha256=run_sha256)
         )
+        found = ledger_files.listing(folder)
+        # Its number may have been taken, compacted and removed since the ledger was read.
+        if any(stretch.first == next_slot for stretch in found.covered):
+            raise self._fenced()
+        compact(folder, found)
 
     def commit(self, part: Part) -> None:
         self._append(Entry(slot=self._slot, token=self.token, part=part))
+        if self._slot % COMPACTED == 0:
+            compact(self._folder, ledger_files.listing(self._folder))
 
     def end(self) -> None:
         self._append(Entry(slot=self._slot, token=self.token, ended=True))
@@ -186,7 +217,7 @@ class LedgerWriter:
         one looks itself, and its own new entry must not be taken for a stranger's."""
         if self._appending.acquire(blocking=False):
             try:
-                if self._folder.exists(_name(self._slot)):
+                if self._folder.exists(ledger_files.entry_name(self._slot)):
                     raise self._fenced()
             finally:
                 self._appending.release()
@@ -194,7 +225,7 @@ class LedgerWriter:
     def _append(self, entry: Entry) -> None:
         with self._appending:
             try:
-                self._folder.create(_name(entry.slot), _encode(entry))
+                self._folder.create(ledger_files.entry_name(entry.slot), _encode(entry))
             except FileExistsError:
                 raise self._fenced() from None
             self._slot += 1
@@ -207,8 +238,28 @@ def _run_sha256(folder: Folder) -> str:
     return hashlib.sha256(folder.read("run.json")).hexdigest()
 
 
-def _name(slot: int) -> str:
-    return f"{_FOLDER}/{slot:08d}.json"
+def _remove_but_openings(
+    folder: Folder, held: Iterable[tuple[ledger_files.Stretch, bytes | None]]
+) -> None:
+    spent = [one.name for one, data in held if data is not None and _is_spent(data, one.name)]
+    if spent:
+        folder.remove(*spent)
+
+
+def _is_spent(data: bytes, name: str) -> bool:
+    """Say whether a small file may go that a compact one holds. What cannot be read stays: its name
+    may be what fences a writer off."""
+    try:
+        return _decode(data, name).opened_by is None
+    except CorruptRun:
+        return False
+
+
+def _entry(folder: Folder, number: int, name: str, data: bytes) -> Entry:
+    entry = _decode(data, name)
+    if entry.slot != number:
+        raise CorruptRun(f"{folder.root}: ledger entry {number} is missing or out of place")
+    return entry
 
 
 def _encode(entry: Entry) -> bytes:

@@ -96,11 +96,16 @@ class ObjectFolder:
     def appender(self, name: str) -> ObjectAppender:
         return ObjectAppender(self, name)
 
-    def remove(self, name: str) -> None:
-        ends = self._chunks(name) if name.endswith(".log") else [""]
-        if ends:
+    def remove(self, *names: str) -> None:
+        found = []
+        for name in names:
+            ends = self._chunks(name) if name.endswith(".log") else [""]
+            found += [f"{name}{end}" for end in ends]
+        if found:
             with contextlib.suppress(FileNotFoundError):
-                self._do(name, lambda fs, path: fs.rm([f"{path}{end}" for end in ends]))
+                self._do(
+                    names[0], lambda fs, _: fs.rm([f"{self._open()[1]}/{one}" for one in found])
+                )
 
     def lock(self, *, take_over: bool = False) -> "ObjectFolder":
         """Tell a second writer early. Nothing is held here: the ledger keeps a second writer
