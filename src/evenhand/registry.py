@@ -80,6 +80,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "decisions": f"{_INSTRUMENTS}.decisions.instrument:Decisions",
         "swap": f"{_INSTRUMENTS}.swap.instrument:Swap",
         "discrim_eval": f"{_INSTRUMENTS}.discrim_eval.instrument:DiscrimEval",
+        "xstest": f"{_INSTRUMENTS}.xstest.instrument:XsTest",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",
