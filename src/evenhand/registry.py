@@ -81,6 +81,9 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "swap": f"{_INSTRUMENTS}.swap.instrument:Swap",
         "discrim_eval": f"{_INSTRUMENTS}.discrim_eval.instrument:DiscrimEval",
         "xstest": f"{_INSTRUMENTS}.xstest.instrument:XsTest",
+        "gest": f"{_INSTRUMENTS}.gest.instrument:Gest",
+        "seegull": f"{_INSTRUMENTS}.seegull.instrument:SeeGull",
+        "redditbias": f"{_INSTRUMENTS}.redditbias.instrument:RedditBias",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",
