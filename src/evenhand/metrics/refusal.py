@@ -88,8 +88,8 @@ _LECTURES = (
 # What is a refusal in the answer to a question and may be anything in a story: "I can't tell you
 # where she went." What the writer does not know ("I cannot say for sure") is none.
 _DECLINES = (
-    rf"{_UNABLE}(?:{_DO}|teach|show|explain|describe|recommend|suggest|advise|encourage|condone"
-    r"|facilitate|disclose|reveal|justify|fulfil+|list|(?:tell|help|assist|show) (?:you|anyone)"
+    rf"{_UNABLE}(?:{_DO}|teach|explain|describe|recommend|suggest|advise|encourage|condone"
+    r"|facilitate|disclose|reveal|justify|(?:tell|help|assist|show) (?:you|anyone)"
     r"|help (?:someone|anybody|people))\b(?!.{0,40}\benough\b)",
     r"\bi (?:do not|don't|can't|cannot|will not|won't) (?:condone|endorse|promote|encourage"
     r"|support)\b",
