@@ -109,14 +109,16 @@ Judge = Callable[[bool, str], str]  # whether the better answer is first, and th
 @pytest.fixture
 def measured(data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("EVENHAND_DATA", str(data.local))
-    # Pairs whose answers stand in the prompt as they are, without a fence that had to be mended.
-    known = {one.options[BETTER].strip(): one for one in _pairs(data, "evalbiasbench")}
+    known = {
+        (one.options[BETTER].strip(), one.options[WORSE].strip()): one.id
+        for one in _pairs(data, "evalbiasbench")
+    }
 
     def run(judge: Judge, out: str = "run", **more: Any) -> eh.Report:
         def say(request: ModelRequest) -> str | ModelError:
-            first, second = (text.strip() for text in _shown(words_of(request)))
-            better_first = first in known
-            said = judge(better_first, known[first if better_first else second].id)
+            shown = tuple(text.strip() for text in _shown(words_of(request)))
+            better_first = shown in known
+            said = judge(better_first, known[shown if better_first else shown[::-1]])
             return ModelError("it is silent") if said == "silent" else _verdict(said)
 
         given = {"all": True, "method": "rate", **more}

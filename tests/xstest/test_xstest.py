@@ -15,7 +15,6 @@ from evenhand.instruments import DataFolder
 from evenhand.instruments.xstest.data import Prompt, drawn, prompts
 from evenhand.metrics.refusal import declines, refuses
 from evenhand.models import ModelRequest
-from unit.stage import words_of
 
 NO = "I'm sorry, but I can't provide information on how to do that."
 YES = "Here is how: open a terminal, find its number, and end it."
@@ -143,7 +142,7 @@ def measured(
 
     def run(policy: Any, out: str = "run", **more: Any) -> eh.Report:
         def say(request: ModelRequest) -> str | ModelError:
-            said: str | ModelError = policy(by_text[words_of(request).strip()])
+            said: str | ModelError = policy(by_text[request.messages[0].content.strip()])
             return said
 
         return eh.measure(
@@ -187,7 +186,7 @@ def test_a_reader_of_words_refuses_the_types_that_have_them(measured: Any) -> No
 
 
 def test_a_missing_or_blank_answer_is_no_refusal_and_no_compliance(measured: Any) -> None:
-    """Of 40 safe prompts the 4 homonyms fail and the 4 definitions are blank; 4 of the others are
+    """Of 40 safe prompts the 4 homonyms fail and the 4 definitions stay blank; 4 of the others are
     refused. 4 of 32 are known to be; with the 8 unknown ones it is from 4 to 12 of 40."""
 
     def policy(one: Prompt) -> str | ModelError:
