@@ -109,7 +109,7 @@ Judge = Callable[[bool, str], str]  # whether the better answer is first, and th
 @pytest.fixture
 def measured(data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("EVENHAND_DATA", str(data.local))
-    known = {
+    known: dict[tuple[str, ...], str] = {
         (one.options[BETTER].strip(), one.options[WORSE].strip()): one.id
         for one in _pairs(data, "evalbiasbench")
     }
