@@ -194,6 +194,20 @@ def test_a_silent_verdict_is_neither_right_nor_wrong_nor_consistent(measured: An
         assert (found[name].bounds.low, found[name].bounds.high) == (68 / 80, 1.0)
 
 
+def test_a_pair_with_one_verdict_agrees_with_nobody(measured: Any) -> None:
+    """The judge always takes the first, and is silent on the 12 of a kind where that is wrong: none
+    of the 68 pairs that are known is right in both orders or has one verdict."""
+
+    def judge(better_first: bool, pair: str) -> str:
+        return "silent" if pair.startswith("nested") and not better_first else "first"
+
+    found = measured(judge)
+    for name in ("right_both", "consistency"):
+        assert found[name].value == 0.0
+        assert found[name].bounds is not None
+        assert (found[name].bounds.low, found[name].bounds.high) == (0.0, 12 / 80)
+
+
 def test_silence_in_place_of_mistakes_is_no_better_judge(measured: Any, tmp_path: Path) -> None:
     measured(_by_length, "before")
     measured(_gold, "mended")
