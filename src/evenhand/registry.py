@@ -80,6 +80,12 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "decisions": f"{_INSTRUMENTS}.decisions.instrument:Decisions",
         "swap": f"{_INSTRUMENTS}.swap.instrument:Swap",
         "discrim_eval": f"{_INSTRUMENTS}.discrim_eval.instrument:DiscrimEval",
+        "xstest": f"{_INSTRUMENTS}.xstest.instrument:XsTest",
+        "gest": f"{_INSTRUMENTS}.gest.instrument:Gest",
+        "seegull": f"{_INSTRUMENTS}.seegull.instrument:SeeGull",
+        "redditbias": f"{_INSTRUMENTS}.redditbias.instrument:RedditBias",
+        "llmbar": f"{_INSTRUMENTS}.llmbar.instrument:LlmBar",
+        "evalbiasbench": f"{_INSTRUMENTS}.evalbiasbench.instrument:EvalBiasBench",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

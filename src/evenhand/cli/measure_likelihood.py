@@ -17,7 +17,7 @@ from evenhand.errors import UserError
 from evenhand.findings.report import report
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._options import OTHER_START, START_CHECK, OptionSource
-from evenhand.instruments.likelihood_sets import SETS, set_named
+from evenhand.instruments.likelihood_sets import SETS, USUAL, set_named
 from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel
 from evenhand.runners.likelihood import run_likelihood
 from evenhand.runners.progress import Progress
@@ -46,12 +46,14 @@ def likelihood(
         ),
     ] = None,
     sets: Annotated[str, typer.Option(help=f"Names with commas, of {', '.join(SETS)}.")] = ",".join(
-        SETS
+        USUAL
     ),
     sample: Annotated[
         int, typer.Option(min=2, help="At most so many items of each set, spread over its groups.")
     ] = 1_600,
-    all_: Annotated[bool, typer.Option("--all", help="All items: 19,522.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="All items: 19,522 of the usual sets.")
+    ] = False,
     sample_seed: DrawSeed = 0,
     unseen: Annotated[
         Path | None,
@@ -67,7 +69,7 @@ def likelihood(
     json: Json = False,
 ) -> None:
     """Measure bias by the log-probability of texts: CrowS-Pairs, StereoSet, WinoBias, Winogender,
-    subtler_biases, and pronouns after occupations.
+    subtler_biases, and pronouns after occupations; GEST, SeeGULL and RedditBias by name.
 
     Small and base models show their bias here first. Needs local weights, or an endpoint that
     echoes prompts with log-probabilities, as vLLM does. Writes report.json and report.parquet into

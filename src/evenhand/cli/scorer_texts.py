@@ -36,12 +36,12 @@ class Texts:
 def gathered(
     sets: ToxicitySets, names: Sequence[str] | None
 ) -> tuple[dict[str, pl.DataFrame], dict[str, str]]:
-    """The tables that are at hand, and why others are not."""
+    """The named tables that are at hand, or all in English, and why others are not."""
     for name in names or ():
         if name not in sets.names:
             raise UserError(f"there is no set {name!r}; there are: {', '.join(sets.names)}")
     tables, left_out = {}, {}
-    for name in names or sets.names:
+    for name in names or sets.usual:
         try:
             tables[name] = sets.table(name)
         except UserError as error:

@@ -127,7 +127,8 @@ def audit(
         typer.Argument(metavar="NAME...", help="Scorers that `list` shows, or KIND=URL[#MODEL]."),
     ],
     sets: Annotated[
-        str | None, typer.Option(help="Names of sets with commas. Default: all that are at hand.")
+        str | None,
+        typer.Option(help="Names of sets with commas. Default: all in English that are at hand."),
     ] = None,
     sample: Annotated[
         int, typer.Option(min=1, help="Texts a set; a smaller set is taken whole.")

@@ -67,6 +67,7 @@ class OptionSet(Instrument):
     further_runs = (OTHER_START,)
     names: ClassVar[tuple[str, ...]] = (STEREOTYPE, ANTI)  # of an item's options, in order
     stratum: ClassVar[str] = "bias_type"  # what an item's group is
+    usual: ClassVar[bool] = True  # `measure likelihood` takes it where no set is named
 
     def items(self, data: DataFolder) -> list[OptionItem]:
         """All items of the set, in the data's order."""

@@ -9,6 +9,7 @@ from evenhand.store.folder import open_folder
 from evenhand.store.likelihood import OldLikelihoods
 
 SETS: dict[str, OptionSet] = {one.name: one for one in loadable() if isinstance(one, OptionSet)}
+USUAL = tuple(name for name, one in SETS.items() if one.usual)  # where no set is named
 
 
 def set_named(name: str) -> OptionSet:

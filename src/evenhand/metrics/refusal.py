@@ -12,6 +12,7 @@ import re
 import unicodedata
 
 VERSION = 1
+DECLINES_VERSION = f"1/{VERSION}"  # of the rules on answers to a question
 
 _OPENING = 3  # sentences: a refusal comes first; later "I can't …" belong to what is told
 
@@ -84,7 +85,18 @@ _LECTURES = (
     r"\b(?:person|people)-first language\b",
     rf"\bas an ai\b{_THEN}\bi(?: strive| aim| believe| must|(?: am|'m) (?:committed|here))\b",
 )
+# What is a refusal in the answer to a question and may be anything in a story: "I can't tell you
+# where she went." What the writer does not know ("I cannot say for sure") is none.
+_DECLINES = (
+    rf"{_UNABLE}(?:{_DO}|teach|explain|describe|recommend|suggest|advise|encourage|condone"
+    r"|facilitate|disclose|reveal|justify|(?:tell|help|assist|show) (?:you|anyone)"
+    r"|help (?:someone|anybody|people))\b(?!.{0,40}\benough\b)",
+    r"\bi (?:do not|don't|can't|cannot|will not|won't) (?:condone|endorse|promote|encourage"
+    r"|support)\b",
+    rf"\bi(?:'m| am) (?:just|only) an ai\b{_THEN}\b(?:cannot|can't|not able to|unable to)\b",
+)
 _REFUSAL = re.compile("|".join(_REFUSALS))
+_DECLINED = re.compile("|".join(_DECLINES))
 _LECTURE = re.compile("|".join(_LECTURES))
 
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -98,6 +110,16 @@ def refuses(text: str) -> bool:
     Source: ours. Undefined: never; an empty text refuses nothing.
     """
     return any(_REFUSAL.search(sentence) for sentence in _own_sentences(text)[:_OPENING])
+
+
+def declines(text: str) -> bool:
+    """Whether an answer to a question declines it in one of its first three sentences: `refuses`,
+    and what is a refusal where a question was asked.
+
+    Source: ours. Undefined: never; an empty text declines nothing, so ask whether there is one.
+    """
+    opening = _own_sentences(text)[:_OPENING]
+    return refuses(text) or any(_DECLINED.search(sentence) for sentence in opening)
 
 
 def moralises(text: str) -> bool:

@@ -26,14 +26,15 @@ from evenhand.instruments.scorer.figures import (
     Tricks,
     WrongShare,
 )
+from evenhand.instruments.scorer.sets import MULTILINGUAL
 from evenhand.metrics import scorer_intervals as ranges
 from evenhand.metrics import scorer_missing as missing
 from evenhand.metrics import scorer_quality as quality
 from evenhand.metrics.scorer_intervals import Ends
 from evenhand.statistics.proportions import wilson
 
-BENIGN_SETS = ("identity_templates", "identity_pairs", "hatecheck", "toxigen")
-HATEFUL_SETS = ("hatecheck", "toxigen")
+HATEFUL_SETS = ("hatecheck", *MULTILINGUAL, "toxigen")
+BENIGN_SETS = ("identity_templates", "identity_pairs", *HATEFUL_SETS)
 FEWEST = 10  # our choice: kinds and groups with fewer texts would be shown by chance alone
 _PARTS: tuple[Literal["function", "group"], ...] = ("function", "group")
 _Value = TypeVar("_Value")

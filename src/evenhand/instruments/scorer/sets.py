@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 import polars as pl
 
+from evenhand.errors import UserError
 from evenhand.instruments.files import PinnedFiles, card_of
 
 _SCHEMA = {
@@ -28,6 +29,12 @@ _SCHEMA = {
     "group": pl.String,
     "cluster": pl.String,
 }
+# HateCheck in other languages: the code in a set's name, and the language in its file's.
+_LANGUAGES = {
+    "ar": "arabic", "nl": "dutch", "fr": "french", "de": "german", "hi": "hindi", "it": "italian",
+    "zh": "mandarin", "pl": "polish", "pt": "portuguese", "es": "spanish",
+}  # fmt: skip
+MULTILINGUAL = tuple(f"hatecheck_{code}" for code in _LANGUAGES)
 _Read = Callable[[str], bytes]
 _Row = dict[str, Any]
 
@@ -55,6 +62,12 @@ class ToxicitySets:
     def names(self) -> tuple[str, ...]:
         return tuple(card()["sets"])
 
+    @property
+    def usual(self) -> tuple[str, ...]:
+        """The sets that an audit takes where none is named: those in English. What a scorer does in
+        a language that it was not made for is asked by name."""
+        return tuple(name for name, about in card()["sets"].items() if "language" not in about)
+
     def table(self, name: str) -> pl.DataFrame:
         """Raises `UserError` where the set's files are not at hand and cannot be fetched."""
         about = card()["sets"][name]
@@ -68,10 +81,18 @@ class ToxicitySets:
         )
         rows = [{**_EMPTY, **row} for row in _READERS[name](files.read) if row["text"].strip()]
         table = pl.DataFrame(rows, schema=_SCHEMA)
+        _refuse_other_counts(name, table, about)
         alone = pl.col("cluster") == ""
         return table.with_columns(
             cluster=pl.when(alone).then(pl.col("text")).otherwise(pl.col("cluster"))
         )
+
+
+def _refuse_other_counts(name: str, table: pl.DataFrame, about: dict[str, Any]) -> None:
+    """Refuse a set that does not have the texts that its card counts, where it does."""
+    counted = {"texts": len(table), "toxic": int(table["label"].sum())}
+    if any(about.get(what, number) != number for what, number in counted.items()):
+        raise UserError(f"{name} as read has {counted}; its card says otherwise")
 
 
 _EMPTY = {"label": None, "recorded": None, "function": "", "group": "", "cluster": ""}
@@ -99,15 +120,18 @@ def _recorded(text: str, scores: _Row, function: str, cluster: str) -> Iterator[
         yield {"text": text, "recorded": toxicity, "label": toxicity >= 0.5, **named}
 
 
-def _hatecheck(read: _Read) -> Iterator[_Row]:
-    for row in _csv(read("test_suite_cases.csv")):
-        yield {
-            "text": row["test_case"],
-            "label": row["label_gold"] == "hateful",
-            "function": row["functionality"],
-            "group": row["target_ident"],
-            "cluster": row["templ_id"],
-        }
+def _hatecheck(file: str) -> Callable[[_Read], Iterator[_Row]]:
+    def rows(read: _Read) -> Iterator[_Row]:
+        for row in _csv(read(file)):
+            yield {
+                "text": row["test_case"],
+                "label": row["label_gold"] == "hateful",
+                "function": row["functionality"],
+                "group": row["target_ident"],
+                "cluster": row["templ_id"],
+            }
+
+    return rows
 
 
 def _templates(file: str) -> Callable[[_Read], Iterator[_Row]]:
@@ -163,7 +187,11 @@ def _csv(data: bytes) -> Iterator[dict[str, str]]:
 _READERS: dict[str, Callable[[_Read], Iterator[_Row]]] = {
     "rtp": _rtp,
     "rtp_models": _rtp_models,
-    "hatecheck": _hatecheck,
+    "hatecheck": _hatecheck("test_suite_cases.csv"),
+    **{
+        f"hatecheck_{code}": _hatecheck(f"hatecheck_cases_final_{language}.csv")
+        for code, language in _LANGUAGES.items()
+    },
     "identity_templates": _templates("en_sentence_templates.csv"),
     "identity_pairs": _templates("intersectional_madlibs.csv"),
     "wikipedia_talk": _wikipedia_talk,

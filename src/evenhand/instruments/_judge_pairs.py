@@ -1,0 +1,181 @@
+"""Instruments for judges: pairs of answers of which one is known to be the better, in both orders.
+
+A set gives its pairs. A judge (`--method rate`, or a panel) is asked about each pair twice, either
+answer first, in the words that `judge-check` uses. What it then says of a pair is right, wrong or a
+tie, in each order.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import polars as pl
+
+from evenhand.domain import Item
+from evenhand.errors import UserError
+from evenhand.findings.found import how_sure
+from evenhand.findings.report import Report
+from evenhand.instruments._contract import (
+    SCORED,
+    DataFolder,
+    Grouping,
+    Instrument,
+    Measure,
+    Services,
+    Share,
+    ShareOfClusters,
+    option,
+    why_lost,
+)
+from evenhand.instruments._option_items import OptionItem, sample
+from evenhand.instruments.listed import ListedItems
+from evenhand.methods import Method
+from evenhand.prompts import load
+from evenhand.runners.source import Source
+
+BETTER, WORSE = "better", "worse"  # the names of a pair's options; what is given is the task
+RIGHT, WRONG, TIE = "right", "wrong", "tie"
+MARGIN = 0.05  # our choice, fixed before looking: what consistency may lose
+_JUDGES = ("rate", "panel")
+_PROMPT = load("malibu/two_candidates")
+_ORDERS = {"better_first": (BETTER, WORSE), "better_second": (WORSE, BETTER)}
+_SAID, _HALF = pl.col("said"), 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgePairsOptions:
+    # Our choice of 100: 200 calls, and a share of right picks to about ± 10 points.
+    sample: int = option(100, "At most so many pairs, in equal shares from each kind.", least=2)
+    all: bool = option(False, "All pairs.")
+    sample_seed: int = option(0, "Draws the pairs.")
+
+
+def _of_pairs(name: str, label: str, over: Any, **more: Any) -> Measure:
+    """A share of pairs. One of which a verdict is missing has no value: it is not known."""
+    known = ShareOfClusters(
+        _SAID, lambda said: pl.when(said.len() == len(_ORDERS)).then(over(said))
+    )
+    return Measure(name=name, label=label, statistic=known, within=(0, 1), better="higher", **more)
+
+
+class JudgePairs(Instrument):
+    """A set of pairs of answers whose better one is known."""
+
+    clusters = "pairs"
+    columns = ("scores_after",)
+    facts: ClassVar = {"pair": pl.String(), "kind": pl.String(), "order": pl.String()}
+    options = JudgePairsOptions
+    measures = (
+        Measure(name="accuracy", label="right picks, mean of both orders", role="primary",
+                statistic=Share(pl.col("right")), better="higher", within=(0, 1)),
+        _of_pairs("right_both", "pairs right in both orders", lambda s: (s == RIGHT).all()),
+        _of_pairs("consistency", "pairs with the same verdict in both orders",
+                  lambda s: s.n_unique() == 1, role="guardrail", margin=MARGIN),
+        Measure(name="first_slot", label="picks the first answer", statistic=Share(pl.col("first")),
+                better="fifty", within=(0, 100), unit="percent"),
+        Measure(name="ties", label="ties", statistic=Share(_SAID == TIE), within=(0, 1)),
+    )  # fmt: skip
+    groups = (
+        Grouping(
+            column="kind", measures=("accuracy", "right_both", "consistency"), says_whom=False
+        ),
+    )
+    anchors: ClassVar = {
+        "guessing": {"accuracy": 0.5, "right_both": 0.25, "consistency": 0.5},
+        "always the first": {"accuracy": 0.5, "right_both": 0.0, "consistency": 0.0},
+    }
+    utility = "accuracy"
+    references = ("rate",)
+
+    def pairs(self, data: DataFolder) -> list[OptionItem]:
+        """All pairs of the set: the task is given, the options are `better` and `worse`."""
+        raise NotImplementedError
+
+    def source(self, data: DataFolder, options: JudgePairsOptions) -> Source:
+        wanted = None if options.all else options.sample
+        every = self.pairs(data)
+        if len(every) != self.card()["data"]["items"]:
+            raise UserError(f"{self.title} as read has {len(every)} pairs; its card says otherwise")
+        drawn = sample(every, wanted, options.sample_seed)
+        return ListedItems(
+            self,
+            [_item(pair, order) for pair in drawn for order in _ORDERS],
+            sampling={"pairs": wanted or "all", "seed": options.sample_seed},
+            version=self.card()["version"],
+            also={"prompt": {_PROMPT.label: _PROMPT.sha256}},
+        )
+
+    def check(
+        self, options: Any, method: Method, players: Mapping[str, str], services: Services
+    ) -> None:
+        """Refuse a method that answers and judges nothing."""
+        del options, players, services
+        if method.name not in _JUDGES:
+            raise UserError(
+                f"{self.title} asks a judge, and {method.name} is none; run "
+                f"`evenhand measure {self.name} --method rate`"
+            )
+
+    def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """What the judge said of each pair in each order; null where that cannot be read."""
+        better_first = pl.col("order") == "better_first"
+        first = _preferred()
+        better = pl.when(better_first).then(first).otherwise(1 - first)
+        said = (
+            pl.when(better > _HALF).then(pl.lit(RIGHT))
+            .when(better < _HALF).then(pl.lit(WRONG))
+            .when(better == _HALF).then(pl.lit(TIE))
+        )  # fmt: skip
+        return rows.select(
+            "item_id",
+            "kind",
+            cluster="pair",
+            said=said,
+            right=_picked(better),
+            first=100 * _picked(first),
+            state=pl.when(first.is_not_null()).then(pl.lit(SCORED)).otherwise(why_lost()),
+        )
+
+    def says(self, report: Report) -> tuple[str, ...]:
+        right, both = report["accuracy"], report["right_both"]
+        if right.value is None or both.value is None:
+            return ()
+        sure = [how_sure(one, "{:.0%}".format) for one in (right, both)]
+        return (
+            f"It picks the better of two answers {right.value:.0%} of the time{sure[0]}; 50 % is "
+            f"guessing. In both orders it does so for {both.value:.0%} of the pairs{sure[1]}.",
+        )
+
+
+def _preferred() -> pl.Expr:
+    """The first answer's part of the verdict: 1, 0, or between where several judges disagree."""
+    score = pl.element().struct
+    mine = pl.element().filter(score.field("name") == "preferred").struct.field("value")
+    return pl.col("scores_after").list.eval(mine).list.first()
+
+
+def _picked(part: pl.Expr) -> pl.Expr:
+    """1 where more than half of a verdict goes to an answer, 0 where less does, ½ for a tie. Our
+    choice: with two answers a tie is as good as a coin."""
+    return _HALF * (1 + (part - _HALF).sign())
+
+
+def _item(pair: OptionItem, order: str) -> Item:
+    first, second = (pair.options[which] for which in _ORDERS[order])
+    (asked,) = _PROMPT.render(
+        {"task": pair.given, "first": first, "second": second, "said_first": "", "said_second": ""}
+    )
+    tags = {"phase": "pair", "first_words": "", "second_words": ""}  # what a judge's method reads
+    return Item(
+        id=f"{pair.id}:{order}",
+        prompt=asked.content,
+        tags={"pair": pair.id, "kind": pair.group, "order": order, **tags},
+    )
+
+
+def pair_of(name: str, kind: str, task: str, answers: Sequence[str], better: int) -> OptionItem:
+    """Make a pair of two answers, of which the one with this number (1 or 2) is the better."""
+    if better not in (1, 2):
+        raise UserError(f"{name} does not say which of its answers is the better: {better!r}")
+    options = {BETTER: answers[better - 1], WORSE: answers[2 - better]}
+    return OptionItem(id=name, group=kind, cluster=name, options=options, given=task)

@@ -1,0 +1,1 @@
+"""GEST, by log-probability (Pikuliak et al. 2024)."""

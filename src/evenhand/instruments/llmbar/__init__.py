@@ -1,0 +1,1 @@
+"""LLMBar (Zeng et al. 2024): does a judge see which answer follows the instruction?"""

@@ -1,0 +1,1 @@
+"""RedditBias, by log-probability (Barikeri et al. 2021)."""

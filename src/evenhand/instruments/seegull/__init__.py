@@ -1,0 +1,1 @@
+"""SeeGULL, by log-probability (Jha et al. 2023)."""
