@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-view bench-gateway bench-watching bench-cheaper
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-view bench-gateway bench-watching bench-cheaper bench-screen
 
 check: lint test
 
@@ -120,6 +120,11 @@ bench-watching:
 # promise. EVENHAND_DATA names a folder with BBQ, UnifiedQA's answers, HateCheck and ToxiGen.
 bench-cheaper:
 	POLARS_MAX_THREADS=1 $(PY) -m bench.cheaper
+
+# Some ten minutes on two cores, no endpoint: what a screen takes on Ray. EVENHAND_DATA names a folder
+# with the Wikipedia talk pages of `scorers audit`.
+bench-screen:
+	POLARS_MAX_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m bench.screen
 
 # Minutes, no endpoint: what the gateway costs beside its upstream. --memory and --replicas do more;
 # the latter needs a redis-server.

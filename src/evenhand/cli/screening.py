@@ -22,7 +22,7 @@ from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments import running
-from evenhand.experiments.screens import looks_beside, screened
+from evenhand.experiments.screens import alarm_at, looks_beside, screened
 from evenhand.findings.screen_file import ScreenedBy, ScreenFile, read_screen
 from evenhand.instruments.scorer.screening import (
     Asked,
@@ -228,7 +228,10 @@ def _apply(
 
     order = options.order(source, method, settings)
     request = replace(order.request(), open_cast=opened, named={})
-    ended = asyncio.run(running.execute(request, Terminal(settings)))
+    watch = Terminal(settings)
+    if alarm := alarm_at(file, known):
+        watch.note(f"{file} drifted at {alarm.place}: its promise no longer holds; calibrate anew")
+    ended = asyncio.run(running.execute(request, watch))
     if ended.early:
         end(ended, below_floor=False)
     found = screened(file, known, RunReader(options.out_))

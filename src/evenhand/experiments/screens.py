@@ -18,6 +18,11 @@ def looks_beside(path: Path) -> Path:
     return path.with_suffix(".looks.jsonl")
 
 
+def alarm_at(path: Path, file: ScreenFile) -> Look | None:
+    """Give the first look that found a drift, if any did."""
+    return next((one for one in _looks(path, file) if one.drifted), None)
+
+
 def screened(path: Path, file: ScreenFile, run: RunReader) -> Screened:
     """Count a finished run, and look whether its scores have drifted. A run is looked at once: the
     second time the look is the one that was kept."""
