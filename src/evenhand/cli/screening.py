@@ -23,7 +23,9 @@ from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments import running
 from evenhand.experiments.screens import alarm_at, looks_beside, screened
+from evenhand.findings.plan import Price
 from evenhand.findings.screen_file import ScreenedBy, ScreenFile, read_screen
+from evenhand.findings.screen_plan import screen_plan
 from evenhand.instruments.scorer.screening import (
     Asked,
     Columns,
@@ -38,11 +40,17 @@ from evenhand.scorers.base import TOXICITY
 from evenhand.scorers.batches import score_all
 from evenhand.store import RunReader
 from evenhand.views import save, terminal_of
+from evenhand.views.files import plain
 
 screen = typer.Typer(
     help="Screens with a promise: a cheap scorer decides where it is sure, a judge the rest.",
     no_args_is_help=True,
 )
+
+
+_File = Annotated[
+    Path, typer.Argument(metavar="SCREEN", help="What `evenhand screen calibrate` wrote.")
+]
 
 
 @screen.command(no_args_is_help=True)
@@ -170,9 +178,7 @@ def _show(found: ScreenFile, place: Path, card: Path, *, json: bool) -> None:
 
 def _apply(
     options: RunOptions,
-    file: Annotated[
-        Path, typer.Argument(metavar="SCREEN", help="What `evenhand screen calibrate` wrote.")
-    ],
+    file: _File,
     answers: Annotated[
         str,
         typer.Argument(
@@ -248,3 +254,34 @@ def _apply(
 _FIXED = ("method", "wording", "set_", "prices", "max_cost", "max_calls", "dry_run", "seed",
           "reply_tokens", "base_url", "model")  # fmt: skip
 screen.command("apply", no_args_is_help=True)(with_run_options(_apply, without=_FIXED))
+
+
+@screen.command(no_args_is_help=True)
+def plan(
+    file: _File,
+    texts: Annotated[int, typer.Option(min=1, help="So many texts are to be judged.")],
+    harmful: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Which share of them is harmful. Not needed where the screen knows traffic.",
+        ),
+    ] = None,
+    calls: Annotated[float, typer.Option(help="Calls of the judge for a text.")] = 1,
+    tokens: Annotated[float, typer.Option(help="Tokens a call, in and out.")] = 500,
+    price: Annotated[
+        float | None, typer.Option(help="Money for a million tokens, in your currency.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Plan what the judge will cost with a screen, beside judging all.
+
+    Example: evenhand screen plan screen.json --texts 10000000 --harmful 0.01 --price 0.6
+    """
+    known = read_screen(file)
+    found = screen_plan(known, texts, Price(calls=calls, tokens=tokens, per_million=price), harmful)
+    if json:
+        print_json(plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found))

@@ -32,6 +32,7 @@ from evenhand.findings.report import Report
 from evenhand.findings.reproduction import Catalogue, Reproduction
 from evenhand.findings.run import Run
 from evenhand.findings.screen_file import ScreenFile
+from evenhand.findings.screen_plan import ScreenPlan
 from evenhand.findings.screened import Screened
 from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
@@ -103,6 +104,7 @@ _PAGES: dict[type, Any] = {
     Monitoring: monitoring_page.page,
     ScreenFile: screen_page.card,
     Screened: screen_page.applied,
+    ScreenPlan: screen_page.planned,
 }
 
 

@@ -1,6 +1,7 @@
 """The pages of a screen: the card of its calibration, and what it did in a run."""
 
 from evenhand.findings.screen_file import Promised, ScreenFile
+from evenhand.findings.screen_plan import ScreenPlan
 from evenhand.findings.screened import Look, Screened
 from evenhand.views.blocks import Block, Grid, Heading, Line
 
@@ -49,6 +50,30 @@ def applied(found: Screened, *, full: bool = False) -> list[Block]:
         *failed,
     )
     return [*_holds(found), Grid(("", ""), rows), Line(_drift(found.look), "dim")]
+
+
+def planned(found: ScreenPlan, *, full: bool = False) -> list[Block]:
+    """The blocks of a plan; there is no longer form of it."""
+    del full
+    sent = found.sent
+    takes = {"calls of the judge": found.calls, "tokens": found.tokens}
+    rows = [
+        (what, *(f"{of(share):,.0f}" for share in (1.0, sent.share, sent.low, sent.high)))
+        for what, of in takes.items()
+    ]
+    paid = [found.money(share) for share in (1.0, sent.share, sent.low, sent.high)]
+    if found.price.per_million is not None:
+        rows.append(("money", *(f"{one:,.2f}" for one in paid)))
+    head = (
+        f"of {found.texts:,} texts {sent.share:.1%} go to the judge (95 %: {sent.low:.1%} to "
+        f"{sent.high:.1%})"
+    )
+    basis = f"from {sent.basis}; for other texts it is another share. The screen itself costs time"
+    return [
+        Line(head, "strong"),
+        Grid(("", "judging all", "screened", "from", "to"), tuple(rows)),
+        Line(f"{basis}.", "dim"),
+    ]
 
 
 def _cuts(found: ScreenFile) -> str:
