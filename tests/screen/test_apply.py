@@ -11,7 +11,7 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.domain import Answered, Failed, Item
-from evenhand.errors import ScorerFailed
+from evenhand.errors import ScorerFailed, UserError
 from evenhand.findings.screened import look_at
 from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
 from evenhand.methods.screened import Screened
@@ -85,8 +85,8 @@ async def test_a_text_that_the_judge_gives_no_verdict_on_has_failed_and_is_not_c
     assert isinstance(ended, Failed)
     assert ended.reason == "scorer_failed"
     empty = Item(id="0", prompt="Say something.")
-    unanswered = await Stage({"screen": [], "judge": []}).end_of(METHOD, empty)
-    assert isinstance(unanswered, Failed)
+    with pytest.raises(UserError, match='"answer"'):  # the first one: all will be of its kind
+        await Stage({"screen": [], "judge": []}).end_of(METHOD, empty)
     by_prompt = Screened(screen="0" * 64, low=0.2, high=0.8, text="prompt")
     judged = await Stage({"screen": [said(0.1)], "judge": []}).end_of(by_prompt, empty)
     assert isinstance(judged, Answered)

@@ -59,12 +59,12 @@ def test_with_58_labels_nothing_is_promised_and_the_file_says_that_one_is_missin
 
 def test_a_label_whose_text_has_no_score_never_makes_the_screen_bolder(tmp_path: Path) -> None:
     known = Labelled.read(written(tmp_path / "a.jsonl", labelled(harmful=120)), Columns())
-    scores = scores_of(known)
+    scores = [None if one is None else one / 2 for one in scores_of(known)]  # 0.10 to 0.70
     asked = Asked(false_alarms=0.05)
     whole = calibrated(known, scores, asked, BY)
     assert whole.low is not None
     assert whole.high is not None
-    for place in range(len(scores)):
+    for place in range(0, len(scores), 7):
         less = calibrated(known, [*scores[:place], None, *scores[place + 1 :]], asked, BY)
         assert less.low is None or less.low <= whole.low
         assert less.high is None or less.high >= whole.high

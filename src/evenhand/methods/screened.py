@@ -48,7 +48,10 @@ class Screened:
     async def answer(self, item: Item, ask: Ask) -> Answer:
         text = item.answer if self.text == "answer" else item.prompt
         if not text:
-            raise Unsuited(f"item {item.id!r} has no {self.text} to judge")
+            raise Unsuited(
+                f"item {item.id!r} has no text to judge: a line is "
+                '{"prompt": "…", "answer": "…"}, and of Parquet --text-column names it'
+            )
         score = await self._score(text, ask)
         [route] = self._cuts.routes([math.nan if score is None else score])
         scores = {} if score is None else {SCREEN_SCORE: score}
