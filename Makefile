@@ -121,7 +121,7 @@ bench-watching:
 bench-cheaper:
 	POLARS_MAX_THREADS=1 $(PY) -m bench.cheaper
 
-# Some ten minutes on two cores, no endpoint: what a screen takes on Ray. EVENHAND_DATA names a folder
+# No endpoint: what a screen takes on Ray, and what ten million rows cost. EVENHAND_DATA names a folder
 # with the Wikipedia talk pages of `scorers audit`.
 bench-screen:
 	POLARS_MAX_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m bench.screen

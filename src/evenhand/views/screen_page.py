@@ -3,7 +3,7 @@
 from evenhand.findings.screen_file import Promised, ScreenFile
 from evenhand.findings.screen_plan import ScreenPlan
 from evenhand.findings.screened import Look, Screened
-from evenhand.views.blocks import Block, Grid, Heading, Line
+from evenhand.views.blocks import Block, Grid, Heading, Line, Tone
 
 _SURE = "All others, and texts without a score, go to the judge."
 _HOLDS_FOR = (
@@ -21,7 +21,9 @@ def card(found: ScreenFile, *, full: bool = False) -> list[Block]:
     """The blocks of a screen's card; there is no longer form of it."""
     del full
     rows = [_promise(one) for one in found.promises]
-    tones = tuple("bad" if one.asked_for and one.lacks else "plain" for one in found.promises)
+    tones: tuple[Tone, ...] = tuple(
+        "bad" if one.asked_for and one.lacks else "plain" for one in found.promises
+    )
     return [
         Heading(f"Screen: {found.scorer.name}"),
         Line(f"{_cuts(found)} {_SURE}", "strong"),
