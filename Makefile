@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-view bench-gateway bench-watching bench-cheaper bench-ledger
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen
 
 check: lint test
 
@@ -125,6 +125,11 @@ bench-cheaper:
 # compacted, on a disk and in an S3 server on loopback, with kills in the middle.
 bench-ledger:
 	$(PY) -m bench.ledger
+
+# No endpoint: what a screen takes on Ray, and what ten million rows cost. EVENHAND_DATA names a folder
+# with the Wikipedia talk pages of `scorers audit`.
+bench-screen:
+	POLARS_MAX_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m bench.screen
 
 # Minutes, no endpoint: what the gateway costs beside its upstream. --memory and --replicas do more;
 # the latter needs a redis-server.

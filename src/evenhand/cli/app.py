@@ -89,6 +89,10 @@ COMMANDS = {
         "Harms of your own: a policy in words, and the check that lets it be used.",
     ),
     "scorers": ("scorers:scorers", "Toxicity scorers: list them, score texts, audit them."),
+    "screen": (
+        "screening:screen",
+        "Screens with a promise: a cheap scorer decides where it is sure, a judge the rest.",
+    ),
     "debate": ("debate:debate", "Let a model debate in roles and score what it says for bias."),
     "pairs": ("pairs:pairs", "Make preference pairs to train on."),
     "new": (

@@ -7,7 +7,7 @@
 | 2    | done, but too much is missing or not run; or a command | the command was mistyped   |
 |      | that cannot be read                                    |                            |
 | 3    | stopped at a cap, resumable                            | the same                   |
-| 4    |                                                        | open: neither is shown     |
+| 4    | `screen apply`: scores have drifted, a promise is open | open: neither is shown     |
 | 5    |                                                        | broken: nothing was judged |
 | 130  | stopped by a signal, resumable                         | the same                   |
 """

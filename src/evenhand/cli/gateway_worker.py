@@ -18,6 +18,7 @@ from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of, certificates_of_scorer
 from evenhand.experiments.running import look_at_judges
 from evenhand.experiments.watch import Watch
+from evenhand.findings.screen_file import read_screen
 from evenhand.gateway.admission import Admission
 from evenhand.gateway.app import Application, Parts
 from evenhand.gateway.audit import Audit, AuditStore
@@ -42,6 +43,7 @@ from evenhand.gateway.traffic import Kept
 from evenhand.gateway.upstream import Upstream
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
+from evenhand.scorers import TOXICITY, Scorer
 
 if TYPE_CHECKING:
     from evenhand.gateway.telemetry import Evaluator, Telemetry
@@ -96,6 +98,23 @@ def method_of(check: Check) -> Method:
             f"repairs none; these do: {', '.join(_FROM_AN_ANSWER)}"
         )
     return method
+
+
+def screen_of(check: Check, settings: Config) -> tuple[Scorer, Check]:
+    """The scorer of a check, and the check with the band that is in force: that of the screen file,
+    where it names one. Where a file calls no text clean, the band begins at 0."""
+    if not check.screen.endswith(".json"):
+        return scorer_by_name(settings, check.screen), check
+    file = read_screen(Path(check.screen))
+    if file.scorer.attribute != TOXICITY:
+        raise UserError(
+            f"{check.screen} goes by {file.scorer.attribute!r}, and a gateway by {TOXICITY!r}: "
+            f"calibrate one with --attribute {TOXICITY}"
+        )
+    scorer = scorer_by_name(settings, file.scorer.said)
+    file.require(scorer.name, scorer.describe(), check.screen)
+    low, high = file.low or 0.0, 1.0 if file.high is None else file.high
+    return scorer, check.model_copy(update={"band": (low, high)})
 
 
 @asynccontextmanager
@@ -206,13 +225,13 @@ async def _checkers(
         method = method_of(check)
         cast = await open_cast(settings, method.agents())
         stack.push_async_callback(cast.close)
-        screen = scorer_by_name(settings, check.screen)
+        screen, decides = screen_of(check, settings)
         stack.push_async_callback(screen.close)
         if watch is not None:
             judges = certificates_of(method, cast, folder)
             judges += certificates_of_scorer("screen", screen, folder)
             look_at_judges(judges, watch, required=True)
-        checkers[check] = Checker(check, screen, method, cast)
+        checkers[check] = Checker(decides, screen, method, cast)
     return checkers
 
 
@@ -241,7 +260,7 @@ def rehearse(order: Order) -> None:
         Keyring({"operators": policy.operators})
     for check in policy.checks():
         method_of(check)
-        scorer_by_name(settings, check.screen)
+        screen_of(check, settings)
     if policy.require_certified_judges:
         asyncio.run(_look_at_judges(order, policy, settings))
 

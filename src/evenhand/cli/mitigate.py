@@ -99,7 +99,7 @@ def mitigate(
         "context_column": context_column,
     }
     order = Order(
-        source=_source(prompts, columns),
+        source=source_of(prompts, columns),
         method=build_method(method, set_ or (), wording),
         settings=configuration.load(
             config, base_url, model, reply_tokens=reply_tokens, prices=prices
@@ -129,12 +129,16 @@ def mitigate(
     end(ended, below_floor=found.coverage.below_floor)
 
 
-def _source(location: str, columns: dict[str, str | None]) -> Source:
-    """Parquet by its name, a folder, or anything behind a URL; else lines of JSON."""
-    is_url = "://" in location
-    if is_url and location.endswith((".jsonl", ".json")):
+def is_table(location: str) -> bool:
+    """Parquet by its name, a folder, or anything behind a URL; else it is lines of JSON."""
+    return "://" in location or location.endswith(".parquet") or Path(location).is_dir()
+
+
+def source_of(location: str, columns: dict[str, str | None]) -> Source:
+    """The items of a file of prompts; `columns` are those of Parquet."""
+    if "://" in location and location.endswith((".jsonl", ".json")):
         raise UserError(f"{location}: JSON lines are read from this machine; copy the file here")
-    if is_url or location.endswith(".parquet") or Path(location).is_dir():
+    if is_table(location):
         return ParquetTable(location, prompt_column=columns.pop("prompt_column") or "", **columns)
     if location.endswith(_UNREAD):
         raise UserError(

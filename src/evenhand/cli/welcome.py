@@ -24,7 +24,7 @@ Start:  evenhand doctor        endpoint: {endpoint}
 Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
       train  serve-local  conformance  reliability  rate  judge-compare
       judge-scenarios  harms  reproduce  gate  view  pack  audit  swap  new
-      import  export  watch
+      import  export  watch  screen
 All commands: evenhand --help"""
 
 

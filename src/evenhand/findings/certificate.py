@@ -5,24 +5,20 @@ wording or another version of the scenarios is another judge. Its checksum shows
 changed; it is no signature, and does not show by whom it was made.
 """
 
-import hashlib
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from evenhand.errors import UserError
 from evenhand.findings.check import Check, Overall, State, overall
 from evenhand.findings.found import NO_SPREAD
+from evenhand.findings.sealed import Part, Sealed
 
 _Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class CertifiedCheck(_Part):
+class CertifiedCheck(Part):
     """A check as a certificate of format 1 keeps it. There a value without spread has itself as
     both ends of its interval."""
 
@@ -36,7 +32,7 @@ class CertifiedCheck(_Part):
     high: float | None = None
     n: int = 0
     margin: float | None = None
-    details: dict[str, float | int | str | None] = {}
+    details: dict[str, float | int | str | None] = Field(default_factory=dict)
 
     @classmethod
     def of(cls, check: Check) -> "CertifiedCheck":
@@ -56,7 +52,7 @@ class CertifiedCheck(_Part):
         )
 
 
-class Judge(_Part):
+class Judge(Part):
     """The judge that a certificate is of."""
 
     model: str
@@ -64,7 +60,7 @@ class Judge(_Part):
     described: dict[str, Any]  # without the address: the same model elsewhere is the same judge
 
 
-class Certificate(_Part):
+class Certificate(Sealed):
     """The outcome of an audit, tied to its judge and sealed by a checksum."""
 
     format: Literal[1] = 1
@@ -80,16 +76,6 @@ class Certificate(_Part):
     calls: int
     checks: list[CertifiedCheck]
     state: Overall
-    sha256: str = ""
-
-    def sealed(self) -> "Certificate":
-        return self.model_copy(update={"sha256": self._digest()})
-
-    def to_bytes(self) -> bytes:
-        return _json(self.model_dump()) + b"\n"
-
-    def _digest(self) -> str:
-        return hashlib.sha256(_json(self.model_dump(exclude={"sha256"}))).hexdigest()
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> "Certificate":
@@ -102,14 +88,9 @@ class Certificate(_Part):
                 f"{where} is no certificate that this evenhand reads; "
                 "`evenhand judge-check` makes one"
             ) from None
-        intact = found.sha256 == found._digest() and found.to_bytes() == data
-        if not intact or found.state != overall(found.checks):
+        if not found.is_intact(data) or found.state != overall(found.checks):
             raise UserError(
                 f"{where} does not match its checksum: it was changed after it was made; "
                 "run `evenhand judge-check` again"
             )
         return found
-
-
-def _json(value: Any) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)

@@ -42,7 +42,9 @@ class Check(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     mode: Literal["hold", "window", "observe"] = "hold"
-    screen: str = "offline"  # a built-in scorer, or one of the config file
+    # A built-in scorer, one of the config file, or a screen file (.json), whose cut-offs then are
+    # the band.
+    screen: str = "offline"
     # Our choice, by what docs/gateway.md says of the offline scorer's scores.
     band: tuple[_Score, _Score] = (0.2, 0.9)
     method: str = "stardtox"

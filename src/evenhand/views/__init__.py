@@ -31,6 +31,9 @@ from evenhand.findings.repeats import Repeats
 from evenhand.findings.report import Report
 from evenhand.findings.reproduction import Catalogue, Reproduction
 from evenhand.findings.run import Run
+from evenhand.findings.screen_file import ScreenFile
+from evenhand.findings.screen_plan import ScreenPlan
+from evenhand.findings.screened import Screened
 from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
 from evenhand.findings.traced_answer import TracedAnswer
@@ -61,6 +64,7 @@ from evenhand.views import (
     report_page,
     reproduction_page,
     run_page,
+    screen_page,
     summary_page,
     sweep_page,
     terminal,
@@ -98,6 +102,9 @@ _PAGES: dict[type, Any] = {
     TracedAnswer: timeline_page.page,
     TrainingRun: training_page.page,
     Monitoring: monitoring_page.page,
+    ScreenFile: screen_page.card,
+    Screened: screen_page.applied,
+    ScreenPlan: screen_page.planned,
 }
 
 

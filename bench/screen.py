@@ -1,0 +1,158 @@
+"""What a screen takes for each row on Ray, and what ten million rows cost beside judging all.
+
+    EVENHAND_DATA=… python -m bench.screen                          # or `make bench-screen`
+    EVENHAND_DATA=… python -m bench.screen --rows 1000 --actors 1
+
+Comments on Wikipedia's talk pages, with people's labels, which the offline scorer was not trained
+on. Half of them give the cut-offs; the others, over and over, are the rows of a Parquet table that
+`screen apply` decides on a Ray cluster. The word list stands in for the judge, so that what is
+timed is the screen: how long a judge takes for what is sent to it depends on the judge.
+
+The money is worked out, not measured: from the share that was sent, the rate that was seen, and two
+prices that are given (`--judgement`, `--core-hour`).
+"""
+
+import argparse
+import asyncio
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import ray
+
+from evenhand.agents import Cast
+from evenhand.config import data_folder
+from evenhand.experiments.request import Request
+from evenhand.experiments.running import execute
+from evenhand.experiments.watch import Watch
+from evenhand.findings.screened import Counted, counted
+from evenhand.instruments.scorer import ToxicitySets
+from evenhand.methods import Method
+from evenhand.methods.screened import JUDGE, SCREEN, Screened
+from evenhand.runners.parquet_table import ParquetTable
+from evenhand.scorers import ScorerModel, WordList
+from evenhand.scorers.batches import score_all
+from evenhand.scorers.shipped import offline
+from evenhand.statistics.screening import calibrate
+from evenhand.store import RunReader
+
+WHOLE = 10_000_000
+SET = "wikipedia_talk"
+_SHARDS = 8
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The cut-offs, and the share of harmful texts that they miss among the others."""
+
+    low: float
+    high: float
+    missed: float
+
+
+def texts(most: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Labelled texts for the cut-offs, and as many others for the table."""
+    folder = data_folder()
+    rows = ToxicitySets(local=folder.local, cache=folder.cache).table(SET)
+    rows = rows.sample(min(2 * most, len(rows)), seed=1, shuffle=True)
+    half = len(rows) // 2
+    return rows[:half], rows[half:]
+
+
+def cut(labelled: pl.DataFrame, others: pl.DataFrame, share: float) -> tuple[Cuts, float]:
+    """The cut-offs, and how many texts a second one process scores in batches."""
+    both = [*labelled["text"], *others["text"]]
+    done = asyncio.run(score_all(offline(), both))
+    scores = np.array(done.values("toxicity"), dtype=float)
+    mine, theirs = scores[: len(labelled)], scores[len(labelled) :]
+    found = calibrate(mine, labelled["label"].to_numpy(), missed=share, false_alarms=share)
+    missed = float((theirs[others["label"].to_numpy()] < found.low).mean())
+    return Cuts(found.low, found.high, missed), len(both) / done.seconds
+
+
+def write_table(others: pl.DataFrame, rows: int, folder: Path) -> None:
+    places = np.arange(rows) % len(others)
+    table = others.select("text")[places]
+    folder.mkdir()
+    size = -(-rows // _SHARDS)
+    for number in range(_SHARDS):
+        table.slice(number * size, size).write_parquet(folder / f"{number}.parquet")
+
+
+def screened(cuts: Cuts, table: Path, out: Path, actors: int) -> tuple[Counted, float]:
+    """What was decided, and how long the job took on a cluster that is up, its actors' start
+    included."""
+    low, high = (float(one) if np.isfinite(one) else None for one in (cuts.low, cuts.high))
+    judge = ScorerModel(WordList())
+    cast = Cast(judge, {SCREEN.role: ScorerModel(offline()), JUDGE.role: judge})
+
+    async def opened(method: Method) -> Cast:
+        del method
+        return cast
+
+    request = Request(
+        source=ParquetTable(str(table), prompt_column="text"),
+        method=Screened(screen="0" * 64, low=low, high=high, text="prompt"),
+        open_cast=opened,
+        out=str(out),
+        engine="ray",
+        actors=actors,
+        is_audit=True,
+    )
+    started = time.perf_counter()
+    asyncio.run(execute(request, Watch()))
+    return counted(RunReader(out)), time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--labelled", type=int, default=2_000)
+    parser.add_argument("--missed", type=float, default=0.05)
+    parser.add_argument("--actors", type=int, default=2)
+    parser.add_argument("--judgement", type=float, default=0.0003, help="USD a text (our choice)")
+    parser.add_argument("--core-hour", type=float, default=0.05, help="USD (our choice)")
+    given = parser.parse_args()
+    labelled, others = texts(given.labelled)
+    cuts, alone = cut(labelled, others, given.missed)
+    print(
+        f"{len(labelled):,} labelled texts, {int(labelled['label'].sum()):,} harmful: clean below "
+        f"{cuts.low:.3f}, harmful above {cuts.high:.3f}; among the others {cuts.missed:.3f} of the "
+        f"harm is missed; in batches, one process: {alone:.0f} texts/s",
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        write_table(others, given.rows, Path(folder) / "table")
+        ray.init(address="local", num_cpus=given.actors, include_dashboard=False,
+                 log_to_driver=False)  # fmt: skip
+        try:
+            made, seconds = screened(
+                cuts, Path(folder) / "table", Path(folder) / "run", given.actors
+            )
+        finally:
+            ray.shutdown()
+    judged = made.judged_clean + made.judged_harmful
+    assert not made.failed, made.failed
+    rate, sent = given.rows / seconds, judged / given.rows
+    core_hours = WHOLE / rate / 3600 * given.actors
+    everything = WHOLE * given.judgement
+    ours = sent * everything + core_hours * given.core_hour
+    print(
+        f"{given.rows:,} rows in {seconds:.1f} s with {given.actors} actors; called clean "
+        f"{made.called_clean:,}, called harmful {made.called_harmful:,}, to the judge {judged:,}\n"
+        f"10^7 rows at {given.judgement:g} USD a judgement and {given.core_hour:g} USD a core-hour:"
+        f" {everything:,.0f} USD for judging all; {ours:,.0f} USD screened, of which "
+        f"{core_hours:,.0f} core-hours are {core_hours * given.core_hour:,.2f} USD",
+        flush=True,
+    )
+    print(
+        f"RESULT rows_per_s={rate:.1f} actors={given.actors} sent={sent:.3f} "
+        f"core_hours_1e7={core_hours:.1f} usd_screened={ours:.0f} usd_all={everything:.0f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+"""`evenhand screen …`: a cheap scorer decides where it is sure, and a judge the rest."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.markup import escape
+from rich.progress import Progress
+
+from evenhand import config as configuration
+from evenhand.agents import Cast
+from evenhand.cli.codes import BELOW_FLOOR, OPEN
+from evenhand.cli.execution import end
+from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.mitigate import is_table, source_of
+from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.watching import Terminal
+from evenhand.errors import UserError
+from evenhand.experiments import running
+from evenhand.experiments.screens import alarm_at, looks_beside, screened
+from evenhand.findings.plan import Price
+from evenhand.findings.screen_file import ScreenedBy, ScreenFile, read_screen
+from evenhand.findings.screen_plan import screen_plan
+from evenhand.instruments.scorer.screening import (
+    Asked,
+    Columns,
+    Labelled,
+    calibrated,
+    read_traffic,
+)
+from evenhand.methods import Method
+from evenhand.methods.screened import JUDGE, SCREEN, Screened
+from evenhand.scorers import Scorer, ScorerModel
+from evenhand.scorers.base import TOXICITY
+from evenhand.scorers.batches import score_all
+from evenhand.store import RunReader
+from evenhand.views import save, terminal_of
+from evenhand.views.files import plain
+
+screen = typer.Typer(
+    help="Screens with a promise: a cheap scorer decides where it is sure, a judge the rest.",
+    no_args_is_help=True,
+)
+
+
+_File = Annotated[
+    Path, typer.Argument(metavar="SCREEN", help="What `evenhand screen calibrate` wrote.")
+]
+
+
+@screen.command(no_args_is_help=True)
+def calibrate(
+    labelled: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LABELLED", help="Labelled texts, one a row: a .jsonl or .csv file."
+        ),
+    ],
+    scorer: Annotated[
+        str, typer.Option(help="A scorer that `evenhand scorers list` shows, or KIND=URL[#MODEL].")
+    ],
+    out_: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The screen file, .json; its card is written beside it."),
+    ],
+    missed: Annotated[
+        float,
+        typer.Option(
+            min=0.0001, max=0.9999,
+            help="Of all harmful texts, the largest share that may be called clean.",
+        ),
+    ] = 0.05,
+    false_alarms: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0001, max=0.9999,
+            help="Of all clean texts, the largest share that may be called harmful. "
+            "Default: nothing is called harmful without the judge.",
+        ),
+    ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option(min=0.5, max=0.9999, help="How sure the promise is.")
+    ] = 0.95,
+    group: Annotated[
+        str | None,
+        typer.Option(help="The column with whom a text is about: each group gets the promise too."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="The column with a text's template or author: one of each counts."),
+    ] = None,
+    text: Annotated[str, typer.Option(help="The column with the text.")] = "text",
+    label: Annotated[
+        str, typer.Option(help="The column with the label: true, yes or 1 is harmful.")
+    ] = "harm",
+    attribute: Annotated[str, typer.Option(help="Which of its scores is used.")] = TOXICITY,
+    traffic: Annotated[
+        Path | None,
+        typer.Option(
+            help="Texts as they come, without labels, .jsonl or .csv: what later scores are held "
+            "against. Default: the labelled texts."
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Find the cut-offs between which a judge is needed, from labelled texts.
+
+    Writes the screen file and a card in Markdown. A promise for which there are too few labels is
+    refused, and it is said how many are missing; then it ends with code 2. Do not use texts that
+    the scorer was trained on.
+
+    Example: evenhand screen calibrate labelled.jsonl --scorer offline --out screen.json
+    """
+    _refuse_place(out_)
+    columns = Columns(text=text, label=label, group=group, cluster=cluster)
+    known = Labelled.read(labelled, columns)
+    seen = read_traffic(traffic, text) if traffic else []
+    settings = configuration.load(config, None, None)
+    opened = configuration.scorer_by_name(settings, scorer)
+    by = ScreenedBy(
+        said=scorer,
+        name=opened.name,
+        described=orjson.loads(orjson.dumps(opened.describe())),
+        attribute=attribute,
+    )
+    values = asyncio.run(_scores(opened, [*known.table["text"], *seen], attribute))
+    cut = len(known.table)
+    asked = Asked(missed=missed, false_alarms=false_alarms, confidence=confidence)
+    beside = (traffic.name, values[cut:]) if traffic else None
+    found = calibrated(known, values[:cut], asked, by, beside)
+    card = out_.with_suffix(".md")
+    out_.write_bytes(found.to_bytes())
+    save(found, str(card))
+    _show(found, out_, card, json=json)
+
+
+def _refuse_place(place: Path) -> None:
+    """A screen in use must not change under its name: its looks would be another's."""
+    if place.suffix != ".json":
+        raise UserError(f"--out {place}: a screen file ends in .json")
+    for one in (place, place.with_suffix(".md")):
+        if one.exists():
+            raise UserError(f"{one} is there already, and a screen is not overwritten: give --out "
+                            "another name")  # fmt: skip
+    if not place.parent.is_dir():
+        raise UserError(f"--out {place}: there is no folder {place.parent}")
+
+
+async def _scores(scorer: Scorer, texts: Sequence[str], attribute: str) -> list[float | None]:
+    try:
+        if attribute not in scorer.attributes:
+            has = ", ".join(scorer.attributes)
+            raise UserError(f"{scorer.name} has no score for {attribute!r}, only for: {has}")
+        with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
+            bar = progress.add_task(escape(scorer.name), total=len(texts))
+            done = await score_all(scorer, texts, lambda n: progress.advance(bar, n))
+        return done.values(attribute)
+    finally:
+        await scorer.close()
+
+
+def _show(found: ScreenFile, place: Path, card: Path, *, json: bool) -> None:
+    if json:
+        print_json(found.model_dump())
+    else:
+        out.print(terminal_of(found))
+        out.print(f"{place}, {card}", style="dim")
+    if found.refused:
+        raise typer.Exit(BELOW_FLOOR)
+
+
+def _apply(
+    options: RunOptions,
+    file: _File,
+    answers: Annotated[
+        str,
+        typer.Argument(
+            metavar="ANSWERS",
+            help='A file of lines like {"prompt": "…", "answer": "…"}, or Parquet: a file, a '
+            "folder, a URL.",
+        ),
+    ],
+    judge: Annotated[
+        str,
+        typer.Option(
+            help="Who decides the rest: a scorer that `evenhand scorers list` shows, harm:NAME, or "
+            "KIND=URL[#MODEL], such as judge=URL#MODEL."
+        ),
+    ],
+    threshold: Annotated[
+        float,
+        typer.Option(min=0.0, max=1.0, help="From which toxicity of the judge a text is harmful."),
+    ] = 0.5,
+    text_column: Annotated[str, typer.Option(help="Of Parquet: the text to judge.")] = "answer",
+) -> None:
+    """Judge stored answers: the screen where it is sure, the judge elsewhere.
+
+    A text without a score goes to the judge; one that the judge gives no verdict on has failed.
+    A scorer of another version or with other settings is refused. Run it again to resume. Every
+    run is one look whether scores have drifted, kept beside the screen file.
+
+    Ends with code 2 if fewer than 95 % of the texts got a verdict, with 4 if scores have drifted:
+    then the promise no longer holds.
+
+    Example: evenhand screen apply screen.json answers.jsonl --judge judge=http://127.0.0.1:8080/v1#m
+    --out runs/screened
+    """
+    known, settings = read_screen(file), options.settings()
+    table = is_table(answers)
+    method = Screened(
+        screen=known.sha256,
+        low=known.low,
+        high=known.high,
+        attribute=known.scorer.attribute,
+        threshold=threshold,
+        text="prompt" if table else "answer",
+    )
+    scorer = configuration.scorer_by_name(settings, known.scorer.said)
+    known.require(scorer.name, scorer.describe(), file)
+    source = source_of(answers, {"prompt_column": text_column} if table else {})
+    decides = ScorerModel(configuration.scorer_by_name(settings, judge))
+    cast = Cast(decides, {SCREEN.role: ScorerModel(scorer), JUDGE.role: decides})
+
+    async def opened(method: Method) -> Cast:
+        del method
+        return cast
+
+    order = options.order(source, method, settings)
+    request = replace(order.request(), open_cast=opened, named={})
+    watch = Terminal(settings)
+    if alarm := alarm_at(file, known):
+        watch.note(f"{file} drifted at {alarm.place}: its promise no longer holds; calibrate anew")
+    ended = asyncio.run(running.execute(request, watch))
+    if ended.early:
+        end(ended, below_floor=False)
+    found = screened(file, known, RunReader(options.out_))
+    if options.json:
+        print_json(found.to_dict())
+    else:
+        out.print(terminal_of(found))
+        out.print(f"{options.out_}, {looks_beside(file)}", style="dim")
+    if found.alarm is not None:
+        raise typer.Exit(OPEN)
+    end(ended, below_floor=found.coverage.below_floor)
+
+
+_FIXED = ("method", "wording", "set_", "prices", "max_cost", "max_calls", "dry_run", "seed",
+          "reply_tokens", "base_url", "model")  # fmt: skip
+screen.command("apply", no_args_is_help=True)(with_run_options(_apply, without=_FIXED))
+
+
+@screen.command(no_args_is_help=True)
+def plan(
+    file: _File,
+    texts: Annotated[int, typer.Option(min=1, help="So many texts are to be judged.")],
+    harmful: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Which share of them is harmful. Not needed where the screen knows traffic.",
+        ),
+    ] = None,
+    calls: Annotated[float, typer.Option(help="Calls of the judge for a text.")] = 1,
+    tokens: Annotated[float, typer.Option(help="Tokens a call, in and out.")] = 500,
+    price: Annotated[
+        float | None, typer.Option(help="Money for a million tokens, in your currency.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Plan what the judge will cost with a screen, beside judging all.
+
+    Example: evenhand screen plan screen.json --texts 10000000 --harmful 0.01 --price 0.6
+    """
+    known = read_screen(file)
+    found = screen_plan(known, texts, Price(calls=calls, tokens=tokens, per_million=price), harmful)
+    if json:
+        print_json(plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found))

@@ -1,0 +1,142 @@
+"""A screen file says where a cheap scorer decides by itself, what is promised of that, and of which
+scorer and labels it holds.
+
+It holds for one scorer in one version with one set of settings: another one scores otherwise, and
+its scores mean nothing at these cut-offs.
+"""
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import Field, ValidationError
+
+from evenhand.errors import UserError
+from evenhand.findings.sealed import Part, Sealed
+from evenhand.statistics.screening import SMALL, Kind, Promise, Screen
+
+_Score = Annotated[float, Field(ge=0, le=1)]
+_Count = Annotated[int, Field(ge=0)]
+
+
+class Promised(Part):
+    """A promise as the file keeps it; `group` is None where it is about all texts."""
+
+    kind: Kind
+    group: str | None
+    at_most: float
+    confidence: float
+    labels: _Count
+    needs: _Count
+    unscored: _Count
+
+    @classmethod
+    def of(cls, one: Promise) -> "Promised":
+        """Give the promise of a calibration in the form that the file keeps."""
+        group = None if one.group is None else str(one.group)
+        return cls(kind=one.kind, group=group, at_most=one.at_most, confidence=one.confidence,
+                   labels=one.labels, needs=one.needs, unscored=one.unscored)  # fmt: skip
+
+    @property
+    def lacks(self) -> int:
+        """So many labels more are needed before anything can be promised."""
+        return max(0, self.needs - self.labels)
+
+    @property
+    def asked_for(self) -> bool:
+        """Whether somebody asked for this promise: of all texts, or of a group that was named. The
+        small groups together are there to make the cut-offs careful."""
+        return self.group != SMALL
+
+
+class ScreenedBy(Part):
+    """The scorer of a screen: the name that it is opened by, and exactly what it was."""
+
+    said: str
+    name: str
+    described: dict[str, Any]
+    attribute: str
+
+
+class Labels(Part):
+    """The labelled texts that a screen was calibrated on, and how many of them counted."""
+
+    file: str
+    sha256: str
+    texts: _Count  # rows of the file
+    harmful: _Count  # that counted: one of each cluster
+    clean: _Count
+    group: str | None  # the column
+    cluster: str | None  # the column
+
+
+class Reference(Part):
+    """The scores that later ones are held against; None is a text without a score."""
+
+    of: Literal["labelled texts", "traffic"]
+    file: str
+    scores: list[_Score | None]
+
+
+class ScreenFile(Sealed):
+    """A screen file holds two cut-offs, the promises that they keep, and what they rest on."""
+
+    format: Literal[1] = 1
+    scorer: ScreenedBy
+    low: _Score | None  # a text below it is called clean; None: no text is
+    high: _Score | None  # a text above it is called harmful; None: no text is
+    promises: list[Promised]
+    labels: Labels
+    judged: dict[str, float | None]  # the share that goes to the judge, by what the texts are
+    reference: Reference
+    evenhand: str
+    created: str
+
+    @property
+    def screen(self) -> Screen:
+        """Give the cut-offs as they are used."""
+        return screen_at(self.low, self.high)
+
+    @property
+    def refused(self) -> tuple[Promised, ...]:
+        """List the promises that were asked for and cannot be made."""
+        return tuple(one for one in self.promises if one.asked_for and one.lacks)
+
+    def require(self, name: str, described: dict[str, Any], where: object) -> None:
+        """Refuse a scorer that is not the one of the calibration, by its version or settings."""
+        same = orjson.loads(orjson.dumps(described)) == self.scorer.described
+        if name == self.scorer.name and same:
+            return
+        now = f"is now {name}" if name != self.scorer.name else "has other settings now"
+        raise UserError(
+            f"{where} was calibrated with {self.scorer.name}, and the scorer {self.scorer.said!r} "
+            f"{now}: its promises do not hold. Calibrate anew: evenhand screen calibrate "
+            f"--scorer {self.scorer.said} LABELLED --out NEW.json"
+        )
+
+
+def screen_at(low: float | None, high: float | None) -> Screen:
+    """Give the screen with these cut-offs; None where there is none."""
+    return Screen(low=-math.inf if low is None else low, high=math.inf if high is None else high,
+                  promises=())  # fmt: skip
+
+
+def read_screen(path: Path) -> ScreenFile:
+    """Read a screen file strictly; one that was changed by hand is refused."""
+    again = "`evenhand screen calibrate` makes one"
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            raise UserError(f"there is no screen file {path}; {again}")
+        data = path.read_bytes()
+        found = ScreenFile.model_validate(orjson.loads(data))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    except (orjson.JSONDecodeError, ValidationError):
+        raise UserError(f"{path} is no screen file that this evenhand reads; {again}") from None
+    if not found.is_intact(data):
+        raise UserError(
+            f"{path} does not match its checksum: it was changed after it was made; bring it back "
+            "as it was, or run `evenhand screen calibrate` again"
+        )
+    return found

@@ -1,0 +1,149 @@
+"""What a screen did in a run: what it decided, what went to the judge, and whether scores are still
+as they were when it was calibrated."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from evenhand.findings.found import Coverage
+from evenhand.findings.screen_file import Promised, ScreenFile
+from evenhand.findings.sealed import Part
+from evenhand.findings.shown import Shown
+from evenhand.statistics.screening import has_drifted
+from evenhand.store import RunReader
+
+# Our choice: more new scores tell nothing more, beside the 2,000 at most that they are held
+# against.
+_MOST_SCORES = 100_000
+_CLEAN, _HARMFUL, _JUDGED = "called_clean", "called_harmful", "judged"  # of `Screened.stopped`
+
+
+class Look(Part):
+    """A look is one comparison of a run's scores with those of the calibration."""
+
+    screen: str  # the checksum of the screen file
+    run: str  # the checksum of the run's record
+    number: int  # from 1: the level shrinks with each
+    place: str
+    created: str
+    scores: int
+    p_value: float
+    level: float
+
+    @property
+    def drifted(self) -> bool:
+        """Whether the scores are distributed otherwise than at calibration."""
+        return self.p_value <= self.level
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """The counts of a run, and a sample of its scores; None is a text without one."""
+
+    called_clean: int
+    called_harmful: int
+    judged_clean: int
+    judged_harmful: int
+    unscored: int  # of those with a verdict: no score of the scorer, so the judge was asked
+    failed: dict[str, int]
+    scores: list[float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screened(Shown):
+    """What a screen did in a run, and whether its promise still holds."""
+
+    run: str
+    file: str
+    judge: str
+    texts: int
+    counted: Counted
+    promises: tuple[Promised, ...]
+    look: Look
+    alarm: Look | None  # the first look at this screen that found a drift, of this run or before
+
+    @property
+    def judged(self) -> int:
+        return self.counted.judged_clean + self.counted.judged_harmful
+
+    @property
+    def failed(self) -> int:
+        return sum(self.counted.failed.values())
+
+    @property
+    def sent(self) -> float:
+        """The share of the texts that went to the judge; one that failed was not decided by the
+        screen either."""
+        return (self.judged + self.failed) / self.texts if self.texts else math.nan
+
+    @property
+    def coverage(self) -> Coverage:
+        """The texts with a verdict among all."""
+        known = self.texts - self.failed
+        return Coverage(n=self.texts, scored=known, by_reason=self.counted.failed)
+
+    def to_dict(self) -> dict[str, Any]:
+        made = self.counted
+        return {
+            "run": self.run,
+            "screen": self.file,
+            "judge": self.judge,
+            "texts": self.texts,
+            "called_clean": made.called_clean,
+            "called_harmful": made.called_harmful,
+            "judged": self.judged,
+            "judged_clean": made.judged_clean,
+            "judged_harmful": made.judged_harmful,
+            "without_a_score": made.unscored,
+            "failed": self.failed,
+            "failed_by_reason": made.failed,
+            "coverage": self.coverage.coverage,
+            "sent_to_the_judge": self.sent if self.texts else None,
+            "promises": [one.model_dump() for one in self.promises],
+            "drift": {**self.look.model_dump(), "drifted": self.look.drifted},
+            "promise_holds": self.alarm is None,
+        }
+
+
+def counted(run: RunReader) -> Counted:
+    """Count what a finished run decided, while its results stream by. A text that failed has no
+    score here: it counts as missing where scores are compared, so that failures hide no drift."""
+    made, failed, unscored = Counter[tuple[str, bool]](), Counter[str](), 0
+    scores, every = list[float | None](), max(1, math.ceil(run.planned / _MOST_SCORES))
+    for batch in run.result_batches(["position", "reason", "stopped", "scores_after"]):
+        rows = batch.with_columns(score=_named("screen"), harmful=_named("harmful") > 0)
+        failed.update(rows["reason"].drop_nulls())
+        verdicts = rows.filter(pl.col("reason").is_null())
+        made.update(zip(verdicts["stopped"], verdicts["harmful"], strict=True))
+        unscored += verdicts["score"].null_count()
+        scores += rows.filter(pl.col("position") % every == 0)["score"].to_list()
+    return Counted(
+        called_clean=made[_CLEAN, False],
+        called_harmful=made[_HARMFUL, True],
+        judged_clean=made[_JUDGED, False],
+        judged_harmful=made[_JUDGED, True],
+        unscored=unscored,
+        failed=dict(sorted(failed.items())),
+        scores=scores,
+    )
+
+
+def look_at(file: ScreenFile, scores: Sequence[float | None], number: int, **about: str) -> Look:
+    """Hold the scores of a run against those of the calibration, at the level of this look."""
+    then, now = (
+        [math.nan if one is None else one for one in some]
+        for some in (file.reference.scores, scores)
+    )
+    found = has_drifted(then, now, number)
+    return Look(screen=file.sha256, number=number, scores=len(now), p_value=found.p_value,
+                level=found.level, **about)  # fmt: skip
+
+
+def _named(name: str) -> pl.Expr:
+    """The score of this name in a list of them; null where there is none."""
+    mine = pl.element().filter(pl.element().struct.field("name") == name)
+    return pl.col("scores_after").list.eval(mine.struct.field("value")).list.first()

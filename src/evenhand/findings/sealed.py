@@ -1,0 +1,43 @@
+"""A finding that is kept as a file of its own is sealed by a checksum.
+
+The checksum shows that bytes were changed; it is no signature, and does not show by whom it was
+made.
+"""
+
+import hashlib
+from typing import Any, Self
+
+import orjson
+from pydantic import BaseModel, ConfigDict
+
+
+class Part(BaseModel):
+    """A part of a sealed file is read strictly: no coercion, no extra field, no NaN."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Sealed(Part):
+    """A sealed file holds the checksum of everything else in it."""
+
+    sha256: str = ""
+
+    def sealed(self) -> Self:
+        """Give the same file with its checksum."""
+        return self.model_copy(update={"sha256": self._digest()})
+
+    def to_bytes(self) -> bytes:
+        """Give the bytes of the file, the same for the same content."""
+        return _json(self.model_dump()) + b"\n"
+
+    def is_intact(self, data: bytes) -> bool:
+        """Say whether these bytes are the file as it was sealed: a byte that changes no value shows
+        too."""
+        return self.sha256 == self._digest() and self.to_bytes() == data
+
+    def _digest(self) -> str:
+        return hashlib.sha256(_json(self.model_dump(exclude={"sha256"}))).hexdigest()
+
+
+def _json(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)

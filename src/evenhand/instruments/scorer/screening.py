@@ -1,0 +1,184 @@
+"""Labelled texts become a screen: two cut-offs for a cheap scorer, with what they promise."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from evenhand import __version__
+from evenhand.errors import UserError
+from evenhand.findings.screen_file import Labels, Promised, Reference, ScreenedBy, ScreenFile
+from evenhand.instruments.text_columns import text_columns
+from evenhand.statistics._shared import FloatArray
+from evenhand.statistics.screening import Screen, calibrate, one_of_each
+from evenhand.store.run_record import now
+
+_YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
+# Our choice: of so many scores on each side the drift check sees a tenth of the texts passing the
+# median, and the file stays readable.
+_REFERENCE = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns of a table of labelled texts."""
+
+    text: str = "text"
+    label: str = "harm"
+    group: str | None = None
+    cluster: str | None = None
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Texts of which people have said whether they are harmful: those of a file that count.
+
+    Of each cluster one harmful and one clean text counts, drawn at random before anything is
+    scored: the texts of a template or an author are alike. Without a column of clusters every text
+    is one, and a text that stands twice counts once.
+    """
+
+    file: Path
+    columns: Columns
+    texts: int
+    table: pl.DataFrame  # text, harm, group (null: nobody)
+
+    @classmethod
+    def read(cls, file: Path, columns: Columns) -> "Labelled":
+        """Read a .csv or .jsonl file; a row without a text or a label is refused by its number."""
+        named = (columns.text, columns.label, columns.group, columns.cluster)
+        rows = text_columns(file, list(dict.fromkeys(one for one in named if one)))
+        if rows.is_empty():
+            raise UserError(f'{file} has no rows; one is {{"text": "…", "harm": true}}')
+        said = pl.col(columns.label).str.to_lowercase()
+        table = rows.select(
+            text=columns.text,
+            harm=pl.when(said.is_in(_YES)).then(True).when(said.is_in(_NO)).then(False),
+            group=pl.col(columns.group).replace("", None)
+            if columns.group
+            else pl.lit(None, pl.String),
+            cluster=columns.cluster or columns.text,
+        )
+        _refuse_gaps(file, columns, table)
+        _refuse_both(file, table)
+        once = table.unique("text", keep="first", maintain_order=True)
+        kept = one_of_each(zip(once["harm"], once["cluster"], strict=True))
+        return cls(file, columns, len(rows), once[kept].drop("cluster"))
+
+    @cached_property
+    def labels(self) -> Labels:
+        harmful = int(self.table["harm"].sum())
+        return Labels(
+            file=self.file.name,
+            sha256=hashlib.sha256(self.file.read_bytes()).hexdigest(),
+            texts=self.texts,
+            harmful=harmful,
+            clean=len(self.table) - harmful,
+            group=self.columns.group,
+            cluster=self.columns.cluster,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The promises that a screen is to keep."""
+
+    missed: float = 0.05
+    false_alarms: float | None = None
+    confidence: float = 0.95
+
+
+def read_traffic(file: Path, text: str) -> list[str]:
+    """Read texts as they come, without labels: what later scores are held against."""
+    found = text_columns(file, [text])[text].to_list()
+    if not found:
+        raise UserError(f"{file} has no rows, so there is nothing to hold later scores against")
+    return found
+
+
+def calibrated(
+    labelled: Labelled,
+    scores: Sequence[float | None],
+    asked: Asked,
+    scorer: ScreenedBy,
+    traffic: tuple[str, Sequence[float | None]] | None = None,
+) -> ScreenFile:
+    """The screen of a scorer, from its scores of the labelled texts in their order. `traffic` is a
+    file's name and the scores of its texts; without it later scores are held against the labelled
+    texts'."""
+    values = np.array(scores, dtype=np.float64)  # None becomes NaN
+    harm = labelled.table["harm"].to_numpy()
+    screen = calibrate(
+        values,
+        harm,
+        labelled.table["group"].to_list() if labelled.columns.group else None,
+        missed=asked.missed,
+        false_alarms=asked.false_alarms,
+        confidence=asked.confidence,
+    )
+    file, seen = traffic or (labelled.file.name, scores)
+    of_traffic = {"traffic": np.array(seen, dtype=np.float64)} if traffic else {}
+    parts = {"harmful": values[harm], "clean": values[~harm], **of_traffic}
+    return ScreenFile(
+        scorer=scorer,
+        low=_finite(screen.low),
+        high=_finite(screen.high),
+        promises=[Promised.of(one) for one in screen.promises],
+        labels=labelled.labels,
+        judged={name: _judged(screen, part) for name, part in parts.items()},
+        reference=Reference(
+            of="traffic" if traffic else "labelled texts", file=file, scores=_sample(seen)
+        ),
+        evenhand=__version__,
+        created=now(),
+    ).sealed()
+
+
+def _finite(cut: float) -> float | None:
+    return float(cut) if np.isfinite(cut) else None
+
+
+def _judged(screen: Screen, scores: FloatArray) -> float | None:
+    return screen.judged(scores) if scores.size else None
+
+
+def _sample(scores: Sequence[float | None]) -> list[float | None]:
+    """At most so many of the scores, drawn at random, in their order."""
+    if len(scores) <= _REFERENCE:
+        return list(scores)
+    drawn = np.random.default_rng(0).choice(len(scores), _REFERENCE, replace=False)
+    return [scores[place] for place in np.sort(drawn)]
+
+
+def _refuse_gaps(file: Path, columns: Columns, table: pl.DataFrame) -> None:
+    rows = table.with_row_index("row", 1)
+    empty = rows.filter(pl.col("text") == "")
+    if len(empty):
+        raise UserError(f"{file} row {empty['row'][0]}: nothing in the column {columns.text!r}")
+    unsaid = rows.filter(pl.col("harm").is_null())
+    if len(unsaid):
+        raise UserError(
+            f"{file} row {unsaid['row'][0]}: the column {columns.label!r} is neither "
+            f"{', '.join(_YES)} nor {', '.join(_NO)}: say whether the text is harmful, or take the "
+            "row out"
+        )
+    alone = rows.filter(pl.col("cluster") == "")
+    if len(alone):
+        raise UserError(
+            f"{file} row {alone['row'][0]}: nothing in the column {columns.cluster!r}; fill it in, "
+            "or leave --cluster out"
+        )
+
+
+def _refuse_both(file: Path, table: pl.DataFrame) -> None:
+    both = table.group_by("text", maintain_order=True).agg(pl.col("harm").n_unique())
+    twice = both.filter(pl.col("harm") > 1)
+    if len(twice):
+        raise UserError(
+            f"{file}: {len(twice):,} texts are labelled both ways, such as "
+            f"{twice['text'][0][:60]!r}; keep one label of each"
+        )

@@ -1,0 +1,58 @@
+"""`screen = "FILE.json"` in a policy: scorer and band are those of the calibration, or it is
+refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.cli.gateway_worker import screen_of
+from evenhand.config import Config
+from evenhand.errors import UserError
+from evenhand.findings.screen_file import ScreenedBy
+from evenhand.gateway.policy import Check
+from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
+from evenhand.scorers import WordList
+from screen.test_calibrate import labelled, scores_of, written
+
+WORDLIST = {"said": "wordlist", "name": WordList().name, "described": WordList().describe(),
+            "attribute": "toxicity"}  # fmt: skip
+
+
+def check(tmp_path: Path, harmful: int = 59, asked: Asked | None = None, **by: Any) -> Check:
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled(harmful)), Columns())
+    scorer = ScreenedBy(**{**WORDLIST, **by})
+    place = tmp_path / "screen.json"
+    place.write_bytes(calibrated(known, scores_of(known), asked or Asked(), scorer).to_bytes())
+    return Check(screen=str(place))
+
+
+def test_the_cut_offs_of_a_screen_file_are_the_band(tmp_path: Path) -> None:
+    scorer, decides = screen_of(check(tmp_path, asked=Asked(false_alarms=0.05)), Config())
+    assert scorer.name == WordList().name
+    assert decides.band == (0.2, 0.58)
+    assert screen_of(check(tmp_path), Config())[1].band == (0.2, 1.0)
+
+
+def test_where_nothing_may_be_called_clean_nothing_passes_the_screen(tmp_path: Path) -> None:
+    assert screen_of(check(tmp_path, harmful=58), Config())[1].band == (0.0, 1.0)
+
+
+def test_a_scorer_by_its_name_keeps_the_band_of_the_policy() -> None:
+    scorer, decides = screen_of(Check(screen="wordlist", band=(0.1, 0.7)), Config())
+    assert (scorer.name, decides.band) == (WordList().name, (0.1, 0.7))
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        ({"name": "wordlist@1"}, "was calibrated with wordlist@1"),
+        ({"described": {"kind": "wordlist", "words": 3}}, "has other settings now"),
+        ({"attribute": "hate"}, "--attribute toxicity"),
+    ],
+)
+def test_a_screen_of_another_scorer_or_attribute_is_refused(
+    tmp_path: Path, by: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UserError, match=said):
+        screen_of(check(tmp_path, **by), Config())

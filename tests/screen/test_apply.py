@@ -1,0 +1,220 @@
+"""`evenhand screen apply`: the screen decides where it is sure, the judge the rest; drift is
+said."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.conftest import Run, endpoint, evenhand
+from evenhand.domain import Answered, Failed, Item
+from evenhand.errors import ScorerFailed, UserError
+from evenhand.findings.screened import look_at
+from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
+from evenhand.methods.screened import Screened
+from loopback.http import Call, Line
+from loopback.process import RemoteServer, in_own_process
+from screen.test_calibrate import BY, labelled, scores_of, written
+from unit.stage import Stage
+
+__all__ = ["endpoint", "evenhand"]  # fixtures
+
+METHOD = Screened(screen="0" * 64, low=0.2, high=0.8)
+TEXT = Item(id="0", prompt="Say something.", answer="Something.")
+LOST = ScorerFailed("no score")
+
+
+def said(toxicity: float, **attributes: float) -> str:
+    return json.dumps({"toxicity": toxicity, "attributes": attributes, "because": []})
+
+
+# -- the method ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("score", "stopped", "harmful"), [(0.19, "called_clean", 0.0), (0.81, "called_harmful", 1.0)]
+)
+async def test_where_the_screen_is_sure_the_judge_is_not_asked(
+    score: float, stopped: str, harmful: float
+) -> None:
+    stage = Stage({"screen": [said(score)], "judge": []})
+    found = await stage.answer(METHOD, TEXT)
+    assert found.stopped == stopped
+    assert found.drafts[-1].scores == {"screen": score, "harmful": harmful}
+    assert stage.order == ["screen"]
+    assert stage.asked_of("screen") == ["Something."]
+
+
+@pytest.mark.parametrize("score", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize(("mark", "harmful"), [(0.49, 0.0), (0.5, 1.0)])
+async def test_at_and_between_the_cut_offs_the_judge_decides(
+    score: float, mark: float, harmful: float
+) -> None:
+    found = await Stage({"screen": [said(score)], "judge": [said(mark)]}).answer(METHOD, TEXT)
+    assert found.stopped == "judged"
+    assert found.drafts[-1].scores == {"screen": score, "judge": mark, "harmful": harmful}
+
+
+@pytest.mark.parametrize("lines", [[LOST], ["no JSON", "nor this"]], ids=["failed", "unreadable"])
+async def test_a_text_without_a_score_goes_to_the_judge(lines: list[Any]) -> None:
+    found = await Stage({"screen": lines, "judge": [said(0.0)]}).answer(METHOD, TEXT)
+    assert found.stopped == "judged"
+    assert found.drafts[-1].scores == {"judge": 0.0, "harmful": 0.0}
+
+
+async def test_a_score_that_lacks_the_attribute_is_no_score() -> None:
+    method = Screened(screen="0" * 64, low=0.2, high=0.8, attribute="hate")
+    by_hate = await Stage({"screen": [said(0.9, hate=0.1)], "judge": []}).answer(method, TEXT)
+    assert by_hate.stopped == "called_clean"
+    lacking = await Stage({"screen": [said(0.1)], "judge": [said(0.6)]}).answer(method, TEXT)
+    assert lacking.stopped == "judged"
+
+
+async def test_without_cut_offs_every_text_goes_to_the_judge() -> None:
+    method = Screened(screen="0" * 64, low=None, high=None)
+    for score in (0.0, 1.0):
+        found = await Stage({"screen": [said(score)], "judge": [said(0.1)]}).answer(method, TEXT)
+        assert found.stopped == "judged"
+
+
+async def test_a_text_that_the_judge_gives_no_verdict_on_has_failed_and_is_not_clean() -> None:
+    ended = await Stage({"screen": [said(0.5)], "judge": [LOST]}).end_of(METHOD, TEXT)
+    assert isinstance(ended, Failed)
+    assert ended.reason == "scorer_failed"
+    empty = Item(id="0", prompt="Say something.")
+    with pytest.raises(UserError, match='"answer"'):  # the first one: all will be of its kind
+        await Stage({"screen": [], "judge": []}).end_of(METHOD, empty)
+    by_prompt = Screened(screen="0" * 64, low=0.2, high=0.8, text="prompt")
+    judged = await Stage({"screen": [said(0.1)], "judge": []}).end_of(by_prompt, empty)
+    assert isinstance(judged, Answered)
+
+
+def test_the_level_of_a_look_shrinks_and_scores_that_went_missing_are_a_drift(
+    tmp_path: Path,
+) -> None:
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), Asked(), BY)
+    about = {"run": "r", "place": "runs/r", "created": "now"}
+    same = look_at(file, file.reference.scores, 1, **about)
+    assert (same.p_value, same.level, same.drifted) == (1.0, 0.05 / 2, False)
+    assert look_at(file, file.reference.scores, 2, **about).level == 0.05 / 6
+    lost = [None if place % 3 else one for place, one in enumerate(file.reference.scores)]
+    assert look_at(file, lost, 1, **about).drifted
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+@dataclass
+class Reads:
+    """It scores a text by the number that it begins with; without one it gives no score."""
+
+    async def __call__(self, call: Call, line: Line) -> str:
+        first = call.body["text"].split()[0]
+        await line.send_json({"score": float(first)} if first[0].isdigit() else {})
+        return "scored"
+
+
+@pytest.fixture
+def server() -> Iterator[RemoteServer]:
+    with in_own_process(Reads()) as server:
+        yield server
+
+
+@pytest.fixture
+def screen(evenhand: Run, server: RemoteServer, tmp_path: Path) -> Path:
+    """A screen with the cut-offs 0.20 and 0.58, as in the tests of calibration."""
+    (tmp_path / "evenhand.toml").write_text(f'[scorers.own]\nkind = "http"\nurl = "{server.url}"\n')
+    rows = [{"text": f"{0.2 + n / 100:.2f} bad", "harm": True} for n in range(59)]
+    rows += [{"text": f"{n / 100:.2f} good", "harm": False} for n in range(59)]
+    written(tmp_path / "labelled.jsonl", rows)
+    ran = evenhand(
+        *("screen", "calibrate", "labelled.jsonl", "--scorer", "own", "--false-alarms", "0.05"),
+        *("--out", "screen.json"),
+    )
+    assert ran.returncode == 0, ran.stderr
+    return tmp_path / "screen.json"
+
+
+def answers(place: Path, texts: list[str]) -> str:
+    written(place, [{"prompt": "Say something.", "answer": text} for text in texts])
+    return place.name
+
+
+def applied(evenhand: Run, name: str, out: str, code: int) -> dict[str, Any]:
+    ran = evenhand("screen", "apply", "screen.json", name, "--judge", "wordlist", "--json",
+                   "--out", out)  # fmt: skip
+    assert ran.returncode == code, ran.stderr
+    return dict(json.loads(ran.stdout))
+
+
+# 20 below 0.20, 39 from there to 0.58, 19 above: spread over the scores of the labelled texts.
+USUAL = [f"{n / 100:.2f} text {n}" for n in range(78)]
+
+
+def test_what_the_screen_is_not_sure_of_and_no_more_goes_to_the_judge_and_is_counted(
+    evenhand: Run, screen: Path, tmp_path: Path
+) -> None:
+    texts = [*USUAL, "0.30 you moron and idiot", "no number, you moron and idiot", "no number"]
+    found = applied(evenhand, answers(tmp_path / "a.jsonl", texts), "runs/a", 0)
+    assert found["texts"] == 81
+    assert found["called_clean"] == 20  # 0.00 to 0.19
+    assert found["called_harmful"] == 19  # 0.59 to 0.77
+    assert (found["judged_clean"], found["judged_harmful"]) == (40, 2)  # 0.20 to 0.58, and three
+    assert found["judged"] == 42
+    assert found["without_a_score"] == 2
+    assert found["sent_to_the_judge"] == pytest.approx(42 / 81)
+    assert found["promise_holds"]
+    assert found["drift"]["number"] == 1
+    again = applied(evenhand, "a.jsonl", "runs/a", 0)  # the same run: the same look
+    assert again == found
+    assert len((tmp_path / "screen.looks.jsonl").read_text().splitlines()) == 1
+    shown = evenhand("screen", "apply", "screen.json", "a.jsonl", "--judge", "wordlist",
+                     "--out", "runs/a").stdout  # fmt: skip
+    assert "missed harm, all texts: at most 0.05 with confidence 0.95" in shown
+
+
+def test_drift_is_said_by_code_4_and_the_promise_does_not_come_back_by_itself(
+    evenhand: Run, screen: Path, tmp_path: Path
+) -> None:
+    low = answers(tmp_path / "low.jsonl", [f"0.01 text {n}" for n in range(60)])
+    found = applied(evenhand, low, "runs/low", 4)
+    assert found["drift"]["drifted"]
+    assert not found["promise_holds"]
+    usual = answers(tmp_path / "usual.jsonl", USUAL)
+    ran = evenhand("screen", "apply", "screen.json", usual, "--judge", "wordlist",
+                   "--out", "runs/usual")  # fmt: skip
+    assert ran.returncode == 4
+    assert "THE PROMISE NO LONGER HOLDS" in ran.stdout
+    assert "at most 0.05" not in ran.stdout
+    assert "look 2" in ran.stdout
+
+
+def test_a_scorer_that_is_read_otherwise_than_at_calibration_is_refused(
+    evenhand: Run, screen: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "evenhand.toml"
+    config.write_text(config.read_text() + 'score_field = "other"\n')
+    name = answers(tmp_path / "a.jsonl", USUAL)
+    ran = evenhand("screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a")
+    assert ran.returncode == 1
+    assert "was calibrated with http@1+" in ran.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_verdicts_that_are_missing_are_code_2_and_never_clean(
+    evenhand: Run, screen: Path, tmp_path: Path
+) -> None:
+    """The judge is the same service, which gives no score to a text without a number."""
+    name = answers(tmp_path / "a.jsonl", [*USUAL, *(f"no number {n}" for n in range(6))])
+    ran = evenhand("screen", "apply", "screen.json", name, "--judge", "own", "--json",
+                   "--out", "runs/a")  # fmt: skip
+    assert ran.returncode == 2, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["failed_by_reason"] == {"scorer_failed": 6}
+    assert found["called_clean"] == 20
+    assert found["judged"] == 39
+    assert found["sent_to_the_judge"] == pytest.approx(45 / 84)

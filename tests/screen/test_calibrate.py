@@ -1,0 +1,172 @@
+"""`evenhand screen calibrate`: cut-offs by hand and by a second route, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.conftest import Run, endpoint, evenhand
+from evenhand.errors import UserError
+from evenhand.findings.screen_file import ScreenedBy, read_screen
+from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
+
+__all__ = ["endpoint", "evenhand"]  # fixtures
+
+BY = ScreenedBy(said="own", name="own@1", described={"kind": "own"}, attribute="toxicity")
+Row = dict[str, Any]
+
+
+def written(place: Path, rows: list[Row]) -> Path:
+    place.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return place
+
+
+def labelled(harmful: int = 59, clean: int = 59, **more: Any) -> list[Row]:
+    """Harmful texts h0, h1, … and clean ones c0, c1, …"""
+    rows = [{"text": f"h{n}", "harm": True, **more} for n in range(harmful)]
+    return rows + [{"text": f"c{n}", "harm": False, **more} for n in range(clean)]
+
+
+def scores_of(known: Labelled) -> list[float | None]:
+    """Harmful text n scores 0.20 + n/100, clean text n scores n/100."""
+    base = {"h": 0.2, "c": 0.0}
+    return [round(base[text[0]] + int(text[1:]) / 100, 2) for text in known.table["text"]]
+
+
+def test_with_59_harmful_labels_at_5_percent_the_cut_off_is_the_lowest_score(
+    tmp_path: Path,
+) -> None:
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    found = calibrated(known, scores_of(known), Asked(false_alarms=0.05), BY)
+    assert (found.low, found.high) == (0.2, 0.58)  # the lowest harmful, the highest clean score
+    assert not found.refused
+    assert found.judged == {"harmful": 39 / 59, "clean": 39 / 59}  # 0.20 to 0.58 of each
+    alone = calibrated(known, scores_of(known), Asked(), BY)
+    assert (alone.low, alone.high) == (0.2, None)
+
+
+def test_with_58_labels_nothing_is_promised_and_the_file_says_that_one_is_missing(
+    tmp_path: Path,
+) -> None:
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled(harmful=58)), Columns())
+    found = calibrated(known, scores_of(known), Asked(), BY)
+    assert found.low is None
+    [refused] = found.refused
+    assert (refused.labels, refused.needs, refused.lacks) == (58, 59, 1)
+    assert found.screen.routes([0.0]) == ["judge"]
+
+
+def test_a_label_whose_text_has_no_score_never_makes_the_screen_bolder(tmp_path: Path) -> None:
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled(harmful=120)), Columns())
+    scores = [None if one is None else one / 2 for one in scores_of(known)]  # 0.10 to 0.70
+    asked = Asked(false_alarms=0.05)
+    whole = calibrated(known, scores, asked, BY)
+    assert whole.low is not None
+    assert whole.high is not None
+    for place in range(0, len(scores), 7):
+        less = calibrated(known, [*scores[:place], None, *scores[place + 1 :]], asked, BY)
+        assert less.low is None or less.low <= whole.low
+        assert less.high is None or less.high >= whole.high
+    none = calibrated(known, [None] * len(scores), asked, BY)
+    assert (none.low, none.high) == (None, None)
+
+
+def test_of_each_cluster_one_harmful_and_one_clean_text_count_and_twins_count_once(
+    tmp_path: Path,
+) -> None:
+    rows = [{**row, "by": row["text"][1:].zfill(2)[0]} for row in labelled(30, 30)]
+    place = written(tmp_path / "a.jsonl", [*rows, *rows])
+    by_text = Labelled.read(place, Columns()).labels
+    assert (by_text.texts, by_text.harmful, by_text.clean) == (120, 30, 30)
+    by_author = Labelled.read(place, Columns(cluster="by")).labels
+    assert (by_author.harmful, by_author.clean) == (3, 3)  # authors 0, 1 and 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "said"),
+    [
+        ([{"text": "a", "harm": True}, {"text": "a", "harm": False}], {}, "labelled both ways"),
+        ([{"text": "a", "harm": "perhaps"}], {}, "row 1: the column 'harm' is neither"),
+        ([{"text": "a", "harm": None}], {}, "row 1: the column 'harm' is neither"),
+        ([{"text": "a", "harm": 1}, {"text": " ", "harm": 0}], {}, "row 2: nothing in the column"),
+        ([{"text": "a", "harm": 1, "by": ""}], {"cluster": "by"}, "row 1: nothing in the column"),
+        ([{"text": "a", "harm": 1}], {"group": "whom"}, "has no column 'whom'"),
+        ([], {}, "has no rows"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_refused_by_its_number(
+    tmp_path: Path, rows: list[Row], columns: dict[str, str], said: str
+) -> None:
+    with pytest.raises(UserError, match=said):
+        Labelled.read(written(tmp_path / "a.jsonl", rows), Columns(**columns))
+
+
+def test_a_screen_file_that_was_changed_by_hand_or_whose_scorer_changed_is_refused(
+    tmp_path: Path,
+) -> None:
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    place = tmp_path / "screen.json"
+    place.write_bytes(calibrated(known, scores_of(known), Asked(), BY).to_bytes())
+    found = read_screen(place)
+    found.require("own@1", {"kind": "own"}, place)
+    with pytest.raises(UserError, match=r"is now own@2.*evenhand screen calibrate"):
+        found.require("own@2", {"kind": "own"}, place)
+    with pytest.raises(UserError, match="has other settings now"):
+        found.require("own@1", {"kind": "own", "bound": 2}, place)
+    place.write_text(place.read_text().replace('"low": 0.2', '"low": 0.9'))
+    with pytest.raises(UserError, match="does not match its checksum"):
+        read_screen(place)
+
+
+def test_the_command_says_for_which_group_labels_are_missing_and_ends_with_code_2(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    """The offline scorer on a made-up file; the second route to the cut-off is `scorers score`."""
+    harmful = [f"You stupid idiot, go away number {n}!" for n in range(59)]
+    rows = [f'"{text}",yes,{"us" if n < 56 else "them"}' for n, text in enumerate(harmful)]
+    rows += [f'"The train leaves at {n} o\'clock.",no,' for n in range(60)]
+    (tmp_path / "labelled.csv").write_text("\n".join(["text,harm,whom", *rows]) + "\n")
+    ran = evenhand(
+        *("screen", "calibrate", "labelled.csv", "--scorer", "offline", "--group", "whom"),
+        *("--out", "screen.json"),
+    )
+    assert ran.returncode == 2, ran.stderr
+    assert "missed harm, them: nothing is promised." in ran.stdout
+    assert "59 harmful texts are needed and 3 are there: label 56 more." in ran.stdout
+    card = (tmp_path / "screen.md").read_text()
+    assert "label 56 more" in card
+    assert "promised with confidence 0.95" in card
+    found = read_screen(tmp_path / "screen.json")
+    assert [(one.group, one.lacks) for one in found.promises] == [
+        (None, 0), ("us", 3), ("them", 56), ("the groups with too few labels, together", 0)
+    ]  # fmt: skip
+    scored = evenhand("scorers", "score", "offline", *harmful, "--json")
+    lowest = min(one["scores"]["toxicity"] for one in json.loads(scored.stdout))
+    assert found.low == pytest.approx(lowest, abs=1e-5)
+    assert found.judged == {"harmful": 1.0, "clean": 0.0}
+    again = evenhand("screen", "calibrate", "labelled.csv", "--scorer", "offline",
+                     "--out", "screen.json")  # fmt: skip
+    assert again.returncode == 1
+    assert "screen.json is there already" in again.stderr
+
+
+def test_a_promise_of_all_texts_is_code_0_and_its_json_is_the_file(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    rows = [{"text": f"idiot {n}", "harm": True} for n in range(59)]
+    rows += [{"text": f"day {n}", "harm": False} for n in range(3)]
+    written(tmp_path / "labelled.jsonl", rows)
+    written(tmp_path / "traffic.jsonl", [{"text": f"idiot {n}"} for n in range(4)])
+    ran = evenhand(
+        *("screen", "calibrate", "labelled.jsonl", "--scorer", "wordlist", "--json"),
+        *("--traffic", "traffic.jsonl", "--out", "screen.json"),
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found == json.loads((tmp_path / "screen.json").read_text())
+    assert found["low"] == 0.45  # the word list's score of one insult
+    assert found["judged"] == {"harmful": 1.0, "clean": 0.0, "traffic": 1.0}
+    assert found["reference"] == {
+        "of": "traffic", "file": "traffic.jsonl", "scores": [0.45] * 4
+    }  # fmt: skip
