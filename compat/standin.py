@@ -71,12 +71,17 @@ class Standin:
         })  # fmt: skip
 
 
+async def models(_: web.Request) -> web.Response:
+    return web.json_response({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+
+
 @contextlib.contextmanager
 def standing_in() -> Iterator[Standin]:
     """Serve it on loopback, in a thread of its own."""
     standin, ready, loop = Standin(), threading.Event(), asyncio.new_event_loop()
     app = web.Application()
     app.router.add_post("/v1/chat/completions", standin.chat)
+    app.router.add_get("/v1/models", models)
     runner = web.AppRunner(app)
 
     async def serve() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from inspect_ai.model import (
@@ -93,8 +94,17 @@ def _config(request: ModelRequest) -> GenerateConfig:
 
 
 def _form(schema: ReplySchema) -> ResponseSchema:
-    form = JSONSchema.model_validate(schema.body)
+    form = JSONSchema.model_validate(_inlined(schema.body, schema.body.get("$defs", {})))
     return ResponseSchema(name=schema.name, json_schema=form, strict=True)
+
+
+def _inlined(part: Any, named: Mapping[str, Any]) -> Any:
+    """Put named parts of a schema where they are named: Inspect's schemas have none."""
+    if isinstance(part, Mapping):
+        if "$ref" in part:
+            return _inlined(named[part["$ref"].rpartition("/")[2]], named)
+        return {key: _inlined(one, named) for key, one in part.items() if key != "$defs"}
+    return [_inlined(one, named) for one in part] if isinstance(part, list) else part
 
 
 def _sample(choice: ChatCompletionChoice) -> Sample:
