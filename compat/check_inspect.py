@@ -24,6 +24,8 @@ from inspect_ai.log import EvalLog, read_eval_log
 from compat.standin import MODEL, Standin, standing_in
 from evenhand.experiments.certificates import wanted
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.instruments.bbq.data import card
+from evenhand.instruments.files import PinnedFiles
 from evenhand.instruments.judge import Design
 from evenhand.instruments.judge.certificate import keep
 from evenhand.instruments.judge.scope import NEEDED
@@ -49,9 +51,7 @@ class Check:
     def __init__(self, folder: Path, standin: Standin) -> None:
         self.folder, self.standin = folder, standin
         data = Path(os.environ["EVENHAND_DATA"])
-        cache = folder / "inspect_evals" / "bbq_dataset" / "bbq"
-        cache.mkdir(parents=True)
-        (cache / "data").symlink_to((data / "bbq" / "data").resolve())
+        put_bbq(data, folder / "inspect_evals" / "bbq_dataset" / "bbq")
         self._environment = {
             **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
             "PATH": f"{BIN}:{os.environ['PATH']}", "EVENHAND_DATA": str(data.resolve()),
@@ -85,6 +85,18 @@ class Check:
         assert ran.returncode in (0, 2), ran.stderr
         found: dict[str, Any] = json.loads(ran.stdout)
         return found
+
+
+def put_bbq(data: Path, cache: Path) -> None:
+    """Put BBQ's files where inspect_evals looks for them before it asks the Hub."""
+    said = card()["data"]
+    files = PinnedFiles(
+        "bbq", said["url"], said["revision"], said["sha256"], local=data, cache=cache
+    )
+    (cache / "data").mkdir(parents=True)
+    for name in files.sha256:
+        if name.startswith("data/"):
+            (cache / name).write_bytes(files.read(name))
 
 
 def metrics_of(log: EvalLog) -> dict[str, float]:
