@@ -37,7 +37,8 @@ def _solver(name: str) -> Callable[..., Solver]:
 
         return _solving(answering.Answering.of(name, limits, settings))
 
-    return method
+    made: Callable[..., Solver] = method
+    return made
 
 
 def _solving(answering: Any) -> Solver:
