@@ -162,6 +162,18 @@ def method_as_solver(check: Check) -> str:
     return f"{len(did)} samples, {served} calls, all in the log; {dict(ended)}, {changed} changed"
 
 
+def limits_of_a_sample(check: Check) -> str:
+    """A method that is out of calls leaves the sample without an answer."""
+    log = check.evaluated("limited", "evenhand/bbq", "-T", "per_category=4", "--limit", "3",
+                          "--solver", "evenhand/stardtox", "-S", "limits={calls: 2}")  # fmt: skip
+    did = [one.store["evenhand"] for one in log.samples or ()]
+    assert [(one["failed"], one["calls"]) for one in did] == [("budget_spent", 2)] * 3, did
+    found = metrics_of(log)
+    assert (found["answers"], found["missing"]) == (3, 3)
+    assert "s_amb" not in found
+    return "3 samples out of calls: all missing, and no s_amb"
+
+
 def own_task(check: Check) -> str:
     """Our task in Inspect gives the numbers of the command, and so does its log."""
     log = check.evaluated("own", "evenhand/bbq", "-T", "per_category=8")
@@ -215,7 +227,7 @@ def main() -> None:
     wanted_ones = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder, standing_in() as standin:
         check = Check(Path(folder), standin)
-        for seen in (import_of_their_task, method_as_solver, own_task, graders):
+        for seen in (import_of_their_task, method_as_solver, limits_of_a_sample, own_task, graders):
             if not wanted_ones or seen.__name__ in wanted_ones:
                 print(f"{seen.__name__}: {seen(check)}", flush=True)
 
