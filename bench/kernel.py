@@ -199,7 +199,10 @@ def through_inspect(items: list[Stages], url: str, in_flight: int) -> int:
     import inspect_ai.solver
 
     model = inspect_ai.model.get_model(
-        "openai/" + MODEL, base_url=url, api_key="none", max_connections=2 * in_flight
+        "openai/" + MODEL,
+        base_url=url,
+        api_key="none",
+        config=inspect_ai.model.GenerateConfig(max_connections=2 * in_flight),
     )
 
     async def call(body: bytes) -> None:

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Opens an export with Inspect's own reader, which cannot be installed beside evenhand: it makes an
-# environment of its own, 300 MB, from the registry.
+# Opens an export with Inspect's own reader, and runs the plug-in inside of Inspect, in an environment
+# of its own from the registry, 1 GB: Inspect wants an older fsspec than the one that is locked here.
+# EVENHAND_DATA names a folder with BBQ; without it the plug-in is not run.
 set -eu
 place="${1:-${XDG_CACHE_HOME:-$HOME/.cache}/evenhand-inspect}"
 python="${PY:-.venv/bin/python}"
 [ -x "$place/bin/python" ] || "$python" -m venv "$place"
-"$place/bin/python" -m pip install --quiet inspect_ai==0.3.285
+"$place/bin/python" -m pip install --quiet inspect_ai==0.3.285 inspect_evals==0.26.0 \
+    openai==3.51.0 -e .
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 for run in rtp/stardtox squad/default overcorrection/self_debias_reprompting; do
@@ -26,3 +28,4 @@ assert failed and not any(one.scores for one in failed)
 print(f"Inspect reads {log.eval.task}: {len(log.samples)} samples, {len(failed)} with an error")
 END
 done
+[ -z "${EVENHAND_DATA:-}" ] || "$place/bin/python" -m compat.check_inspect

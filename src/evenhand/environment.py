@@ -37,3 +37,8 @@ def on_github() -> bool:
 def github_summary() -> str | None:
     """GITHUB_STEP_SUMMARY: the file whose Markdown is shown on the page of a job."""
     return os.environ.get("GITHUB_STEP_SUMMARY") or None
+
+
+def any_inspect_grader() -> bool:
+    """EVENHAND_INSPECT_GRADERS: with "any", a model may grade in Inspect without a certificate."""
+    return os.environ.get("EVENHAND_INSPECT_GRADERS") == "any"

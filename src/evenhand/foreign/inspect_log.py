@@ -15,7 +15,8 @@ from evenhand.foreign.archive import Archive
 from evenhand.foreign.log import Answered, Log, Origin, made_by, sha256_of
 
 _HEADER, _LIST = "header.json", "summaries.json"
-_SCORER = "choice"  # reads which option was taken, and says it as a letter
+# They read which option was taken, and say it as a letter: Inspect's own scorer, and evenhand's.
+SCORERS = ("choice", "bias")
 
 
 def is_inspect(file: Path) -> bool:
@@ -64,8 +65,17 @@ def _answered(one: Mapping[str, Any], archive: Archive) -> Answered:
 
 def _answer(one: Mapping[str, Any], options: int) -> int | None:
     """The place of the option that was taken; None without one, with several, or after an error."""
-    score = (one.get("scores") or {}).get(_SCORER)
-    letter = None if score is None or one.get("error") else score.get("answer")
+    score = _score(one)
+    return None if score is None or one.get("error") else place_of(score.get("answer"), options)
+
+
+def _score(one: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    scores: Mapping[str, Any] = one.get("scores") or {}
+    return next((scores[name] for name in SCORERS if name in scores), None)
+
+
+def place_of(letter: Any, options: int) -> int | None:
+    """Give the place of the option that a letter names; None where it is no letter of one."""
     if not isinstance(letter, str) or len(letter) != 1:
         return None
     place = ord(letter.upper()) - ord("A")
@@ -93,6 +103,6 @@ def _notes(
         )
     if len(listed) > len(first):
         yield f"Of {len(listed):,} answers those of the first epoch are scored: {len(first):,}."
-    unscored = sum(_SCORER not in (one.get("scores") or {}) for one in first)
+    unscored = sum(_score(one) is None for one in first)
     if unscored:
-        yield f"{unscored:,} samples have no score of Inspect's {_SCORER!r}, and so no answer."
+        yield f"{unscored:,} samples have no score of Inspect's {SCORERS[0]!r}, and so no answer."

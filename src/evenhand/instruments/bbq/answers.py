@@ -1,7 +1,7 @@
 """Answers that were given elsewhere, to be scored: JSON lines with category, example_id, answer, or
 the log of another tool."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,22 @@ def with_answers(records: pl.DataFrame, file: Path) -> Stored:
     if not file.is_file():
         raise UserError(f"{file} is not a file")
     log = foreign.read(file)
-    rows = list(_lines(file) if log is None else _of_log(log, file))
-    answers = pl.DataFrame(rows, schema=_COLUMNS, orient="row")
+    if log is None:
+        return Stored(_joined(records, _lines(file), str(file)), None)
+    kept = with_answers_of(records, log.answers, str(file), log.origin.task)
+    return Stored(kept, log.origin, log.notes)
+
+
+def with_answers_of(
+    records: pl.DataFrame, answers: Iterable[foreign.Answered], where: str, task: str
+) -> pl.DataFrame:
+    """Join records with what another tool was answered in this task; `where` names the place that
+    tells of it. A question without an answer counts as missing."""
+    return _joined(records, _of_log(answers, where, task), where)
+
+
+def _joined(records: pl.DataFrame, rows: Iterable[_Row], file: str) -> pl.DataFrame:
+    answers = pl.DataFrame(list(rows), schema=_COLUMNS, orient="row")
     if answers.select("category", "example_id").is_duplicated().any():
         raise UserError(f"{file} answers a question twice")
     joined = records.join(answers, on=["category", "example_id"], maintain_order="left")
@@ -58,8 +72,7 @@ def with_answers(records: pl.DataFrame, file: Path) -> Stored:
     _refuse_others(joined, file)
     chosen = pl.col("options").list.get(pl.col("place"), null_on_oob=True)
     answered = joined.with_columns(answer=pl.coalesce("text", chosen))
-    kept = answered.drop("text", "place", "shown")
-    return Stored(kept, log.origin, log.notes) if log else Stored(kept, None)
+    return answered.drop("text", "place", "shown")
 
 
 def covered(answered: pl.DataFrame, of: Edition = _ENGLISH) -> dict[str, int]:
@@ -95,15 +108,14 @@ def _row(line: bytes, where: str) -> _Row:
     raise UserError(f"{where}: answer must be an option's text or 0, 1, 2")
 
 
-def _of_log(log: foreign.Log, file: Path) -> Iterator[_Row]:
-    """The answers of another tool's log. A question without one counts as missing."""
-    for number, one in enumerate(log.answers, start=1):
+def _of_log(answers: Iterable[foreign.Answered], where: str, task: str) -> Iterator[_Row]:
+    for number, one in enumerate(answers, start=1):
         category = one.about.get("category")
         example = one.about.get("source_id", one.about.get("example_id"))
         if not isinstance(category, str) or not isinstance(example, int) or abs(example) > _LAST:
             raise UserError(
-                f"{file}: question {number} does not say which of BBQ it is (category, and "
-                f"source_id or example_id): its task is {log.origin.task[:60]!r}"
+                f"{where}: question {number} does not say which of BBQ it is (category, and "
+                f"source_id or example_id): its task is {task[:60]!r}"
             )
         own = _own(one)
         yield category, example, _said(one, own), None, sorted(own)
@@ -134,7 +146,7 @@ def _is_unknown(info: Any) -> bool:
     return isinstance(info, list) and "unknown" in info
 
 
-def _refuse_others(joined: pl.DataFrame, file: Path) -> None:
+def _refuse_others(joined: pl.DataFrame, file: str) -> None:
     """Refuse a log whose questions have other options than the records of the same name."""
     told = joined.filter(pl.col("shown").is_not_null())
     others = told.filter(pl.col("options").list.sort() != pl.col("shown"))

@@ -1,0 +1,57 @@
+"""What Inspect says of a task that it is about to run, and of its samples."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+_BBQ = re.compile(r"Context: (.*)\n\nQuestion: (.*)", re.DOTALL)
+_GRADED = "model_graded"  # how the names of Inspect's own graders begin
+_GRADER = "grader"  # the role that plays them, where none is named
+_WITH_SERVICE = ("openai-api", "openai-api-completions")  # provider/service/model
+
+
+def bbq_input(context: str, question: str) -> str:
+    """Write a question as inspect_evals' BBQ does."""
+    return f"Context: {context}\n\nQuestion: {question}"
+
+
+def context_and_question(text: str) -> tuple[str, str]:
+    """Take apart what `bbq_input` writes; any other text is a question without a context."""
+    found = _BBQ.fullmatch(text)
+    return (found[1], found[2]) if found else ("", text)
+
+
+def served_name(model: str) -> str:
+    """Give the name by which a model is known where it is served: Inspect's without the provider,
+    such as "gpt-4o" of "openai/gpt-4o"."""
+    provider, _, rest = model.partition("/")
+    if provider in _WITH_SERVICE:
+        rest = rest.partition("/")[2]
+    return rest or model
+
+
+def graders_of(
+    scorers: Sequence[tuple[str, Mapping[str, Any]]], roles: Mapping[str, list[str]], model: str
+) -> list[str]:
+    """List the models that grade answers, each once: those of scorers called `model_graded_…`, by
+    their names and options, and whoever plays the role "grader"."""
+    found = list(roles.get(_GRADER, ()))
+    for name, options in scorers:
+        if name.rpartition("/")[2].startswith(_GRADED):
+            found += _grading(options, roles, model)
+    return list(dict.fromkeys(found))
+
+
+def _grading(
+    options: Mapping[str, Any], roles: Mapping[str, list[str]], model: str
+) -> Iterator[str]:
+    """A scorer's own model goes before its role, and the model under test grades where neither is
+    there."""
+    own = options.get("model")
+    if own is not None:
+        for one in own if isinstance(own, list) else [own]:
+            yield str(one["model"] if isinstance(one, Mapping) else one)
+        return
+    role = options.get("model_role", _GRADER)
+    name = role["name"] if isinstance(role, Mapping) else role
+    yield from roles.get(str(name), [model])

@@ -1,0 +1,30 @@
+"""Which models grade the answers of a task, and which of them no certificate holds for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from inspect_ai.log import EvalSpec
+
+from evenhand import config as configuration
+from evenhand.experiments.certificates import wanted
+from evenhand.foreign.inspect_task import graders_of, served_name
+from evenhand.instruments.judge.certificate import find
+from evenhand.methods import Rate
+
+
+def uncertified(spec: EvalSpec) -> list[str]:
+    """Say of each grader without a certificate that passes why that is so."""
+    scorers = [(one.name, one.options or {}) for one in spec.scorers or ()]
+    graders = graders_of(scorers, _names(spec.model_roles or {}), spec.model)
+    if not graders:
+        return []
+    folder = configuration.load(None, None, None).certificates
+    found = {model: find(folder, wanted(Rate(), served_name(model))) for model in graders}
+    return [f"{model} grades: {one.says}" for model, one in found.items() if not one.passes]
+
+
+def _names(roles: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {
+        role: [one.model for one in (bound if isinstance(bound, list) else [bound])]
+        for role, bound in roles.items()
+    }

@@ -1,0 +1,94 @@
+"""What a sample of BBQ was answered, and the measures of all of them: as of a log of Inspect."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from inspect_ai.scorer import SampleScore, Score
+from inspect_ai.solver import TaskState
+
+from evenhand import config as configuration
+from evenhand.errors import UnreadableReply
+from evenhand.findings.found import Estimate, bounds_in_columns
+from evenhand.foreign import Answered
+from evenhand.foreign.inspect_log import SCORERS, place_of
+from evenhand.inspect_plugin.answering import STORED
+from evenhand.instruments.bbq.elsewhere import Elsewhere
+
+_MEASURES = ("s_amb", "s_dis", "unsupported_attribution", "accuracy_disambiguated",
+             "over_abstention", "accuracy")  # fmt: skip
+_MISSING = "missing"
+
+
+def score(state: TaskState, language: str) -> Score:
+    """Score one sample. Its metadata hold all that the measures need of it."""
+    place = _taken(state)
+    options = [one.value for one in state.choices]
+    about = {name: state.metadata.get(name) for name in ("category", "source_id", "example_id")}
+    about = {name: value for name, value in about.items() if value is not None}
+    told = {"language": language, "epoch": state.epoch, "about": about, "options": options,
+            "place": place}  # fmt: skip
+    found = _elsewhere(language).outcomes([_answered(told)])["answer"].item()
+    return Score(
+        value=found or _MISSING,
+        answer=None if place is None else chr(ord("A") + place),
+        explanation=state.output.completion,
+        reason=None if found else _why(state),
+        metadata=told,
+    )
+
+
+def measured(scores: Sequence[SampleScore]) -> dict[str, float]:
+    """The measures over samples, by the first epoch of each: our choice, as of a log."""
+    first = [one.score for one in scores if _told(one.score)["epoch"] == 1]
+    if not first:
+        return {}
+    elsewhere = _elsewhere(_told(first[0])["language"])
+    found = elsewhere.estimates([_answered(_told(one)) for one in first], _MEASURES)
+    unread = [one for one in first if (one.reason or "").startswith(UnreadableReply.reason)]
+    return {
+        **dict(pair for one in found.values() for pair in _numbers(one)),
+        _MISSING: sum(one.value == _MISSING for one in first),
+        "unreadable": len(unread),
+        "answers": len(first),
+    }
+
+
+def _numbers(one: Estimate) -> Iterator[tuple[str, float]]:
+    """What is not known is left out: Inspect would show it as a number."""
+    known: dict[str, Any] = {"": one.value, "_low": one.low, "_high": one.high}
+    worst = bounds_in_columns(one.bounds)
+    known |= {f"_{end}": worst[end] for end in ("worst_low", "worst_high")}
+    for end, value in known.items():
+        if value is not None:
+            yield f"{one.name}{end}", float(value)
+
+
+def _taken(state: TaskState) -> int | None:
+    """The place of the one option that was taken. A log does not hold it but by an earlier score,
+    which `inspect score --action append` shows."""
+    marked = [place for place, one in enumerate(state.choices) if one.correct is True]
+    if marked:
+        return marked[0] if len(marked) == 1 else None
+    before = next((state.scores[name] for name in SCORERS if name in state.scores), None)
+    return None if before is None else place_of(before.answer, len(state.choices))
+
+
+def _why(state: TaskState) -> str:
+    """Why there is no answer: as the method says, or because nothing could be read from what the
+    model said."""
+    failed = state.store.get(STORED, {}).get("failed")
+    return failed or (UnreadableReply.reason if state.output.completion.strip() else "no_response")
+
+
+def _told(one: Score) -> dict[str, Any]:
+    return one.metadata or {}
+
+
+def _answered(told: dict[str, Any]) -> Answered:
+    return Answered(about=told["about"], options=tuple(told["options"]), answer=told["place"])
+
+
+@cache
+def _elsewhere(language: Any) -> Elsewhere:
+    return Elsewhere.of(language, configuration.data_folder())
