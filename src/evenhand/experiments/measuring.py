@@ -59,7 +59,7 @@ async def measure(measurement: Measurement, request: Request, watch: Watch) -> M
 
 
 async def _measure(measurement: Measurement, request: Request, watch: Watch) -> Measured:
-    if isinstance(request.source, InBlocks):
+    if isinstance(request.source, InBlocks) and request.following is None:
         request = replace(request, following=_following(measurement, request, request.source))
     await check(measurement, request)
     for remark in measurement.instrument.remarks(measurement.options, len(request.source)):

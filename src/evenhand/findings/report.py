@@ -193,7 +193,8 @@ def _until(instrument: Scored, run: RunReader, until: Until, prices: Prices | No
         with_masked=(),
         stopped=stopped,
     )  # fmt: skip
-    said = of_stopped(instrument, stopped, found[until.measure], found.side.run)
+    one = found[until.measure] if until.measure else None
+    said = of_stopped(instrument, stopped, one, found.side.run)
     return replace(found, verdict=said)
 
 

@@ -113,7 +113,7 @@ def rows_planned(
         if why:
             reasons[measure.name] = why
             continue
-        sizes = _summed(unasked, instrument, [measure])[f"{measure.name}:n"]
+        sizes = summed(unasked, instrument, [measure])[f"{measure.name}:n"]
         most, every = int(sizes.max() or 0), int(sizes.sum())  # type: ignore[call-overload]
         if every:
             found[measure.name] = (most, every)
@@ -132,17 +132,12 @@ def _chosen_by_answers(measure: Measure, unasked: pl.DataFrame) -> str:
 # -- what was answered so far ----------------------------------------------------------------------
 
 
-def clusters_asked(
-    instrument: Scored, run: RunReader, until: Until, batches: Iterator[pl.DataFrame] | None = None
-) -> pl.DataFrame:
+def clusters_asked(instrument: Scored, run: RunReader, until: Until) -> pl.DataFrame:
     """Give the clusters of the whole blocks that come first in the drawn order, one row each: its
     name, and of each measure its rows (`:n`) and their sum with what is missing at its smallest
     (`:low`) and at its largest (`:high`)."""
     measures = [one for one in instrument.measures if one.name in until.rows]
-    parts = [
-        _summed(batch, instrument, measures)
-        for batch in (outcome_batches(instrument, run) if batches is None else batches)
-    ]
+    parts = [summed(batch, instrument, measures) for batch in outcome_batches(instrument, run)]
     plan = pl.DataFrame({"cluster": until.order, "planned": until.sizes})
     if not parts:
         return plan.clear()
@@ -154,9 +149,8 @@ def clusters_asked(
     return placed.head(looks[-1] if looks else 0)
 
 
-def _summed(
-    outcomes: pl.DataFrame, instrument: Scored, measures: Sequence[Measure]
-) -> pl.DataFrame:
+def summed(outcomes: pl.DataFrame, instrument: Scored, measures: Sequence[Measure]) -> pl.DataFrame:
+    """Give the items of each cluster, and of each measure its rows and their sums both ways."""
     if MASKED not in outcomes.columns:
         outcomes = outcomes.with_columns(pl.lit(False).alias(MASKED))
     sums = [part for one in measures for part in _parts(instrument, one)]
@@ -210,7 +204,7 @@ def stand(instrument: Scored, run: RunReader, until: Until) -> tuple[Stopped, pl
     table = clusters_asked(instrument, run, until)
     looks = until.looks(len(table))
     verdict, end = OPEN, len(table)
-    if looks:
+    if looks and until.measure:
         measure = instrument.measure(until.measure)
         verdict, alone = _verdict(measure, table, until)
         for one in looks if verdict != OPEN or not alone else ():

@@ -12,9 +12,16 @@ from evenhand.statistics.sequences import BEYOND, OPEN, WITHIN
 _STATES = {BEYOND: "shown", WITHIN: "not shown", OPEN: "not known"}
 
 
-def of_stopped(instrument: Scored, stopped: Stopped, one: Estimate, run: str) -> Verdict:
+def of_stopped(instrument: Scored, stopped: Stopped, one: Estimate | None, run: str) -> Verdict:
     """Give the verdict of a run that may stop early. Only of a measure that has a value for "no
-    bias" it says whether a bias is shown."""
+    bias" it says whether a bias is shown; a run without an estimate to decide is a gate's."""
+    if one is None:
+        asked = f"{stopped.clusters:,} of {stopped.of_clusters:,} {instrument.clusters}"
+        return Verdict(
+            state=None,
+            says=(f"asked for a gate, whose checks decide when it stops: {asked} so far",),
+            next=(f"evenhand gate FILE --baseline BASELINE --run {run}    (judges it)",),
+        )
     measure = instrument.measure(stopped.measure)
     return Verdict(
         state=_STATES[stopped.verdict] if measure.null is not None else None,  # type: ignore[arg-type]
