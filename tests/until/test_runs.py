@@ -18,7 +18,6 @@ from evenhand.findings.until import Stopped
 from evenhand.instruments import DataFolder
 from evenhand.statistics.sequences import anytime_mean
 from evenhand.store import RunReader
-from evenhand.views import terminal_of
 from evenhand.views.files import to_json
 from until import planted
 from until.planted import Planted
@@ -85,20 +84,21 @@ def test_a_lean_is_decided_early_and_the_report_says_where_why_and_what_was_save
     assert asked.requests == items == stopped.items
     assert (stopped.of_items, stopped.calls_saved) == (760, 760 - items)
     assert found.not_run == 0
-    page = str(terminal_of(found).plain if hasattr(terminal_of(found), "plain") else "")
-    said = " ".join((page, *found.verdict.says))
+    said = " ".join(found.verdict.says)
     assert f"stopped after {decided} of 200 templates" in said
     assert f"saved about {760 - items:,} calls" in said
     assert "0.3 or more from no bias is shown" in said
 
 
 def test_the_report_has_no_number_of_a_fixed_size(tmp_path: Path) -> None:
-    found, _, lean = _stopped(planted.run(tmp_path / "run", _leaning, "lean=0.3").report)
+    found, stopped, lean = _stopped(planted.run(tmp_path / "run", _leaning, "lean=0.3").report)
     assert (lean.p, lean.p_small, lean.p_holm) == (None, None, None)
     for name in ("ratio", "of_named"):
         assert found[name].value is None
         assert "may stop early" in (found[name].undefined or "")
-    assert found["named"].high == 1.0  # of a share that has its own interval
+    small = np.array([one % 10 == 9 for one in _drawn()[: stopped.clusters]])
+    named = anytime_mean(np.where(small, 1, 0.75), within=(0, 1), weights=np.where(small, 0.5, 1))
+    assert (found["named"].low, found["named"].high) == pytest.approx((named.low, named.high))
     assert (found.groups, found.sections) == ({}, ())
     written: dict[str, Any] = json.loads(to_json(found))
     assert written["stopped"]["calls_saved"] > 0
@@ -152,8 +152,13 @@ def test_a_failure_never_ends_a_run_earlier(
     assert lean.bounds is not None
     assert lean.bounds.missing == 10
     assert found.verdict.state in ("shown", "not shown")
-    all_fail = _stopped(planted.run(tmp_path / "2", lambda *_: "", "lean=0.3").report)[1]
-    assert (all_fail.verdict, all_fail.clusters) == ("open", 200)
+
+
+def test_who_fails_every_call_decides_nothing(tmp_path: Path) -> None:
+    failed = planted.run(tmp_path / "run", lambda *_: "", "lean=0.3", templates=30)
+    found, stopped, lean = _stopped(failed.report)
+    assert (stopped.verdict, stopped.clusters) == ("open", 30)
+    assert (lean.value, found.verdict.state) == (None, "not known")
 
 
 def test_a_run_that_was_broken_off_goes_on_to_the_same_end_and_a_finished_one_asks_nobody(

@@ -159,7 +159,8 @@ def summed(outcomes: pl.DataFrame, instrument: Scored, measures: Sequence[Measur
 
 def _parts(instrument: Scored, measure: Measure) -> Iterator[pl.Expr]:
     assert isinstance(measure.statistic, Mean | Share)
-    about = pl.lit(True) if measure.where is None else measure.where.fill_null(True)
+    every = pl.col("state").is_null() | True  # one for each row
+    about = every if measure.where is None else measure.where.fill_null(True)
     if measure.name in instrument.masked:
         about &= ~pl.col(MASKED).fill_null(False)
     known = pl.col("state") == SCORED

@@ -2,6 +2,7 @@
 saved."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 from evenhand.findings.found import Estimate, Verdict, how_sure
 from evenhand.findings.measures import Measure
@@ -9,7 +10,9 @@ from evenhand.findings.scored import Scored
 from evenhand.findings.until import Stopped
 from evenhand.statistics.sequences import BEYOND, OPEN, WITHIN
 
-_STATES = {BEYOND: "shown", WITHIN: "not shown", OPEN: "not known"}
+_STATES: dict[str, Literal["shown", "not shown", "not known"]] = {
+    BEYOND: "shown", WITHIN: "not shown", OPEN: "not known",
+}  # fmt: skip
 
 
 def of_stopped(instrument: Scored, stopped: Stopped, one: Estimate | None, run: str) -> Verdict:
@@ -24,7 +27,7 @@ def of_stopped(instrument: Scored, stopped: Stopped, one: Estimate | None, run: 
         )
     measure = instrument.measure(stopped.measure)
     return Verdict(
-        state=_STATES[stopped.verdict] if measure.null is not None else None,  # type: ignore[arg-type]
+        state=_STATES[stopped.verdict] if measure.null is not None else None,
         says=tuple(_says(instrument, measure, stopped, one)),
         next=(_next(instrument, stopped, run),),
     )
