@@ -44,8 +44,9 @@ def test_it_is_the_prediction_powered_mean_of_what_was_drawn() -> None:
     texts = _texts(np.random.default_rng(1), 600, 120)
     found = labelled_rate(texts, "judge")
     at = [place for place, one in enumerate(texts) if one.drawn]
-    direct = powered_mean([one.prediction for one in texts], [texts[n].label for n in at], at,
-                          chances=[texts[n].chance for n in at])  # fmt: skip
+    said = np.array([one.prediction for one in texts], dtype=float)
+    labels = np.array([texts[n].label for n in at], dtype=float)
+    direct = powered_mean(said, labels, at, chances=[texts[n].chance for n in at])
     assert (found.estimate, found.low, found.high) == pytest.approx(
         (direct.estimate, direct.low, direct.high)
     )

@@ -217,7 +217,9 @@ class _Seen:
             runs=runs,
             items=change.n if where else pairs.items,
             incomplete=_incomplete(runs, pairs.coverage(), early=until is not None),
-            at_any_time=until and at_any_time(instrument, runs, until, where, family),
+            at_any_time=None
+            if until is None
+            else at_any_time(instrument, runs, until, where, family),
         )
 
     def judged(self, change: Change, family: int, prices: Prices | None) -> Checked:

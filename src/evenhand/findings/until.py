@@ -113,8 +113,8 @@ def rows_planned(
         if why:
             reasons[measure.name] = why
             continue
-        sizes = summed(unasked, instrument, [measure])[f"{measure.name}:n"]
-        most, every = int(sizes.max() or 0), int(sizes.sum())  # type: ignore[call-overload]
+        sizes = summed(unasked, instrument, [measure])[f"{measure.name}:n"].to_list()
+        most, every = int(max(sizes, default=0)), int(sum(sizes))
         if every:
             found[measure.name] = (most, every)
         else:
