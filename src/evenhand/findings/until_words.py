@@ -68,9 +68,10 @@ def where(instrument: Scored, stopped: Stopped) -> str:
     if not left:
         return f"all of {stopped.of_clusters:,} {instrument.clusters} were asked: no call was saved"
     share = left / stopped.of_items
+    saved = f", which saved about {stopped.calls_saved:,} calls" if stopped.calls_saved else ""
     return (
         f"stopped after {asked} ({looks}), as that decided it: {left:,} of {stopped.of_items:,} "
-        f"items were not asked, which saved about {stopped.calls_saved:,} calls ({share:.0%})"
+        f"items ({share:.0%}) were not asked{saved}"
     )
 
 
