@@ -55,6 +55,8 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
 
     def command(options: RunOptions, **own: Any) -> None:
         full, until, these = (own.pop(name) for name in ("full", "until", "until_these"))
+        if these and until is None:
+            raise UserError("--until-these says of what, and not what: add --until MEASURE=MARGIN")
         asked = None if until is None else Question(until, these)
         run(instrument, options, own, full=full, until=asked)
 
