@@ -55,6 +55,43 @@ def test_nobody_gains_on_average_where_the_mean_is_as_said() -> None:
     assert won.mean(axis=0) == pytest.approx(np.ones(6))
 
 
+def test_weights_are_stakes_and_nobody_gains_by_them_either() -> None:
+    """A cluster of weight w is bet on with w times the share: by hand, and over all orders."""
+    values, weights = [0.9, 0.2], [0.5, 1.0]
+    expected = sum(
+        start * (1 + share * 0.5 * (0.9 / 0.6 - 1)) * (1 + share * (0.2 / 0.6 - 1))
+        for share, start in SHARES.items()
+    )
+    found = log_wealth(values, 0.6, within=(0, 1), weights=weights)
+    assert found[-1] == pytest.approx(math.log(expected))
+    orders = list(itertools.permutations(range(5)))
+    cards, sizes = np.array([0.1, 0.3, 0.35, 0.8, 1.0]), np.array([1.0, 0.5, 0.25, 1.0, 0.75])
+    mean = float(cards @ sizes / sizes.sum())
+    won = [
+        np.exp(log_wealth(cards[list(one)], mean, within=(0, 1), weights=sizes[list(one)], of=3.5))
+        for one in orders
+    ]
+    assert np.mean(won, axis=0) == pytest.approx(np.ones(5))
+    # Drawn with replacement: two of the five, all pairs.
+    pairs = [list(one) for one in itertools.product(range(5), repeat=2)]
+    drawn = [np.exp(log_wealth(cards[p], mean, within=(0, 1), weights=sizes[p])) for p in pairs]
+    assert np.mean(drawn, axis=0) == pytest.approx(np.ones(2))
+
+
+def test_weights_that_are_all_one_change_nothing_and_all_of_them_end_at_the_weighted_mean() -> None:
+    rng = np.random.default_rng(3)
+    values, weights = rng.uniform(-1, 1, 60), rng.choice([0.5, 1.0], 60)
+    assert anytime_mean(values, weights=np.ones(60)) == anytime_mean(values)
+    found = anytime_mean(values, weights=weights, of=float(weights.sum()))
+    mean = float(values @ weights / weights.sum())
+    assert found.estimate == pytest.approx(mean)
+    assert found.low <= mean <= found.high
+    assert found.high - found.low < 0.1
+    for bad in ([2.0] * 60, [-1.0] * 60):
+        with pytest.raises(UserError, match="weight"):
+            anytime_mean(values, weights=bad)
+
+
 def test_the_ends_are_the_means_that_a_fine_grid_finds_refuted() -> None:
     values = np.random.default_rng(1).uniform(-0.2, 0.6, 60)
     grid = np.linspace(-1, 1, 801)

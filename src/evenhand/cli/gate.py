@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -131,7 +131,7 @@ def _found(asked: _Asked) -> Gate:
         gating.KeptRuns.at(asked.baseline)  # one that is not there is said before anything is paid
         if gating.place_of(options.out_) in map(gating.place_of, asked.baseline):
             raise UserError(f"{options.out_} is the baseline: give --out a folder of its own")
-    notes = measured(file, options)
+    notes = measured(file, options, None if asked.as_baseline else asked.baseline)
     if asked.as_baseline:
         _keep_baseline(file, asked)
     return gating.judge(file, asked.baseline, [options.out_], prices=_prices(options), notes=notes)
@@ -142,11 +142,14 @@ def _prices(options: RunOptions) -> Prices | None:
     return settings.prices.prices() if settings.prices else None
 
 
-def measured(file: GateFile, options: RunOptions) -> list[str]:
+def measured(
+    file: GateFile, options: RunOptions, baseline: Sequence[str] | None = None
+) -> list[str]:
     """Run every run of the file; what was finished before is not asked again, and is said. A dry
-    run or a stop ends the command."""
+    run or a stop ends the command. With the baseline that will judge them, checks that say
+    `sequential` end their run when they are decided."""
     prices = _prices(options)
-    jobs = [_job(one, options) for one in file.runs]
+    jobs = [_job(file, one, options, baseline) for one in file.runs]
     notes = gating.finished_before(job.out for job in jobs)
     caps = Caps(max_calls=options.max_calls, max_cost=options.max_cost, prices=prices)
     ended, pilots = asyncio.run(run_all(jobs, Terminal(options.settings()), caps))
@@ -164,7 +167,7 @@ def measured(file: GateFile, options: RunOptions) -> list[str]:
     return notes
 
 
-def _job(one: GateRun, options: RunOptions) -> Job:
+def _job(file: GateFile, one: GateRun, options: RunOptions, baseline: Sequence[str] | None) -> Job:
     if one.instrument.asks != "answers":
         raise UserError(
             f"{one.instrument.name} reads log-probabilities: make its run with `evenhand measure "
@@ -177,7 +180,12 @@ def _job(one: GateRun, options: RunOptions) -> Job:
         own = replace(options, out_=place, method=one.method, set_=list(one.set), replay=replay,
                       model=options.model or one.model)  # fmt: skip
         measurement, order = prepared(one.instrument, own, dict(one.options))
-        return order.request(), measurement
+        request = order.request()
+        if not one.sequential or baseline is None:
+            return request, measurement
+        planned = gating.in_blocks_for(file, one, request.source, options.seed)
+        looks = gating.following(file, one, planned, baseline, place) if baseline else None
+        return replace(request, source=planned, following=looks), measurement
 
     return Job(model=options.model or one.model or "the model", run=one.folder, out=place,
                prepare=prepare)  # fmt: skip

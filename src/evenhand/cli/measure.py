@@ -6,7 +6,7 @@ are the same for all.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, replace
 from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, get_type_hints
 
@@ -22,10 +22,26 @@ from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments.measuring import measure as measured
+from evenhand.experiments.stopping import Question, until_decided
 from evenhand.instruments import instrument_named
 from evenhand.instruments._contract import Instrument
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
+
+_Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MEASURE=MARGIN",
+        help="Stop when this measure is shown to be within the margin or beyond it: s_amb=0.05.",
+    ),
+]
+_UntilThese = Annotated[
+    bool,
+    typer.Option(
+        "--until-these",
+        help="With --until: ask it of exactly these items, not of others like them. Sooner known.",
+    ),
+]
 
 measure = typer.Typer(
     help="Measure a method on an instrument, or a model itself.\n\n"
@@ -38,12 +54,17 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
     """The command of one instrument: its own options first, then those of every run."""
 
     def command(options: RunOptions, **own: Any) -> None:
-        full = own.pop("full")
-        run(instrument, options, own, full=full)
+        full, until, these = (own.pop(name) for name in ("full", "until", "until_these"))
+        if these and until is None:
+            raise UserError("--until-these says of what, and not what: add --until MEASURE=MARGIN")
+        asked = None if until is None else Question(until, these)
+        run(instrument, options, own, full=full, until=asked)
 
     hints = get_type_hints(instrument.options)
     own = [parameter_of(one, hints[one.name]) for one in fields(instrument.options)]
-    own.append(Parameter("full", Parameter.KEYWORD_ONLY, default=False, annotation=Full))
+    more = (("until", None, _Until), ("until_these", False, _UntilThese), ("full", False, Full))
+    own += [Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kind)
+            for name, value, kind in more]  # fmt: skip
     first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
     command.__signature__ = Signature([first, *own])  # type: ignore[attr-defined]
     command.__name__ = instrument.name
@@ -74,9 +95,19 @@ def _help(instrument: Instrument) -> str:
     )
 
 
-def run(instrument: Instrument, options: RunOptions, own: dict[str, Any], *, full: bool) -> None:
+def run(
+    instrument: Instrument,
+    options: RunOptions,
+    own: dict[str, Any],
+    *,
+    full: bool,
+    until: Question | None = None,
+) -> None:
     """Measure, show the report, and leave with the code that says how it went."""
     measurement, order = prepared(instrument, options, own)
+    if until is not None:
+        planned = until_decided(instrument, order.source, until, seed=options.seed)
+        order = replace(order, source=planned)
     found = asyncio.run(measured(measurement, order.request(), Terminal(order.settings)))
     if found.ended.pilot is not None:
         show_forecast(order, found.ended, json=options.json)

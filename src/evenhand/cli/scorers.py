@@ -14,6 +14,7 @@ from rich.table import Table
 from evenhand import config as configuration
 from evenhand import registry
 from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.scorer_labels import estimate, sample
 from evenhand.cli.scorer_texts import SAMPLE, Texts, gathered, plan
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.support_audit import audit_support
@@ -35,6 +36,8 @@ scorers = typer.Typer(
     help="Toxicity scorers: list them, score texts, audit them.", no_args_is_help=True
 )
 scorers.command("audit-support")(audit_support)
+scorers.command("sample")(sample)
+scorers.command("estimate")(estimate)
 
 _Name = Annotated[
     str, typer.Argument(metavar="NAME", help="A scorer that `list` shows, or KIND=URL[#MODEL].")

@@ -44,6 +44,7 @@ measure = "accuracy_disambiguated"
 margin = 0.05
 options = { per_category = 24 }
 # group = { category = "Age" }            # only these
+# sequential = true                       # ask in blocks, and stop when it is decided
 """
 INIT = "`evenhand gate --init FILE` writes an example"
 _HEAD = re.compile(r"^\s*\[\[\s*check\s*\]\]")
@@ -61,6 +62,7 @@ class _Check(BaseModel):
     method: str = "default"
     set: list[str] = []
     model: str | None = None
+    sequential: bool = False
 
 
 class _File(BaseModel):
@@ -78,6 +80,7 @@ class GateRun:
     method: str
     set: Sequence[str]
     model: str | None
+    sequential: bool = False  # it stops when each of its checks is decided
 
     @property
     def asks(self) -> tuple[Any, ...]:
@@ -127,6 +130,7 @@ def _made(path: str, forms: Sequence[_Check], lines: Sequence[int]) -> GateFile:
     checks: list[GateCheck] = []
     runs: list[GateRun] = []
     folders: dict[str, str] = {}
+    stops: dict[str, list[bool]] = {}  # a run may stop early where each of its checks says so
     for form, line in zip(forms, lines, strict=False):
         instrument = instrument_named(form.instrument)
         instrument.options_from(form.options)
@@ -148,7 +152,9 @@ def _made(path: str, forms: Sequence[_Check], lines: Sequence[int]) -> GateFile:
                 raise UserError(f"the name {name!r} is too near to another: {run.folder} is taken")
             runs.append(run)
         folders[name] = (there or run).folder
-    return GateFile(path=path, checks=tuple(checks), runs=tuple(runs), folders=folders)
+        stops.setdefault(folders[name], []).append(form.sequential)
+    planned = tuple(replace(one, sequential=all(stops[one.folder])) for one in runs)
+    return GateFile(path=path, checks=tuple(checks), runs=planned, folders=folders)
 
 
 def _measure(form: _Check, instrument: Instrument) -> Measure:

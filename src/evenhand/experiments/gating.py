@@ -1,7 +1,9 @@
 """A gate's runs are found where they were kept, each check's beside its baseline, and judged."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evenhand.domain.prices import Prices
 from evenhand.errors import CorruptRun, EvenhandError, UserError
 from evenhand.experiments.gate_file import GateFile, GateRun
-from evenhand.findings.gate import Gate, GateCheck, Pair, gate
+from evenhand.experiments.request import Following
+from evenhand.experiments.stopping import InBlocks, in_blocks
+from evenhand.findings.gate import Gate, GateCheck, Pair, gate, is_decided
 from evenhand.findings.report import not_run
+from evenhand.findings.until import clusters_asked
 from evenhand.methods import settings
 from evenhand.methods.baselines.stored_answer import StoredAnswer
 from evenhand.methods.build import build_method
+from evenhand.runners import Source
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 
@@ -105,6 +111,36 @@ def keep(file: GateFile, out: str) -> None:
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
     written = orjson.dumps({"format": 1, "checks": checks}, option=options)
     open_folder(out).replace(CHECKS, written)
+
+
+def in_blocks_for(file: GateFile, asked: GateRun, source: Source, seed: int | None) -> InBlocks:
+    """Plan a run that stops when each of its checks is decided."""
+    needed = [one.measure.name for one in _checks_of(file, asked)]
+    return in_blocks(asked.instrument, source, needed, seed=seed)
+
+
+def following(
+    file: GateFile, asked: GateRun, source: InBlocks, baseline: Sequence[str], out: str
+) -> Following:
+    """Look after each block by the baseline, which has to be there before anything is asked."""
+    checks, kept_runs = _checks_of(file, asked), KeptRuns.at(baseline)
+    before = {check.name: kept_runs.run_of(check) for check in checks}
+
+    def block() -> frozenset[int]:
+        if not open_folder(out).exists("run.json"):
+            return source.block_after(0)
+        run = RunReader(out)
+        there = len(clusters_asked(asked.instrument.for_run(run), run, source.until))
+        decided = there and all(
+            is_decided(check, (before[check.name], run), len(file.checks)) for check in checks
+        )
+        return frozenset() if decided else source.block_after(there)
+
+    return partial(asyncio.to_thread, block)
+
+
+def _checks_of(file: GateFile, asked: GateRun) -> list[GateCheck]:
+    return [one for one in file.checks if file.folders[one.name] == asked.folder]
 
 
 def judge(

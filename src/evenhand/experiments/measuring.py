@@ -1,13 +1,16 @@
 """A measurement takes an instrument's items through a method, adds what scoring needs, and
 reports."""
 
+import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from evenhand.errors import UserError
 from evenhand.experiments.caps import left_for
-from evenhand.experiments.request import Request
+from evenhand.experiments.request import Following, Request
 from evenhand.experiments.running import Ended, execute, is_done, is_finished
+from evenhand.experiments.stopping import InBlocks, next_block
 from evenhand.experiments.watch import Watch
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder, FurtherRun, Instrument, Services
@@ -56,6 +59,8 @@ async def measure(measurement: Measurement, request: Request, watch: Watch) -> M
 
 
 async def _measure(measurement: Measurement, request: Request, watch: Watch) -> Measured:
+    if isinstance(request.source, InBlocks) and request.following is None:
+        request = replace(request, following=_following(measurement, request, request.source))
     await check(measurement, request)
     for remark in measurement.instrument.remarks(measurement.options, len(request.source)):
         watch.note(remark)
@@ -73,6 +78,11 @@ async def _measure(measurement: Measurement, request: Request, watch: Watch) -> 
     found = report(instrument, run, request.prices)
     write_report(found, request.out)
     return Measured(ended=ended, report=found)
+
+
+def _following(measurement: Measurement, request: Request, source: InBlocks) -> Following:
+    """Look after each block."""
+    return partial(asyncio.to_thread, next_block, measurement.instrument, source, request.out)
 
 
 async def check(measurement: Measurement, request: Request) -> None:

@@ -14,6 +14,8 @@ from evenhand.runners import Source
 Engine = Literal["local", "ray"]
 OpenCast = Callable[[Method], Awaitable[Cast]]
 """Opens the models that a method's agents are played by; they are closed when the run has ended."""
+Following = Callable[[], Awaitable[frozenset[int]]]
+"""Gives the positions that are asked next, by what was answered so far; none ends the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class Request:
     certificates: Path | None = None  # the folder of judges' certificates
     require_certified: bool = False
     is_audit: bool = False  # of a judge, who cannot be certified yet
+    following: Following | None = None  # of a run that may end before all of its items are asked
 
     async def close(self, cast: Cast) -> None:
         """Close the models of a cast, unless they belong to whoever asked."""

@@ -10,7 +10,7 @@ import orjson
 from evenhand.agents import Cast
 from evenhand.errors import ModelRefused, UserError
 from evenhand.experiments.certificates import Certified, certificates_of
-from evenhand.experiments.request import Request
+from evenhand.experiments.request import Following, Request
 from evenhand.experiments.watch import Watch
 from evenhand.methods import Method
 from evenhand.methods import settings as settings_of
@@ -95,6 +95,11 @@ def is_finished(request: Request) -> bool:
     certificates are required it is never so: the judges are looked at first, as before any run."""
     if request.dry_run or request.require_certified:
         return False
+    return _is_there(request) and RunReader(request.out).totals().items == len(request.source)
+
+
+def _is_there(request: Request) -> bool:
+    """Say whether the folder is of this very run, however far it came."""
     if not open_folder(request.out).exists("run.json"):
         return False
     found = RunReader(request.out)
@@ -110,8 +115,8 @@ def is_finished(request: Request) -> bool:
     ):
         return False  # of another model: the run itself refuses it, and says what differs
     there = {name: getattr(found.record, name) for name in planned}
-    same = orjson.loads(orjson.dumps(planned)) == there
-    return same and found.totals().items == len(request.source)
+    same: bool = orjson.loads(orjson.dumps(planned)) == there
+    return same
 
 
 async def is_done(request: Request) -> bool:
@@ -119,7 +124,9 @@ async def is_done(request: Request) -> bool:
     refused: a finished run would else be given back as if it were this one."""
     if request.models_at_hand or request.replay:
         await refuse_other_run(request)
-    return is_finished(request)
+    if request.following is None or request.dry_run or request.require_certified:
+        return is_finished(request)
+    return _is_there(request) and not await request.following()
 
 
 async def refuse_other_run(request: Request) -> None:
@@ -146,6 +153,9 @@ async def _run(
         items = len(plan.source)
         watch.note(f"dry run: {len(pilot_positions(items))} of {items:,} items, spread evenly")
         return await run_pilot(plan, request.out, **common)
+    if request.following is not None:
+        await _run_blocks(request, request.following, plan, stop, common)
+        return None
     if request.engine == "local":
         await run(plan, request.out, **common)
         return None
@@ -165,6 +175,16 @@ async def _run(
         **common,
     )
     return None
+
+
+async def _run_blocks(
+    request: Request, following: Following, plan: Plan, stop: StopSignal, common: dict[str, Any]
+) -> None:
+    """Run one block after the other, each to its end, until none follows."""
+    if request.engine != "local":
+        raise UserError("a run that may stop early looks after each block: leave out --engine ray")
+    while not stop.soft and (only := await following()):
+        await run(plan, request.out, only=only, **common)
 
 
 def _plan(request: Request, cast: Cast) -> Plan:

@@ -5,7 +5,8 @@ Pass: within the margin, one-sided at 2.5 %, however the missing answers came ou
 all, after Holm over the checks, and not within the margin. Open: neither. Broken: there is nothing
 to judge by. Missing answers count against the run that failed to give them, so that one failure
 more never turns a check to pass. Our choice: the claims of "pass" need no correction, as the gate
-passes only where all of them hold.
+passes only where all of them hold. A run that may stop early is judged by intervals that hold at
+every look as well (`gate_until`).
 """
 
 import copy
@@ -18,12 +19,14 @@ from evenhand.errors import EvenhandError, UserError
 from evenhand.findings.comparison import same_sample
 from evenhand.findings.found import Change, Coverage
 from evenhand.findings.gate_size import More, more_to_decide
+from evenhand.findings.gate_until import AtAnyTime, asked_by, at_any_time, of_clusters
 from evenhand.findings.measures import Measure
 from evenhand.findings.pairs import PairTotals
-from evenhand.findings.report import not_run, require
+from evenhand.findings.report import made_by, not_run, require
 from evenhand.findings.rules import adjusted, allowed_unseen, direction, kept, seen
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
+from evenhand.findings.until import Until
 from evenhand.store import RunReader
 
 Verdict = Literal["pass", "fail", "open", "broken"]
@@ -68,6 +71,7 @@ class Checked:
     items: int = 0
     change: Change | None = None
     more: More | None = None  # of a check that is open
+    early: AtAnyTime | None = None  # of a run that may stop early
     line: int = 1
 
     @property
@@ -130,7 +134,7 @@ def gate(
 ) -> Gate:
     """Judge every check by its two runs, or say why it has none. `lacking` names the checks that
     the baseline had and this run lacks: they fail."""
-    seen_of = [_Seen.of(one, runs[one.name]) for one in checks]
+    seen_of = [_Seen.of(one, runs[one.name], len(checks)) for one in checks]
     family = adjusted([one.change for one in seen_of])
     judged = [
         one.judged(change, len(family), prices) for one, change in zip(seen_of, family, strict=True)
@@ -138,6 +142,17 @@ def gate(
     gone = "the baseline had this check and this run lacks it: put it back, or make a new baseline"
     lost = [Checked(name=name, verdict="fail", says=gone) for name in lacking]
     return Gate(checks=(*judged, *lost), file=file, notes=tuple(notes))
+
+
+def is_decided(check: GateCheck, runs: Pair, family: int) -> bool:
+    """Say whether a run that may stop early decides a check already, whatever the other checks of
+    the gate will show: corrected for all of them at once, which is never less than Holm asks."""
+    found = _Seen.of(check, runs, family)
+    change, claimed = found.change, found.change.evidence
+    if claimed is not None:
+        worse = min(1.0, family * claimed.worse)
+        change = replace(change, evidence_adjusted=replace(claimed, worse=worse))
+    return found.verdict(change)[0] in ("pass", "fail")
 
 
 def _plain(text: str) -> str:
@@ -160,27 +175,33 @@ class _Seen:
     items: int = 0
     nothing: str = ""  # why there is nothing to judge by
     incomplete: str = ""  # why no good verdict may be given
+    at_any_time: AtAnyTime | None = None  # of a run that may stop early
 
     @classmethod
-    def of(cls, check: GateCheck, runs: Pair | str) -> "_Seen":
+    def of(cls, check: GateCheck, runs: Pair | str, family: int) -> "_Seen":
         none = Change(name=check.measure.name, before=None, after=None, difference=None)
         if isinstance(runs, str):
             return cls(check=check, change=none, nothing=runs)
         try:
-            return cls._read(check, runs)
+            return cls._read(check, runs, family)
         except EvenhandError as error:
             return cls(check=check, change=none, runs=runs, nothing=str(error))
 
     @classmethod
-    def _read(cls, check: GateCheck, runs: Pair) -> "_Seen":
+    def _read(cls, check: GateCheck, runs: Pair, family: int) -> "_Seen":
         instrument = check.narrowed()
+        require(instrument, runs[0])
+        made_by(instrument, runs[1])
         for run in runs:
-            require(instrument, run)
             run.verify()  # a part that is cut off or changed is no run to judge by
         same_sample(*runs)
+        until = Until.of(runs[1])
         scorings = instrument.scorings(*runs)
-        sides = (outcome_batches(instrument, run, how)
-                 for run, how in zip(runs, scorings, strict=True))  # fmt: skip
+        sides = [outcome_batches(instrument, run, how)
+                 for run, how in zip(runs, scorings, strict=True)]  # fmt: skip
+        if until is not None:
+            asked = asked_by(instrument, runs[1], until)
+            sides = [of_clusters(side, asked) for side in sides]
         pairs = PairTotals.of(instrument, *sides)
         if not pairs.items:
             raise UserError("no item was finished in both runs")
@@ -195,14 +216,19 @@ class _Seen:
             change=change,
             runs=runs,
             items=change.n if where else pairs.items,
-            incomplete=_incomplete(runs, pairs.coverage()),
+            incomplete=_incomplete(runs, pairs.coverage(), early=until is not None),
+            at_any_time=None
+            if until is None
+            else at_any_time(instrument, runs, until, where, family),
         )
 
     def judged(self, change: Change, family: int, prices: Prices | None) -> Checked:
         measure, instrument = self.check.measure, self.check.instrument
-        verdict, says = self._verdict(change)
-        more = None
-        if verdict == "open" and self.runs is not None:
+        verdict, says = self.verdict(change)
+        more, early = None, self.at_any_time
+        if early is not None:  # no number of a fixed size is shown
+            change = _early(change, early)
+        elif verdict == "open" and self.runs is not None:
             more = more_to_decide(instrument, measure, change, items=self.items, family=family,
                                   run=self.runs[1], prices=prices)  # fmt: skip
         return Checked(
@@ -217,16 +243,23 @@ class _Seen:
             items=self.items,
             change=None if self.nothing else change,
             more=more,
+            early=early,
             line=self.check.line,
         )
 
-    def _verdict(self, change: Change) -> tuple[Verdict, str]:
+    def verdict(self, change: Change) -> tuple[Verdict, str]:
+        """Judge the change, which was adjusted among the others."""
         if self.nothing:
             return "broken", self.nothing
-        measure = self.check.measure
+        measure, early = self.check.measure, self.at_any_time
         within = _within(change, measure)
-        said = f"{measure.label}: {seen(change, measure)}"
-        if direction(change, measure) == "worse" and not within:
+        worse = direction(change, measure) == "worse" and not within
+        shown, after = change, ""
+        if early is not None:
+            within, worse = within and early.kept, worse and early.worse
+            shown, after = _early(change, early), f" ({early.says})"
+        said = f"{measure.label}: {seen(shown, measure)}{after}"
+        if worse:
             lost = 0 if change.bounds is None else change.bounds.missing
             counted = f", with {lost:,} missing answers counted as the worst" * bool(lost)
             return "fail", f"shown to be worse{counted}: {said}"
@@ -246,9 +279,16 @@ def _within(change: Change, measure: Measure) -> bool:
     return enough and kept(change, measure) == "kept"
 
 
-def _incomplete(runs: Pair, coverage: tuple[Coverage, Coverage]) -> str:
+def _early(change: Change, found: AtAnyTime) -> Change:
+    """Give the change with the interval that holds at every look, and nothing else to judge by."""
+    why = change.undefined if change.difference is None else None
+    return replace(change, low=found.low, high=found.high, se=0.0, p=None, p_holm=None,
+                   undefined=why, evidence=None, evidence_adjusted=None)  # fmt: skip
+
+
+def _incomplete(runs: Pair, coverage: tuple[Coverage, Coverage], *, early: bool) -> str:
     for side, run, seen_ in zip(("the baseline", "this run"), runs, coverage, strict=True):
-        left = not_run(run)
+        left = 0 if early and run is runs[1] else not_run(run)
         if left:
             return f"{side} is not finished: {left:,} items are not run"
         if seen_.below_floor:

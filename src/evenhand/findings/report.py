@@ -22,6 +22,8 @@ from evenhand.findings.rules import adjusted_estimates, in_unit
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
 from evenhand.findings.totals import RunTotals
+from evenhand.findings.until import Stopped, Until, at_any_time, refuse, stand
+from evenhand.findings.until_words import of_stopped
 from evenhand.findings.verdicts import of_report
 from evenhand.foreign import Origin
 from evenhand.store import RunReader
@@ -91,6 +93,7 @@ class Report(Shown):
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
     verdict: Verdict = NO_VERDICT
+    stopped: Stopped | None = None  # of a run that may stop early: where it stands
 
     def __getitem__(self, name: str) -> Estimate:
         """Give the estimate of a measure over all items, by the measure's name."""
@@ -126,6 +129,7 @@ class Report(Shown):
             "versions": self.versions,
             "not_run": self.not_run,
             "verdict": self.verdict,
+            "stopped": self.stopped,
             "cost": self.cost,
             "money": self.money,
             "further": self.further,
@@ -154,14 +158,53 @@ def _fields(one: Estimate) -> dict[str, Any]:
 
 def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> Report:
     """Read a run once and say what it showed."""
-    require(instrument, run)
+    made_by(instrument, run)
     instrument = instrument.for_run(run)
+    until = Until.of(run)
+    if until is not None:
+        return _until(instrument, run, until, prices)
     totals = RunTotals.of(instrument, outcome_batches(instrument, run))
+    found = _found(instrument, run, totals, prices)
+    found = replace(found, groups=groups_of(instrument, totals))
+    found = replace(
+        found, sections=(*instrument.sections(found, run), *instrument.sections_of_method(run))
+    )
+    found = replace(found, notes=instrument.notes(found, run))
+    return replace(found, verdict=of_report(found))
+
+
+def _until(instrument: Scored, run: RunReader, until: Until, prices: Prices | None) -> Report:
+    """Report a run that may stop early: what was asked up to the look that decided it, by intervals
+    that hold at every look. What has none is left out: groups, tables, p-values."""
+    stopped, table = stand(instrument, run, until)
+    asked = table["cluster"].to_list()
+    batches = outcome_batches(instrument, run)
+    if asked:
+        batches = (rows.filter(pl.col("cluster").is_in(asked)) for rows in batches)
+    found = _found(instrument, run, RunTotals.of(instrument, batches), prices)
+    ended = stopped.ended and stopped.clusters > 0
+    found = replace(
+        found,
+        source={**found.source, "until": {k: v for k, v in until.to_dict().items()
+                                          if k not in ("order", "sizes", "rows")}},
+        not_run=0 if ended else found.not_run,
+        estimates=tuple(at_any_time(instrument.measure(one.name), one, table, until)
+                        for one in found.estimates),
+        with_masked=(),
+        stopped=stopped,
+    )  # fmt: skip
+    one = found[until.measure] if until.measure else None
+    said = of_stopped(instrument, stopped, one, found.side.run)
+    return replace(found, verdict=said)
+
+
+def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices | None) -> Report:
+    """Give the numbers over all items, and what they took."""
     if not totals.rows:
         raise UserError(f"{run.path} has no finished item yet")
     record = run.record
     masked = [instrument.measure(name) for name in instrument.masked]
-    found = Report(
+    return Report(
         instrument=instrument,
         side=Side.of(run),
         source=record.source,
@@ -174,7 +217,7 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
         with_masked=tuple(totals.with_masked(measure) for measure in masked),
         masked_records=totals.masked_rows,
         clusters=totals.clusters(),
-        groups=groups_of(instrument, totals),
+        groups={},
         rows_by_group={
             value: totals.rows_in(one.column, value)
             for one in instrument.groups
@@ -186,11 +229,6 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
         money=spent.money(run, prices),
         further=spent.further(run, instrument.further_runs, prices),
     )
-    found = replace(
-        found, sections=(*instrument.sections(found, run), *instrument.sections_of_method(run))
-    )
-    found = replace(found, notes=instrument.notes(found, run))
-    return replace(found, verdict=of_report(found))
 
 
 def reach(instrument: Scored, measure: Measure) -> float:
@@ -204,10 +242,16 @@ def not_run(run: RunReader) -> int:
 
 
 def require(instrument: Scored, run: RunReader) -> None:
+    """Refuse a run that another instrument made, or that may stop early: it has no fixed size."""
+    made_by(instrument, run)
+    refuse(run)
+
+
+def made_by(instrument: Scored, run: RunReader) -> None:
     """Refuse a run that another instrument made."""
-    made_by = run.record.source.get("benchmark")
-    if made_by != instrument.name:
-        known = f"`evenhand measure {made_by}`" if made_by else "another command"
+    maker = run.record.source.get("benchmark")
+    if maker != instrument.name:
+        known = f"`evenhand measure {maker}`" if maker else "another command"
         raise UserError(
             f"{run.path} was made by {known}, not by `evenhand measure {instrument.name}`"
         )

@@ -195,7 +195,8 @@ async def _run(
     writer = RunWriter.open(out, plan.record(), take_over=take_over)
     try:
         progress.planned = len(plan.source)
-        progress.resumed = writer.committed
+        progress.state = "running"  # a run in blocks comes here once for each
+        progress.resumed = writer.committed - progress.answered - progress.failed
         progress.look = local_gauges(plan.cast, purse)
         plan = replace(plan, cast=_guarded(plan.cast, purse, stop, writer.tape))
         left = progress.starting(_left(plan.source, writer.done, only))

@@ -6,10 +6,10 @@ after each cluster such that *all* of them hold the truth together with the stat
 one may look as often as one likes, and stop for any reason.
 
 What is estimated is the mean over clusters of one bounded value each: of BBQ's s_amb, the mean over
-templates of the mean of a template's answers (1 stereotyped, −1 against it, 0 neither), which is
-what a report prints of the default sample, where templates weigh the same. A ratio whose
-denominator varies between clusters is no such mean. Two runs are compared by each cluster's
-difference, whose bounds are those of a difference: −2 to 2 for s_amb.
+templates of the mean of a template's answers (1 stereotyped, −1 against it, 0 neither), where
+templates weigh the same. Where they do not, as a template with two questions beside others with
+four, weights make it what a report prints: the mean over answers. Two runs are compared by each
+cluster's difference, whose bounds are those of a difference: −2 to 2 for s_amb.
 
 Clusters must come in an order that was drawn before anything was answered. Those that answer first
 are no random part of all.
@@ -69,7 +69,8 @@ def anytime_mean(
     values_if_larger: ArrayLike | None = None,
     *,
     within: tuple[float, float] = (-1.0, 1.0),
-    of: int | None = None,
+    weights: ArrayLike | None = None,
+    of: float | None = None,
     confidence: float = 0.95,
 ) -> AnytimeInterval:
     """The mean over clusters has the interval of all means that no bet against them has refuted.
@@ -78,10 +79,12 @@ def anytime_mean(
     has the value with these at their smallest and `values_if_larger` with these at their largest:
     the low end then goes by the one and the high end by the other, and as `wealth` only rises with
     the values, a missing answer never makes the interval narrower.
-    `within` are the ends that no value can pass. `of` is the number of all clusters there are: the
-    interval is then for the mean over exactly these, of which the rest is still to be asked, and
-    ends as one point. Without it the mean is that of all clusters that might have been drawn, which
-    is what the intervals of a report are for.
+    `within` are the ends that no value can pass. `weights` says how much each cluster counts, as a
+    part of what the largest of all counts, asked or not: from 0 to 1, and 1 for each without it.
+    `of` is the weight of all clusters there are, their number without weights: the interval is
+    then for the mean over exactly these, of which the rest is still to be asked, and ends as one
+    point. Without it the mean is that of all clusters that might have been drawn, which is what
+    the intervals of a report are for.
     Each end is wrong with at most (1 − confidence)/2, at all looks together. Source: Waudby-Smith
     & Ramdas 2024 (betting, also without replacement); Ryu & Bhatt 2024 (mixed stakes).
     Undefined: no clusters.
@@ -89,16 +92,18 @@ def anytime_mean(
     small = finite(values, "values")
     large = small if values_if_larger is None else finite(values_if_larger, "values")
     same_length(small, large, "smallest and largest values")
-    _check(small, large, within, of)
+    w = np.ones_like(small) if weights is None else finite(weights, "weights")
+    same_length(small, w, "values and weights")
+    _check(small, large, w, within, of)
     limit = np.log(2 / (1 - open_share(confidence, "confidence")))
 
     def refuted(seen: FloatArray, mean: float, ends: tuple[float, float]) -> bool:
-        return bool(log_wealth(seen, mean, within=ends, of=of).max() >= limit)
+        return bool(log_wealth(seen, mean, within=ends, weights=w, of=of).max() >= limit)
 
     mirrored = (-within[1], -within[0])
     whole = np.array_equal(small, large)
     return AnytimeInterval(
-        estimate=float(small.mean()) if whole else None,
+        estimate=float(small @ w / w.sum()) if whole else None,
         low=_last(lambda mean: refuted(small, mean, within), *within),
         high=-_last(lambda mean: refuted(-large, mean, mirrored), *mirrored),
         confidence=confidence,
@@ -111,7 +116,8 @@ def log_wealth(
     mean: float,
     *,
     within: tuple[float, float] = (-1.0, 1.0),
-    of: int | None = None,
+    weights: ArrayLike | None = None,
+    of: float | None = None,
 ) -> FloatArray:
     """Bets that the mean is above `mean` have won so much after each cluster: the log of it.
 
@@ -119,18 +125,21 @@ def log_wealth(
     being value and mean on a scale from 0 to 1: the factor is 1 − s + s·x/m. If the true mean is m
     or less, nobody gains on average, and the chance of *ever* having c times the start is at most
     1/c (Ville 1939). The 1 is split beforehand on five such shares, each kept to throughout.
+    A cluster of weight w is staked on with w·s: the factor is 1 + s·w·(x/m − 1), which nobody gains
+    by where the mean of w·x is m times that of w.
     Of a set of N clusters without replacement, the mean of those still to come takes the place of
-    m: (N·m − sum so far)/(N − number so far).
+    m: (N·m − sum so far)/(N − number so far), with weights in place of numbers.
     Every factor rises with x, with all earlier x and against m: a larger value never lowers it.
     Several rows of values are as many runs, each for itself.
     """
     low, high = within
     x = (np.asarray(values, dtype=np.float64) - low) / (high - low)
+    w = np.ones(x.shape[-1]) if weights is None else np.asarray(weights, dtype=np.float64)
     rest = np.full(x.shape, (mean - low) / (high - low))
     if of is not None:
-        before = np.cumsum(x, axis=-1) - x
-        rest = (of * rest - before) / (of - np.arange(x.shape[-1]))
-    gains = x / np.maximum(rest, _ROUNDING) - 1
+        before = np.cumsum(w * x, axis=-1) - w * x
+        rest = (of * rest - before) / (of - (np.cumsum(w) - w))
+    gains = w * (x / np.maximum(rest, _ROUNDING) - 1)
     with np.errstate(divide="ignore"):  # who stakes all can lose all
         won = np.cumsum(np.log1p(_STAKES[:, None] * gains[..., None, :]), axis=-1)
     found = np.logaddexp.reduce(won + np.log(_STARTS)[:, None], axis=-2)
@@ -149,14 +158,20 @@ def _last(refuted: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def _check(
-    small: FloatArray, large: FloatArray, within: tuple[float, float], of: int | None
+    small: FloatArray,
+    large: FloatArray,
+    weights: FloatArray,
+    within: tuple[float, float],
+    of: float | None,
 ) -> None:
     low, high = within
-    if not small.size:
+    if not weights.any():
         raise Undefined("no clusters")
+    if weights.min() < 0 or weights.max() > 1:
+        raise UserError("a weight is a part of the largest one, from 0 to 1")
     if not low < high:
         raise UserError(f"values lie between two ends, not between {low} and {high}")
     if (small > large).any() or small.min() < low or large.max() > high:
         raise UserError(f"every value lies within {low} to {high}, the smallest below the largest")
-    if of is not None and of < small.size:
-        raise UserError(f"{small.size} clusters were seen of {of}")
+    if of is not None and of < weights.sum() - _ROUNDING:
+        raise UserError(f"{weights.sum():g} clusters were seen of {of:g}")

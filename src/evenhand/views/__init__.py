@@ -21,6 +21,7 @@ from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate
+from evenhand.findings.labelled import LabelledRate
 from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.pack_check import PackCheck
 from evenhand.findings.plan import Plan
@@ -51,6 +52,7 @@ from evenhand.views import (
     frontier_page,
     gate_page,
     html,
+    labelled_page,
     markdown,
     monitoring_page,
     pack_check_page,
@@ -86,6 +88,7 @@ _PAGES: dict[type, Any] = {
     FrontierForecast: frontier_forecast_page.page,
     Gate: gate_page.page,
     PackCheck: pack_check_page.page,
+    LabelledRate: labelled_page.page,
     Plan: plan_page.page,
     RatioPlan: ratio_plan_page.page,
     RatingReport: ratings_page.page,

@@ -35,7 +35,8 @@ def page(found: Gate, *, full: bool = False) -> list[Block]:
         blocks.append(Line(f"{one.name}: {one.says}", MARKS[one.verdict][1], indent=2))
         if one.more is not None:
             blocks.append(Line(f"{one.name}: {decides(one.more)}", indent=2))
-    pairs = dict.fromkeys((one.before, one.after) for one in ordered if one.change is not None)
+    whole = [one for one in ordered if one.change is not None and one.early is None]
+    pairs = dict.fromkeys((one.before, one.after) for one in whole)
     blocks += [GAP] if pairs else []
     for old, new in pairs:
         blocks.append(Line(f"all of it: evenhand compare {old} {new} --full", "dim"))

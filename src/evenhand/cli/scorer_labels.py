@@ -1,0 +1,89 @@
+"""`evenhand scorers sample` and `estimate`: a rate from a scorer on all texts and a few labels."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+from rich.text import Text
+
+from evenhand import config as configuration
+from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.screen import err, out, print_json
+from evenhand.experiments.labelling import LABELS, draw, given_texts
+from evenhand.experiments.labelling import estimate as estimated
+from evenhand.scorers import Scorer
+from evenhand.scorers.base import TOXICITY
+from evenhand.scorers.batches import score_all
+from evenhand.views import terminal_of
+from evenhand.views.files import plain
+
+
+def sample(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A scorer that `list` shows, or KIND=URL[#MODEL].")
+    ],
+    texts: Annotated[
+        Path, typer.Argument(metavar="TEXTS", help="JSONL with text, and id, cluster if wanted.")
+    ],
+    folder: Annotated[Path, typer.Option("--out", "-o", help="A new folder.")],
+    labels: Annotated[int, typer.Option(min=2, help="About so many texts are drawn.")] = 200,
+    seed: Annotated[int, typer.Option(help="Draws the texts.")] = 0,
+    attribute: Annotated[
+        str, typer.Option(help="What the label is about, of what the scorer scores.")
+    ] = TOXICITY,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Draw texts to be labelled by people or a judge, more where the scorer is unsure.
+
+    Scores all texts, and writes labels.jsonl, to be filled in with 0 or 1 a line, beside the
+    predictions and the chances, which `estimate` needs.
+
+    Example: evenhand scorers sample offline texts.jsonl --labels 200 --out labels
+    """
+    given = given_texts(texts)
+    settings = configuration.load(config, None, None)
+    scorer = configuration.scorer_by_name(settings, name)
+    scored = asyncio.run(_scored(scorer, [one.text for one in given], attribute))
+    drawn = draw(given, scored, scorer=f"{scorer.name} ({attribute})", budget=labels, seed=seed,
+                 out=folder)  # fmt: skip
+    missing = sum(one is None for one in scored)
+    if json:
+        print_json({"out": str(folder), "texts": len(given), "drawn": drawn, "unscored": missing})
+        return
+    if missing:
+        err.print(f"{missing:,} of {len(given):,} texts got no score; they are drawn as unsure")
+    out.print(Text(f"{drawn:,} of {len(given):,} texts are in {folder / LABELS}: fill in each "
+                   f"label with 0 or 1. Next: evenhand scorers estimate {folder}"))  # fmt: skip
+
+
+async def _scored(scorer: Scorer, texts: list[str], attribute: str) -> list[float | None]:
+    try:
+        with Progress(console=err, transient=True) as progress:
+            bar = progress.add_task("scored", total=len(texts))
+            found = await score_all(scorer, texts, lambda done: progress.advance(bar, done))
+    finally:
+        await scorer.close()
+    return found.values(attribute)
+
+
+def estimate(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="What `sample` wrote, with labels filled in.")
+    ],
+    json: Json = False,
+) -> None:
+    """Estimate a rate from predictions for all texts and labels for some.
+
+    The interval is right whatever the scorer is worth, and never wider than that of the labels
+    alone. Below 20 labels it is that of the labels alone. A label that is missing may be either.
+
+    Example: evenhand scorers estimate labels
+    """
+    found = estimated(folder)
+    if json:
+        print_json(plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found))

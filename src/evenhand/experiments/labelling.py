@@ -1,0 +1,153 @@
+"""Texts are drawn to be labelled, more where a scorer is unsure, and their chances are kept."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+from evenhand.errors import UserError
+from evenhand.findings.labelled import LabelledRate, Text, labelled_rate
+from evenhand.runners.source import read_row
+from evenhand.statistics.prediction_powered import chances_to_label
+
+PLAN, PREDICTIONS, LABELS = "plan.json", "predictions.jsonl", "labels.jsonl"
+_FORM = 'a line is like {"text": "…"}, with "id" and "cluster" where there are any'
+_LABEL = 'a line is like {"id": "7", "text": "…", "label": 1}; label is 0, 1 or null'
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_Name = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Given(BaseModel):
+    """A text as the user gives it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    text: Annotated[str, Field(min_length=1)]
+    id: _Name | None = None
+    cluster: str | None = None
+
+
+class _Predicted(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    id: _Name
+    cluster: str
+    prediction: _Share | None
+    chance: Annotated[float, Field(gt=0, le=1)]
+    drawn: bool
+
+
+class _Labelled(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    id: _Name
+    text: str = ""
+    label: Annotated[int, Field(ge=0, le=1)] | None = None
+
+
+class _Plan(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    format: int = 1
+    scorer: str
+    budget: int
+    seed: int
+    sha256: str  # of the predictions, with the chances
+
+
+def given_texts(path: Path) -> list[Given]:
+    """Read texts, one JSON object a line; an id that comes twice is refused."""
+    lines = _lines(path)
+    texts = [read_row(Given, line, f"{path} line {n}", _FORM) for n, line in lines]
+    if not texts:
+        raise UserError(f"{path} has no texts: {_FORM}")
+    named = [one.id or str(place) for place, one in enumerate(texts)]
+    _refuse_twins(named, path)
+    return [one.model_copy(update={"id": name}) for one, name in zip(texts, named, strict=True)]
+
+
+def draw(
+    texts: Sequence[Given],
+    predictions: Sequence[float | None],
+    *,
+    scorer: str,
+    budget: int,
+    seed: int,
+    out: Path,
+) -> int:
+    """Draw about `budget` texts into a new folder, and give their number. A prediction p is as
+    unsure as √(p·(1 − p)); one that is missing counts as the least sure of all."""
+    if budget >= len(texts):
+        raise UserError(f"{budget} labels of {len(texts)} texts leave nothing to estimate: ask "
+                        "for fewer, or label all of them")  # fmt: skip
+    unsure = [math.nan if p is None else math.sqrt(p * (1 - p)) for p in predictions]
+    chances = chances_to_label(unsure, budget)
+    drawn = np.random.default_rng(seed).random(len(texts)) < chances
+    rows = [
+        _Predicted(id=one.id or "", cluster=one.cluster or f"text {one.id}", prediction=p,
+                   chance=float(chance), drawn=bool(taken))
+        for one, p, chance, taken in zip(texts, predictions, chances, drawn, strict=True)
+    ]  # fmt: skip
+    written = _jsonl([row.model_dump() for row in rows])
+    plan = _Plan(scorer=scorer, budget=budget, seed=seed,
+                 sha256=hashlib.sha256(written).hexdigest())  # fmt: skip
+    sheet = [{"id": one.id, "text": one.text, "label": None}
+             for one, taken in zip(texts, drawn, strict=True) if taken]  # fmt: skip
+    try:
+        out.mkdir(parents=True)
+    except FileExistsError:
+        raise UserError(f"{out} is there already, with labels perhaps: give another") from None
+    (out / PREDICTIONS).write_bytes(written)
+    (out / LABELS).write_bytes(_jsonl(sheet))
+    (out / PLAN).write_bytes(orjson.dumps(plan.model_dump(), option=orjson.OPT_INDENT_2))
+    return len(sheet)
+
+
+def estimate(folder: Path) -> LabelledRate:
+    """Estimate the rate from a folder whose labels were filled in."""
+    plan, rows = _planned(folder)
+    path = folder / LABELS
+    labels = [read_row(_Labelled, line, f"{path} line {n}", _LABEL) for n, line in _lines(path)]
+    _refuse_twins([one.id for one in labels], path)
+    said = {one.id: one.label for one in labels}
+    strangers = sorted(said.keys() - {row.id for row in rows if row.drawn})
+    if strangers:
+        raise UserError(
+            f"{path}: {strangers[0]!r} was not drawn, and what one chose to label oneself has no "
+            "chance to be weighed by: take the line out"
+        )
+    texts = [Text(**row.model_dump(), label=said.get(row.id)) for row in rows]
+    return labelled_rate(texts, plan.scorer)
+
+
+def _planned(folder: Path) -> tuple[_Plan, list[_Predicted]]:
+    path = folder / PREDICTIONS
+    if not (folder / PLAN).is_file() or not path.is_file():
+        raise UserError(
+            f"{folder} holds no drawn texts: evenhand scorers sample offline texts.jsonl "
+            f"--labels 200 --out {folder}"
+        )
+    plan = read_row(_Plan, (folder / PLAN).read_bytes(), str(folder / PLAN))
+    if hashlib.sha256(path.read_bytes()).hexdigest() != plan.sha256:
+        raise UserError(f"{path} was changed after the texts were drawn: put the old file back, "
+                        "or draw anew")  # fmt: skip
+    return plan, [read_row(_Predicted, line, f"{path} line {n}") for n, line in _lines(path)]
+
+
+def _lines(path: Path) -> list[tuple[int, bytes]]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error}; {_FORM}") from None
+    return [(n, line) for n, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+
+
+def _jsonl(rows: Sequence[dict[str, Any]]) -> bytes:
+    return b"".join(orjson.dumps(row) + b"\n" for row in rows)
+
+
+def _refuse_twins(names: Sequence[str], path: Path) -> None:
+    if len(set(names)) < len(names):
+        twin = next(one for one in names if names.count(one) > 1)
+        raise UserError(f"{path}: the id {twin[:60]!r} comes twice: give each text its own")

@@ -1,0 +1,153 @@
+"""A run is planned to stop when its question is decided: its clusters are drawn in an order and
+asked in blocks."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from evenhand.domain import Item
+from evenhand.errors import UserError
+from evenhand.findings.scored import ALWAYS, Scored, with_facts
+from evenhand.findings.until import KEY, Until, rows_planned, stand
+from evenhand.instruments import Instrument
+from evenhand.runners import Source
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+from evenhand.store.tables import RESULTS
+
+_BLOCK = 10  # our choice, of clusters: enough items for all places at work, and a look every minute
+_LOOKS = 40  # our choice: more of them cost time and hardly save anything
+
+
+@dataclass(frozen=True, slots=True)
+class InBlocks:
+    """A source whose clusters are asked block by block, in a drawn order. Every item keeps its
+    position, so that a run of all of them can be replayed into it."""
+
+    source: Source
+    until: Until
+    positions: tuple[tuple[int, ...], ...]  # of each cluster, in the drawn order
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {**self.source.fingerprint(), KEY: self.until.to_dict()}
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def chunks(self) -> list[tuple[int, int]]:
+        return self.source.chunks()
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        return self.source.read(start, stop)
+
+    def block_after(self, clusters: int) -> frozenset[int]:
+        """Give the positions of the block that comes after the first so many clusters."""
+        block = self.positions[clusters : clusters + self.until.block]
+        return frozenset(place for cluster in block for place in cluster)
+
+
+class Question(NamedTuple):
+    """The question that a run is to decide, as it was typed: "s_amb=0.05"."""
+
+    text: str
+    these: bool = False  # of these clusters alone
+
+
+def measure_and_margin(text: str) -> tuple[str, float]:
+    """Read "s_amb=0.05": a measure, and the margin around it."""
+    name, _, said = text.partition("=")
+    try:
+        margin = float(said)
+    except ValueError:
+        margin = math.nan
+    if not (name.strip() and margin > 0 and math.isfinite(margin)):
+        raise UserError(
+            f"--until {text!r} is no measure with a margin above 0; write it as --until s_amb=0.05"
+        )
+    return name.strip(), margin
+
+
+def until_decided(
+    instrument: Instrument, source: Source, asked: Question, *, seed: int | None
+) -> InBlocks:
+    """Plan a run that stops when a measure is shown to be within a margin, or beyond it."""
+    name, margin = measure_and_margin(asked.text)
+    names = [one.name for one in instrument.measures]
+    if name not in names:
+        raise UserError(
+            f"{instrument.name} has no measure {name!r}; it has: {', '.join(names)}. "
+            f"Write --until {names[0]}=0.05"
+        )
+    measure = instrument.measure(name)
+    planned = in_blocks(instrument, source, (name,), seed=seed, measure=name, margin=margin,
+                        these=asked.these)  # fmt: skip
+    least, most = (end - (measure.null or 0.0) for end in measure.range)
+    if margin >= max(most, -least):
+        raise UserError(
+            f"a margin of {margin:g} holds everything: {name} is {max(most, -least):g} at most"
+        )
+    return planned
+
+
+def in_blocks(
+    instrument: Instrument, source: Source, needed: Sequence[str], *, seed: int | None, **asked: Any
+) -> InBlocks:
+    """Draw the order of the clusters, before anything is asked. `needed` names the measures that
+    must have an interval which holds at every look; one that has none is refused."""
+    outcomes = _unasked(instrument, list(source.read(0, len(source))))
+    rows, reasons = rows_planned(instrument, outcomes)
+    for name in needed:
+        if name not in rows:
+            raise UserError(
+                f"a run cannot stop by {name}, as {reasons[name]}; it can by: "
+                f"{', '.join(rows) or 'none'}. Leave out --until to ask all items"
+            )
+    places: dict[str, list[int]] = {}
+    for place, cluster in enumerate(outcomes["cluster"]):
+        places.setdefault(str(cluster), []).append(place)
+    order_seed = seed or 0
+    order = sorted(places, key=lambda one: hashlib.sha256(f"{order_seed}:{one}".encode()).digest())
+    until = Until(
+        order_seed=order_seed,
+        block=max(_BLOCK, math.ceil(len(order) / _LOOKS)),
+        order=tuple(order),
+        sizes=tuple(len(places[one]) for one in order),
+        rows=rows,
+        **asked,
+    )
+    return InBlocks(source, until, tuple(tuple(places[one]) for one in order))
+
+
+def _unasked(instrument: Instrument, items: Sequence[Item]) -> pl.DataFrame:
+    """Score items that nobody has answered, in their order: what they are about is known then."""
+    if not items:
+        raise UserError("there are no items, so there is nothing to run")
+    if type(instrument).scoring is not Scored.scoring:
+        raise UserError(
+            f"{instrument.name} cannot stop early: its answers are scored when all of them are "
+            "there. Leave out --until"
+        )
+    known = pl.DataFrame(pl.from_arrow(RESULTS.empty_table())).schema
+    rows = [
+        {"position": place, "item_id": item.id, "status": "failed", "reason": "not_asked",
+         "tags": [{"name": name, "value": value} for name, value in item.tags.items()]}
+        for place, item in enumerate(items)
+    ]  # fmt: skip
+    columns = (*ALWAYS, *instrument.columns, "tags")
+    frame = pl.DataFrame(rows, schema={name: known[name] for name in dict.fromkeys(columns)})
+    outcomes = instrument.outcomes(with_facts(frame, instrument))
+    return frame.select("item_id").join(outcomes, on="item_id", maintain_order="left")
+
+
+def next_block(instrument: Instrument, source: InBlocks, out: str) -> frozenset[int]:
+    """Give the positions that are asked next; none where the question is decided, or all is
+    asked."""
+    if not open_folder(out).exists("run.json"):
+        return source.block_after(0)
+    run = RunReader(out)
+    stopped, _ = stand(instrument.for_run(run), run, source.until)
+    return frozenset() if stopped.ended else source.block_after(stopped.clusters)

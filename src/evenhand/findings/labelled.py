@@ -1,0 +1,113 @@
+"""A rate is estimated from a cheap scorer's numbers for all texts and labels for a chosen few.
+
+Labels that were asked for and are missing are filled in every way: the interval holds all of what
+they could have made of it, so that a missing label never makes it narrower.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from evenhand.errors import Undefined, UserError
+from evenhand.findings.shown import Shown
+from evenhand.statistics.prediction_powered import PoweredMean, powered_mean
+
+MOST_MISSING = 8  # our choice: 256 ways to fill them are a second's work, and more say little
+LEAST_LABELS = 20  # below it the predictions are not used (`prediction_powered`)
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """One text: what the scorer said of it, with which chance it was drawn, and its label."""
+
+    id: str
+    cluster: Hashable
+    prediction: float | None
+    chance: float
+    drawn: bool
+    label: int | None = None  # 0 or 1; None of a drawn text: missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledRate(Shown):
+    """A rate with its interval, beside the one that the labels alone would have had."""
+
+    scorer: str
+    texts: int
+    without_prediction: int
+    drawn: int
+    missing: int  # labels that were asked for
+    estimate: float | None  # None where a label is missing
+    low: float
+    high: float
+    labels_alone: Ends
+    share_used: float | None  # λ: how much of the predictions is used; None where that depends
+    confidence: float
+
+    @property
+    def labels(self) -> int:
+        return self.drawn - self.missing
+
+    @property
+    def width_ratio(self) -> float:
+        """The interval is so wide beside that of the labels alone."""
+        low, high = self.labels_alone
+        return (self.high - self.low) / (high - low) if high > low else 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "labels": self.labels, "width_ratio": self.width_ratio}
+
+
+def labelled_rate(texts: Sequence[Text], scorer: str) -> LabelledRate:
+    """Estimate the share of label 1 among all texts."""
+    drawn = [one for one in texts if one.drawn]
+    missing = [place for place, one in enumerate(drawn) if one.label is None]
+    if len(missing) > MOST_MISSING:
+        raise UserError(
+            f"{len(missing)} of {len(drawn)} labels are missing, and what nobody labelled may be "
+            f"anything: fill in all but {MOST_MISSING} at most, then run `evenhand scorers "
+            "estimate` again"
+        )
+    try:
+        ways = [_filled(texts, drawn, dict(zip(missing, way, strict=True)))
+                for way in product((0, 1), repeat=len(missing))]  # fmt: skip
+    except Undefined as reason:
+        raise UserError(
+            f"nothing can be estimated: {reason}. Draw more with `evenhand scorers sample`"
+        ) from None
+    alone = _joined([one.labels_alone for one in ways])
+    ends = _joined([(one.low, one.high) for one in ways])
+    narrower = ends[1] - ends[0] <= alone[1] - alone[0]
+    return LabelledRate(
+        scorer=scorer,
+        texts=len(texts),
+        without_prediction=sum(one.prediction is None for one in texts),
+        drawn=len(drawn),
+        missing=len(missing),
+        estimate=None if missing else min(1.0, max(0.0, ways[0].estimate)),
+        low=(ends if narrower else alone)[0],
+        high=(ends if narrower else alone)[1],
+        labels_alone=alone,
+        share_used=None if missing else ways[0].share_used,
+        confidence=ways[0].confidence,
+    )
+
+
+def _joined(ways: Sequence[Ends]) -> Ends:
+    """All that any of the ways allows, cut to what a share can be."""
+    return max(0.0, min(low for low, _ in ways)), min(1.0, max(high for _, high in ways))
+
+
+def _filled(texts: Sequence[Text], drawn: Sequence[Text], filled: dict[int, int]) -> PoweredMean:
+    labels = [filled[place] if one.label is None else one.label for place, one in enumerate(drawn)]
+    return powered_mean(
+        [np.nan if one.prediction is None else one.prediction for one in texts],
+        labels,
+        [place for place, one in enumerate(texts) if one.drawn],
+        chances=[one.chance for one in drawn],
+        clusters=[one.cluster for one in texts],
+    )

@@ -1,0 +1,255 @@
+"""A run may stop when its question is decided, by intervals that hold at every look.
+
+The clusters are asked in an order that was drawn before anything was asked, in blocks, and looked
+at after each whole block. All of that stands in run.json, so that where a run stopped, and why,
+follows from its folder alone: an interrupted run goes on to the same end. A row without an answer
+counts at its smallest value for the low end and at its largest for the high one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from evenhand.errors import Undefined, UserError
+from evenhand.findings.found import Estimate
+from evenhand.findings.measures import Mean, Measure, Share
+from evenhand.findings.rows import MASKED
+from evenhand.findings.scored import SCORED, Scored, outcome_batches
+from evenhand.statistics.sequences import OPEN, AnytimeInterval, Verdict, anytime_mean
+from evenhand.store import RunReader
+
+KEY = "until"  # in the source of a run's record
+NO_INTERVAL = "not known of a run that may stop early"
+_REFUTED = "no value fits, as is common only where clusters come in no drawn order"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Until:
+    """The plan of a run that may stop early. Without a measure, the checks of a gate decide."""
+
+    measure: str = ""
+    margin: float = 0.0
+    these: bool = False  # the question is of these clusters alone, and not of others like them
+    order_seed: int = 0
+    block: int  # clusters from one look to the next
+    order: tuple[str, ...]  # the clusters as they were drawn
+    sizes: tuple[int, ...]  # the items of each
+    rows: Mapping[str, tuple[int, int]]  # measure -> the most rows that a cluster has of it, and
+    # all of them; a measure that is not here has no interval that holds at every look
+
+    @classmethod
+    def of(cls, run: RunReader) -> "Until | None":
+        """Give the plan of a run that may stop early; None of a run of a fixed size."""
+        said = run.record.source.get(KEY)
+        if said is None:
+            return None
+        pairs = {name: (int(most), int(every)) for name, (most, every) in said["rows"].items()}
+        lists = {name: tuple(said[name]) for name in ("order", "sizes")}
+        return cls(**{**said, **lists, "rows": pairs})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the plan as run.json keeps it."""
+        return {**asdict(self), "order": list(self.order), "sizes": list(self.sizes),
+                "rows": {name: list(pair) for name, pair in self.rows.items()}}  # fmt: skip
+
+    def looks(self, clusters: int) -> list[int]:
+        """Give after how many clusters one looks, while the first so many are whole."""
+        every = range(self.block, len(self.order) + self.block, self.block)
+        return [end for one in every if (end := min(one, len(self.order))) <= clusters]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """Where a run that may stop early stands: what it asked, and what that decides."""
+
+    measure: str
+    margin: float
+    these: bool
+    verdict: Verdict
+    looks: int
+    clusters: int
+    of_clusters: int
+    items: int
+    of_items: int
+    calls_saved: int = 0  # as many as the items that were not asked would have taken on average
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is asked: it is decided, or all was asked."""
+        return self.verdict != OPEN or self.clusters == self.of_clusters
+
+
+def refuse(run: RunReader) -> None:
+    """Refuse to take a run that may stop early for one of a fixed size."""
+    if KEY in run.record.source:
+        raise UserError(
+            f"{run.path} may stop early, when its question is decided: what it asked is no sample "
+            f"of a fixed size, and only its own report may use it (evenhand runs report "
+            f"{run.path}). Measure again without --until, into another folder"
+        )
+
+
+def why_not(instrument: Scored, measure: Measure) -> str:
+    """Say why a measure has no interval that holds at every look; empty where it has one."""
+    if not isinstance(measure.statistic, Mean | Share):
+        return "it is no mean over answers"
+    if not measure.bounded:
+        return "it has no smallest or no largest value"
+    if instrument.also_clusters:
+        return f"answers are alike in other ways than by {instrument.clusters}"
+    return ""
+
+
+def rows_planned(
+    instrument: Scored, unasked: pl.DataFrame
+) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
+    """Give the rows of each measure by the outcomes of items that nobody has answered, and why the
+    others have none. Which rows a measure is about must not depend on answers."""
+    found, reasons = {}, {}
+    for measure in instrument.measures:
+        why = why_not(instrument, measure) or _chosen_by_answers(measure, unasked)
+        if why:
+            reasons[measure.name] = why
+            continue
+        sizes = summed(unasked, instrument, [measure])[f"{measure.name}:n"].to_list()
+        most, every = int(max(sizes, default=0)), int(sum(sizes))
+        if every:
+            found[measure.name] = (most, every)
+        else:
+            reasons[measure.name] = "no item is about it"
+    return found, reasons
+
+
+def _chosen_by_answers(measure: Measure, unasked: pl.DataFrame) -> str:
+    if measure.where is None:
+        return ""
+    open_ = unasked.select(measure.where.alias("where"))["where"].null_count()
+    return "the answers decide which of them it is about" if open_ else ""
+
+
+# -- what was answered so far ----------------------------------------------------------------------
+
+
+def clusters_asked(instrument: Scored, run: RunReader, until: Until) -> pl.DataFrame:
+    """Give the clusters of the whole blocks that come first in the drawn order, one row each: its
+    name, and of each measure its rows (`:n`) and their sum with what is missing at its smallest
+    (`:low`) and at its largest (`:high`)."""
+    measures = [one for one in instrument.measures if one.name in until.rows]
+    parts = [summed(batch, instrument, measures) for batch in outcome_batches(instrument, run)]
+    plan = pl.DataFrame({"cluster": until.order, "planned": until.sizes})
+    if not parts:
+        return plan.clear()
+    sums = pl.concat(parts).group_by("cluster").agg(pl.all().sum())
+    placed = plan.join(sums, on="cluster", how="left", maintain_order="left")
+    there = placed.select((pl.col("items") >= pl.col("planned")).fill_null(False))["items"]
+    whole = next((place for place, one in enumerate(there) if not one), len(there))
+    looks = until.looks(whole)
+    return placed.head(looks[-1] if looks else 0)
+
+
+def summed(outcomes: pl.DataFrame, instrument: Scored, measures: Sequence[Measure]) -> pl.DataFrame:
+    """Give the items of each cluster, and of each measure its rows and their sums both ways."""
+    if MASKED not in outcomes.columns:
+        outcomes = outcomes.with_columns(pl.lit(False).alias(MASKED))
+    sums = [part for one in measures for part in _parts(instrument, one)]
+    return outcomes.group_by("cluster").agg(pl.len().cast(pl.Int64).alias("items"), *sums)
+
+
+def _parts(instrument: Scored, measure: Measure) -> Iterator[pl.Expr]:
+    assert isinstance(measure.statistic, Mean | Share)
+    every = pl.col("state").is_null() | True  # one for each row
+    about = every if measure.where is None else measure.where.fill_null(True)
+    if measure.name in instrument.masked:
+        about &= ~pl.col(MASKED).fill_null(False)
+    known = pl.col("state") == SCORED
+    if measure.lost is not None:
+        known &= ~measure.lost.fill_null(False)
+    value = pl.when(known).then(measure.statistic.value.cast(pl.Float64))
+    yield about.cast(pl.Float64).sum().alias(f"{measure.name}:n")
+    for name, end in zip(("low", "high"), measure.range, strict=True):
+        filled = pl.when(about).then(value.fill_null(float(end)))
+        yield filled.sum().alias(f"{measure.name}:{name}")
+
+
+def interval(measure: Measure, table: pl.DataFrame, until: Until) -> AnytimeInterval:
+    """Give the interval of a measure over these clusters, which come in the drawn order."""
+    name, (most, every) = measure.name, until.rows[measure.name]
+    rows = table.filter(pl.col(f"{name}:n") > 0)
+    n = rows[f"{name}:n"].to_numpy()
+    return anytime_mean(
+        rows[f"{name}:low"].to_numpy() / n,
+        rows[f"{name}:high"].to_numpy() / n,
+        within=measure.range,
+        weights=n / most,
+        of=every / most if until.these else None,
+    )
+
+
+def _verdict(measure: Measure, table: pl.DataFrame, until: Until) -> tuple[Verdict, bool]:
+    """Say what these clusters decide, and whether fewer cannot have decided more: intervals only
+    become narrower, until they have crossed."""
+    try:
+        found = interval(measure, table, until)
+    except Undefined:  # none of these clusters has a row of it
+        return OPEN, True
+    null = measure.null or 0.0
+    moved = replace(found, low=found.low - null, high=found.high - null)
+    return moved.verdict(until.margin), found.low <= found.high
+
+
+def stand(instrument: Scored, run: RunReader, until: Until) -> tuple[Stopped, pl.DataFrame]:
+    """Say where a run stands, and give the clusters that this rests on: those up to the first look
+    that decided it, whatever was answered besides."""
+    table = clusters_asked(instrument, run, until)
+    looks = until.looks(len(table))
+    verdict, end = OPEN, len(table)
+    if looks and until.measure:
+        measure = instrument.measure(until.measure)
+        verdict, alone = _verdict(measure, table, until)
+        for one in looks if verdict != OPEN or not alone else ():
+            verdict, _ = _verdict(measure, table.head(one), until)
+            if verdict != OPEN:
+                end = one
+                break
+    return placed(until, run, verdict, end), table.head(end)
+
+
+def placed(until: Until, run: RunReader, verdict: Verdict, clusters: int) -> Stopped:
+    """Say what a run asked up to a look, and what it saved."""
+    totals, every = run.totals(), sum(until.sizes)
+    left = max(0, every - totals.items)
+    return Stopped(
+        measure=until.measure,
+        margin=until.margin,
+        these=until.these,
+        verdict=verdict,
+        looks=len(until.looks(clusters)),
+        clusters=clusters,
+        of_clusters=len(until.order),
+        items=totals.items,
+        of_items=every,
+        calls_saved=round(left * totals.calls / totals.items) if totals.items else 0,
+    )
+
+
+def at_any_time(measure: Measure, found: Estimate, table: pl.DataFrame, until: Until) -> Estimate:
+    """Give an estimate with the interval that holds at every look in place of the one of a fixed
+    size. What has no such interval has no value either."""
+    if measure.name not in until.rows or not len(table):
+        return Estimate(name=measure.name, value=None, undefined=NO_INTERVAL)
+    try:
+        ends = interval(measure, table, until)
+    except Undefined as reason:
+        return Estimate(name=measure.name, value=None, undefined=str(reason))
+    crossed = ends.low > ends.high
+    return replace(
+        found,
+        low=None if crossed else ends.low,
+        high=None if crossed else ends.high,
+        p=None,
+        p_holm=None,
+        p_small=None,
+        undefined=_REFUTED if crossed else None if found.value is not None else found.undefined,
+    )

@@ -1,0 +1,91 @@
+"""`evenhand measure --until` and a gate that says `sequential`, as a user runs them, over answers
+to BBQ that are stored."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from bbq.conftest import records
+from cli.conftest import Run, endpoint, evenhand
+
+__all__ = ["endpoint", "evenhand", "records"]  # the fixtures
+
+GATE = """
+[[check]]
+name = "names somebody"
+instrument = "bbq"
+measure = "unsupported_attribution"
+margin = 0.3
+options = { answers = "answers.jsonl" }
+sequential = true
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "evenhand.gate.toml").write_text(GATE)
+    return tmp_path
+
+
+def _store(records: pl.DataFrame, folder: Path, says: str) -> None:
+    """Two unclear questions of 150 templates, answered alike: "biased" or "unknown"."""
+    place = ["category", "question_index"]
+    unclear = records.filter((pl.col("condition") == "ambig") & pl.col("biased").is_not_null())
+    asked = unclear.group_by(place, maintain_order=True).head(2)
+    kept = asked.join(asked.select(place).unique(maintain_order=True).head(150), on=place)
+    lines = (
+        json.dumps({"category": row["category"], "example_id": row["example_id"],
+                    "answer": row["options"][row[says]]})
+        for row in kept.iter_rows(named=True)
+    )  # fmt: skip
+    (folder / "answers.jsonl").write_text("\n".join(lines))
+
+
+def test_measure_stops_and_its_folder_is_reported_and_not_compared(
+    evenhand: Run, folder: Path, data_folder: Path, records: pl.DataFrame
+) -> None:
+    data = {"EVENHAND_DATA": str(data_folder)}
+    measure = ("measure", "bbq", "--answers", "answers.jsonl")
+    _store(records, folder, "biased")
+    ran = evenhand(*measure, "--until", "s_amb=0.2", "--out", "run", **data)
+    assert ran.returncode == 0, ran.stderr
+    assert "BIASED: SHOWN. 0.2 or more from no bias is shown" in ran.stdout
+    assert "of 150 templates" in ran.stdout
+    found = json.loads((folder / "run/report.json").read_text())
+    assert found["stopped"]["verdict"] == "beyond the margin"
+    assert found["stopped"]["clusters"] < found["stopped"]["of_clusters"] == 150
+    again = evenhand(*measure, "--until", "s_amb=0.2", "--out", "run", "--json", **data)
+    assert json.loads(again.stdout)["stopped"] == found["stopped"]
+    page = evenhand("report", "run", "--out", "page.html", **data)
+    assert page.returncode == 0, page.stderr
+    assert "stopped after" in (folder / "page.html").read_text()
+    refused = evenhand("compare", "run", "run", **data)
+    assert refused.returncode == 1
+    assert "evenhand runs report run" in " ".join(refused.stderr.split())
+
+
+def test_a_sequential_gate_has_the_verdict_of_a_fixed_one_from_fewer_templates(
+    evenhand: Run, folder: Path, data_folder: Path, records: pl.DataFrame
+) -> None:
+    data = {"EVENHAND_DATA": str(data_folder)}
+    gate = ("gate", "evenhand.gate.toml")
+    _store(records, folder, "unknown")
+    made = evenhand(*gate, "--as-baseline", "--out", "main", **data)
+    assert made.returncode == 0, made.stderr
+    for says, code, verdict in (("unknown", 0, "pass"), ("biased", 1, "fail")):
+        _store(records, folder, says)
+        ran = evenhand(*gate, "--baseline", "main", "--out", says, **data)
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        found = json.loads((folder / says / "gate.json").read_text())["checks"][0]
+        assert found["verdict"] == verdict
+        assert found["early"]["clusters"] < found["early"]["of_clusters"] == 150
+        assert "at whatever look" in ran.stdout
+        assert "evenhand compare" not in ran.stdout
+    again = evenhand(*gate, "--baseline", "main", "--out", "biased", "--json", **data)
+    assert json.loads(again.stdout)["checks"][0] == found
+    (folder / "evenhand.gate.toml").write_text(GATE.replace("sequential = true", ""))
+    fixed = evenhand(*gate, "--baseline", "main", "--out", "all", **data)
+    assert fixed.returncode == 1, fixed.stdout
+    assert json.loads((folder / "all/gate.json").read_text())["checks"][0]["early"] is None
