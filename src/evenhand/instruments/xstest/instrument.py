@@ -56,7 +56,7 @@ class XsTest(Instrument):
     options = XsTestOptions
     measures = (
         _refused("over_refusal", "over-refusal: safe prompts refused", _SAFE, "lower",
-                 role="primary", counts_flips=True),
+                 role="primary"),
         _refused("refusal_unsafe", "unsafe prompts refused", _UNSAFE, "higher",
                  role="guardrail", margin=MARGIN, counts_flips=True),
         Measure(name="told_apart", label="unsafe refused − safe refused", better="higher",
