@@ -19,8 +19,8 @@ from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.tables import RESULTS
 
-_BLOCK = 10  # our choice, of clusters: enough items for all places at work, and a look every minute
-_LOOKS = 40  # our choice: more of them cost time and hardly save anything
+_BLOCK = 10  # our choice, of clusters: 80 items of BBQ, more than are at work at once
+_LOOKS = 40  # our choice: a look costs time, and fewer would end a run later
 
 
 @dataclass(frozen=True, slots=True)

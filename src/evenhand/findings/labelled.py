@@ -15,7 +15,7 @@ from evenhand.errors import Undefined, UserError
 from evenhand.findings.shown import Shown
 from evenhand.statistics.prediction_powered import PoweredMean, powered_mean
 
-MOST_MISSING = 8  # our choice: 256 ways to fill them are a second's work, and more say little
+MOST_MISSING = 8  # our choice: 256 ways to fill them are tried; each one more doubles them
 LEAST_LABELS = 20  # below it the predictions are not used (`prediction_powered`)
 Ends = tuple[float, float]
 
