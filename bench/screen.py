@@ -3,8 +3,8 @@
     EVENHAND_DATA=… python -m bench.screen                          # or `make bench-screen`
     EVENHAND_DATA=… python -m bench.screen --rows 1000 --actors 1
 
-Comments on Wikipedia's talk pages, with people's labels, which the offline scorer was not trained
-on. Half of them give the cut-offs; the others, over and over, are the rows of a Parquet table that
+Labelled comments of Wikipedia talk pages that mention identities, which the offline scorer was not
+trained on. Half give the cut-offs; the others, over and over, are the rows of a Parquet table that
 `screen apply` decides on a Ray cluster. The word list stands in for the judge, so that what is
 timed is the screen: how long a judge takes for what is sent to it depends on the judge.
 
