@@ -28,4 +28,8 @@ assert failed and not any(one.scores for one in failed)
 print(f"Inspect reads {log.eval.task}: {len(log.samples)} samples, {len(failed)} with an error")
 END
 done
-[ -z "${EVENHAND_DATA:-}" ] || "$place/bin/python" -m compat.check_inspect
+if [ -z "${EVENHAND_DATA:-}" ]; then
+    echo "the plug-in was NOT run: name a folder with BBQ in EVENHAND_DATA"
+else
+    "$place/bin/python" -m compat.check_inspect
+fi

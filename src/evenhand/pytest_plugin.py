@@ -52,12 +52,14 @@ def gate(
         places = _listed(run)
         notes: list[str] = []
         if not places:
-            notes = gating.finished_before(f"{out}/{one.folder}" for one in made.runs)
+            asked = [f"{out}/{one.folder}" for one in made.runs]
+            before = gating.answered(asked)
             for one in made.runs:
                 method = build_method(one.method, one.set)
                 sync.measure(one.instrument, model=model, out=f"{out}/{one.folder}", method=method,
                              prices=prices, **settings, **one.options)  # fmt: skip
             gating.keep(made, str(out))
+            notes = gating.finished_before(before, gating.answered(asked))
             places = [str(out)]
         priced = _given.prices_of(prices)
         return gating.judge(made, _listed(baseline), places, prices=priced, notes=notes)

@@ -97,6 +97,22 @@ def test_a_model_is_known_to_a_certificate_by_the_name_it_is_served_under(
         ([("model_graded_qa", {"model": ["a/b", {"model": "c/d"}]})], {}, ["a/b", "c/d"]),
         ([("model_graded_qa", {"model_role": "judge"})], {"judge": ["j"]}, ["j"]),
         ([("model_graded_qa", {"model_role": {"name": "judge"}})], {"judge": ["j"]}, ["j"]),
+        (
+            [
+                (
+                    "multi_scorer",
+                    {
+                        "scorers": [
+                            {"name": "model_graded_qa", "params": {"model": "a/b"}},
+                            {"name": "match", "params": {}},
+                        ]
+                    },
+                )
+            ],
+            {},
+            ["a/b"],
+        ),
+        ([("multi_scorer", {"scorers": [{"name": "model_graded_qa"}]})], {}, ["m"]),
         ([("of_somebody_else", {})], {"grader": ["g"]}, ["g"]),
         ([("of_somebody_else", {})], {"critic": ["g"]}, []),
     ],

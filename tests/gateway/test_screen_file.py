@@ -9,7 +9,9 @@ import pytest
 from evenhand.cli.gateway_worker import screen_of
 from evenhand.config import Config
 from evenhand.errors import UserError
-from evenhand.findings.screen_file import ScreenedBy
+from evenhand.experiments.screens import begin_looks, looks_beside
+from evenhand.findings.screen_file import ScreenedBy, read_screen
+from evenhand.findings.screened import Look
 from evenhand.gateway.policy import Check
 from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
 from evenhand.scorers import WordList
@@ -23,7 +25,9 @@ def check(tmp_path: Path, harmful: int = 59, asked: Asked | None = None, **by: A
     known = Labelled.read(written(tmp_path / "a.jsonl", labelled(harmful)), Columns())
     scorer = ScreenedBy(**{**WORDLIST, **by})
     place = tmp_path / "screen.json"
-    place.write_bytes(calibrated(known, scores_of(known), asked or Asked(), scorer).to_bytes())
+    made = calibrated(known, scores_of(known), asked or Asked(), scorer)
+    place.write_bytes(made.to_bytes())
+    begin_looks(place, made)
     return Check(screen=str(place))
 
 
@@ -36,6 +40,23 @@ def test_the_cut_offs_of_a_screen_file_are_the_band(tmp_path: Path) -> None:
 
 def test_where_nothing_may_be_called_clean_nothing_passes_the_screen(tmp_path: Path) -> None:
     assert screen_of(check(tmp_path, harmful=58), Config())[1].band == (0.0, 1.0)
+
+
+def test_a_screen_that_has_drifted_or_lost_its_looks_is_refused(tmp_path: Path) -> None:
+    decides = check(tmp_path)
+    file, place = read_screen(Path(decides.screen)), looks_beside(Path(decides.screen))
+    alarm = Look(screen=file.sha256, run="r", number=1, place="runs/r", created="now", scores=9,
+                 p_value=0.001, p_at_worst=0.001, level=0.025)  # fmt: skip
+    with place.open("a") as looks:
+        looks.write(alarm.model_dump_json() + "\n")
+    with pytest.raises(UserError, match="drifted at runs/r"):
+        screen_of(decides, Config())
+    place.write_text("")
+    with pytest.raises(UserError, match="does not begin with this screen"):
+        screen_of(decides, Config())
+    place.unlink()
+    with pytest.raises(UserError, match="are gone"):
+        screen_of(decides, Config())
 
 
 def test_a_scorer_by_its_name_keeps_the_band_of_the_policy() -> None:

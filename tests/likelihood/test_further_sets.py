@@ -15,7 +15,7 @@ from evenhand.instruments._option_items import OptionItem
 from evenhand.instruments._options import OptionSource
 from evenhand.instruments.gest.instrument import stereotypes
 from evenhand.instruments.likelihood_sets import SETS, USUAL
-from evenhand.instruments.seegull.instrument import rated, squares
+from evenhand.instruments.seegull.instrument import matched, rated, squares
 from evenhand.runners.likelihood import run_likelihood
 from evenhand.runners.progress import Progress
 from evenhand.store import RunReader
@@ -37,7 +37,7 @@ def every(sets: DataFolder, data_folder: Path) -> dict[str, list[OptionItem]]:
 
 @pytest.mark.parametrize(
     ("name", "items", "clusters"),
-    [("gest", 3565, 16), ("seegull", 5927, 105), ("redditbias", 2425, 2425)],
+    [("gest", 3565, 16), ("seegull", 137, 32), ("redditbias", 2425, 2425)],
 )
 def test_a_further_set_has_the_items_of_its_card(
     every: dict[str, list[OptionItem]], name: str, items: int, clusters: int
@@ -77,7 +77,8 @@ def test_a_square_of_seegull_has_every_word_on_both_sides(
 ) -> None:
     known, none = rated(sets)
     assert (sum(map(len, known.values())), sum(map(len, none.values()))) == (2987, 1193)
-    for one in every["seegull"][::50]:
+    assert len(list(squares(known, none))) == 5927
+    for one in every["seegull"]:
         own, other = (
             " ".join(one.options[f"{which}_{side}"] for which in ("first", "second")).split()
             for side in ("own", "other")
@@ -90,6 +91,18 @@ def test_a_square_is_made_of_a_stereotype_of_each_that_is_none_of_the_other() ->
     none = {"A": {"slow"}, "B": {"loud"}, "C": {"slow"}}
     # Nobody says that "neat" is none of B, nor that "slow" is one of A.
     assert list(squares(known, none)) == [("A", "B", "loud", "slow"), ("B", "C", "slow", "loud")]
+
+
+def test_a_nationality_is_in_one_pair_alone_and_a_pair_has_eight_squares_at_most(
+    every: dict[str, list[OptionItem]],
+) -> None:
+    """By hand: B is in three squares with A and in two with C, so C has D, and E has nobody."""
+    found = [("A", "B", f"{n}", "x") for n in range(3)] + [("B", "C", "x", f"{n}") for n in "12"]
+    found += [("C", "D", "x", f"{n}") for n in range(9)] + [("D", "E", "x", f"{n}") for n in "1234"]
+    kept = Counter(square[:2] for square in matched(found))
+    assert kept == {("C", "D"): 8, ("A", "B"): 3}
+    pairs = {one.cluster for one in every["seegull"]}
+    assert len({name for pair in pairs for name in pair.split("/")}) == 2 * len(pairs)
 
 
 def test_the_counterparts_of_redditbias_are_those_of_the_same_phrase(
@@ -194,9 +207,8 @@ async def test_a_change_of_gest_towards_no_stereotype_is_seen(tmp_path: Path) ->
 def _square(number: int) -> OptionItem:
     names = SETS["seegull"].names
     return OptionItem(
-        id=f"s{number}", group="nationality", cluster=f"one {number % 5}",
+        id=f"s{number}", group="nationality", cluster=f"pair {number % 5}",
         options={name: f"{number} {name}" for name in names},
-        tags={"second": f"two {number % 3}"},
     )  # fmt: skip
 
 
@@ -217,7 +229,7 @@ async def test_in_seegull_what_a_model_likes_anyway_cancels(
     found = await _measured("seegull", [_square(n) for n in range(15)], likes, tmp_path)
     assert found["stereotype_score"].value == score
     assert found["stereotype_gap"].value == pytest.approx(gap)
-    assert found["stereotype_score"].clusters == 3  # the fewer of the two ways to cluster
+    assert found["stereotype_score"].clusters == 5
 
 
 async def test_in_redditbias_the_interval_is_the_wider_of_pairs_and_swaps(tmp_path: Path) -> None:

@@ -9,7 +9,18 @@ import pytest
 from evenhand.store import ledger, ledger_files
 from evenhand.store.ledger import LedgerWriter
 from evenhand.store.object_folder import ObjectFolder
-from unit.test_compaction import Dies, WatchedStore, after, compact, dies, fill, when_done
+from unit.test_compaction import (
+    SIZE,
+    Dies,
+    WatchedStore,
+    after,
+    as_set,
+    compact,
+    compacting_by,
+    dies,
+    fill,
+    when_done,
+)
 
 from .conftest import BUCKET
 
@@ -48,12 +59,13 @@ def test_compactions_and_readers_at_once_change_nothing_and_see_the_same(
         together.wait()
         seen.append(act(other))
 
-    acts = [compact, compact, *[lambda other: list(ledger.entries(other))] * 2]
+    acts = [as_set, as_set, *[lambda other: list(ledger.entries(other))] * 2]
     threads = [threading.Thread(target=work, args=(act,)) for act in acts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with compacting_by(SIZE):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     assert [one for one in seen if one is not None] == [said, said]
     assert len(seen) == 4
     compact(folder)
@@ -84,8 +96,7 @@ def test_a_thousand_entries_are_removed_in_two_requests(
 
 def test_a_long_ledger_of_before_is_compacted_when_it_is_opened(folder: WatchedStore) -> None:
     said = fill(folder, [9])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger, "COMPACTED", 4)
+    with compacting_by(4):
         LedgerWriter(folder, 10, "the next")
     assert len(ledger.names(folder)) == 5
     assert list(ledger.entries(folder))[:-1] == said

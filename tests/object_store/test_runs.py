@@ -206,15 +206,15 @@ async def test_no_recorded_call_leaves_the_store_when_a_spent_journal_is_removed
     monkeypatch.setattr(object_appender, "FLUSH_SECONDS", 60.0)
     monkeypatch.setattr(parts, "PART_ITEMS", 15)
 
-    def watched(self: ObjectFolder, name: str) -> None:
-        if name.startswith("journal/"):
+    def watched(self: ObjectFolder, *names: str) -> None:
+        for name in (one for one in names if one.startswith("journal/")):
             before = recorded(copied(job, store, tmp_path / f"{len(removed)}-before"), key_of)
             remove(self, name)
             after = recorded(copied(job, store, tmp_path / f"{len(removed)}-after"), key_of)
             assert not before - after, f"{name} took {(before - after).total()} calls with it"
             removed.append(before.total())
-        else:
-            remove(self, name)
+        if others := [one for one in names if not one.startswith("journal/")]:
+            remove(self, *others)
 
     def rotate_full(self: Journal, carried: Iterable[bytes]) -> str:
         self.flush()  # so that the old one has all that is carried over from it

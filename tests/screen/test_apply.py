@@ -2,7 +2,7 @@
 said."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.domain import Answered, Failed, Item
 from evenhand.errors import ScorerFailed, UserError
-from evenhand.findings.screened import look_at
+from evenhand.findings.screened import Counted, look_at
 from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
 from evenhand.methods.screened import Screened
 from loopback.http import Call, Line
@@ -92,17 +92,39 @@ async def test_a_text_that_the_judge_gives_no_verdict_on_has_failed_and_is_not_c
     assert isinstance(judged, Answered)
 
 
+def made(scores: Sequence[float | None], unknown: int = 0) -> Counted:
+    return Counted(called_clean=0, called_harmful=0, judged_clean=0, judged_harmful=0, unscored=0,
+                   failed={}, scores=list(scores), unknown=unknown)  # fmt: skip
+
+
 def test_the_level_of_a_look_shrinks_and_scores_that_went_missing_are_a_drift(
     tmp_path: Path,
 ) -> None:
     known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
     file = calibrated(known, scores_of(known), Asked(), BY)
     about = {"run": "r", "place": "runs/r", "created": "now"}
-    same = look_at(file, file.reference.scores, 1, **about)
+    seen = made(file.reference.scores)
+    same = look_at(file, seen, 1, **about)
     assert (same.p_value, same.level, same.drifted) == (1.0, 0.05 / 2, False)
-    assert look_at(file, file.reference.scores, 2, **about).level == 0.05 / 6
+    assert look_at(file, seen, 2, **about).level == 0.05 / 6
     lost = [None if place % 3 else one for place, one in enumerate(file.reference.scores)]
-    assert look_at(file, lost, 1, **about).drifted
+    assert look_at(file, made(lost), 1, **about).drifted
+
+
+def test_texts_that_the_judge_failed_on_are_no_drift(tmp_path: Path) -> None:
+    """Half of what goes to the judge has no verdict; as missing scores it would be a drift."""
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), Asked(), BY)
+    about = {"run": "r", "place": "runs/r", "created": "now"}
+    scores = [one for one in file.reference.scores if one is not None]
+    judged = [one for one, way in zip(scores, file.screen.routes(scores), strict=True)
+              if way == "judge"]  # fmt: skip
+    failed = sorted(judged)[::2]
+    kept = [*(one for one in scores if one not in failed)]
+    look = look_at(file, made(kept, len(scores) - len(kept)), 1, **about)
+    assert not look.drifted
+    assert look.open  # what they scored is not known: they could hide one
+    assert look_at(file, made([*kept, *[None] * len(failed)]), 1, **about).drifted
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -171,7 +193,7 @@ def test_what_the_screen_is_not_sure_of_and_no_more_goes_to_the_judge_and_is_cou
     assert found["drift"]["number"] == 1
     again = applied(evenhand, "a.jsonl", "runs/a", 0)  # the same run: the same look
     assert again == found
-    assert len((tmp_path / "screen.looks.jsonl").read_text().splitlines()) == 1
+    assert len((tmp_path / "screen.looks.jsonl").read_text().splitlines()) == 1 + 1
     shown = evenhand("screen", "apply", "screen.json", "a.jsonl", "--judge", "wordlist",
                      "--out", "runs/a").stdout  # fmt: skip
     assert "missed harm, all texts: at most 0.05 with confidence 0.95" in shown
@@ -218,3 +240,16 @@ def test_verdicts_that_are_missing_are_code_2_and_never_clean(
     assert found["called_clean"] == 20
     assert found["judged"] == 39
     assert found["sent_to_the_judge"] == pytest.approx(45 / 84)
+    assert (found["drift"], found["promise_holds"]) == (None, None)  # no look at so few
+    assert len((tmp_path / "screen.looks.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_screen_without_its_looks_is_refused_before_anything_is_judged(
+    evenhand: Run, screen: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "screen.looks.jsonl").unlink()
+    name = answers(tmp_path / "a.jsonl", USUAL)
+    ran = evenhand("screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a")
+    assert ran.returncode == 1
+    assert "calibrate anew" in ran.stderr
+    assert not (tmp_path / "runs").exists()

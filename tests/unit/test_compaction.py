@@ -102,8 +102,13 @@ def compacting_by(size: int) -> Iterator[None]:
 
 
 def compact(folder: Folder) -> None:
+    """Not for threads: each would put back what another has set."""
     with compacting_by(SIZE):
-        ledger.compact(folder, ledger_files.listing(folder))
+        as_set(folder)
+
+
+def as_set(folder: Folder) -> None:
+    ledger.compact(folder, ledger_files.listing(folder))
 
 
 @contextmanager
@@ -205,6 +210,26 @@ def test_every_writer_that_was_taken_over_finds_its_number_taken_for_ever(
         writers[-1].refuse_if_fenced()
         writers[-1].commit(part(NEVER))
         assert list(ledger.entries(folder))[:-1] == said
+
+
+def test_a_late_opener_whose_file_is_removed_at_once_is_fenced_off_too(
+    folder: WatchedDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second compactor may have read the old entry of that number, and removes it by its name."""
+    fill(folder, [10])
+    compact(folder)
+    said = list(ledger.entries(folder))
+    create = folder.create
+
+    def removed_at_once(name: str, data: bytes) -> None:
+        create(name, data)
+        folder.remove(name)
+
+    monkeypatch.setattr(folder, "create", removed_at_once)
+    with pytest.raises(Fenced):
+        LedgerWriter(folder, 2, "late")
+    monkeypatch.undo()
+    assert list(ledger.entries(folder)) == said
 
 
 def test_a_compact_file_holds_the_very_bytes_of_the_entries(folder: WatchedDisk) -> None:

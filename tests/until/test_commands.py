@@ -61,9 +61,11 @@ def test_measure_stops_and_its_folder_is_reported_and_not_compared(
     page = evenhand("report", "run", "--out", "page.html", **data)
     assert page.returncode == 0, page.stderr
     assert "stopped after" in (folder / "page.html").read_text()
-    refused = evenhand("compare", "run", "run", **data)
-    assert refused.returncode == 1
-    assert "evenhand runs report run" in " ".join(refused.stderr.split())
+    for command in (("compare", "run", "run"), ("pack", "run", "--out", "run.zip"),
+                    ("export", "run", "--to", "eee", "--out", "eee")):  # fmt: skip
+        refused = evenhand(*command, **data)
+        assert refused.returncode == 1
+        assert "evenhand runs report run" in " ".join(refused.stderr.split())
 
 
 def test_a_sequential_gate_has_the_verdict_of_a_fixed_one_from_fewer_templates(
@@ -85,6 +87,7 @@ def test_a_sequential_gate_has_the_verdict_of_a_fixed_one_from_fewer_templates(
         assert "evenhand compare" not in ran.stdout
     again = evenhand(*gate, "--baseline", "main", "--out", "biased", "--json", **data)
     assert json.loads(again.stdout)["checks"][0] == found
+    assert "nothing was asked for it now" in json.loads(again.stdout)["notes"][0]
     (folder / "evenhand.gate.toml").write_text(GATE.replace("sequential = true", ""))
     fixed = evenhand(*gate, "--baseline", "main", "--out", "all", **data)
     assert fixed.returncode == 1, fixed.stdout

@@ -150,7 +150,8 @@ def measured(
     `sequential` end their run when they are decided."""
     prices = _prices(options)
     jobs = [_job(file, one, options, baseline) for one in file.runs]
-    notes = gating.finished_before(job.out for job in jobs)
+    places = [job.out for job in jobs]
+    before = gating.answered(places)
     caps = Caps(max_calls=options.max_calls, max_cost=options.max_cost, prices=prices)
     ended, pilots = asyncio.run(run_all(jobs, Terminal(options.settings()), caps))
     if options.dry_run:
@@ -164,7 +165,7 @@ def measured(
         err.print("a dry run judges nothing")
         _end(OPEN)
     gating.keep(file, options.out_)
-    return notes
+    return gating.finished_before(before, gating.answered(places))
 
 
 def _job(file: GateFile, one: GateRun, options: RunOptions, baseline: Sequence[str] | None) -> Job:

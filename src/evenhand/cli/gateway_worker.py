@@ -17,6 +17,7 @@ from evenhand.config import Config, scorer_by_name
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of, certificates_of_scorer
 from evenhand.experiments.running import look_at_judges
+from evenhand.experiments.screens import alarm_at
 from evenhand.experiments.watch import Watch
 from evenhand.findings.screen_file import read_screen
 from evenhand.gateway.admission import Admission
@@ -110,6 +111,11 @@ def screen_of(check: Check, settings: Config) -> tuple[Scorer, Check]:
         raise UserError(
             f"{check.screen} goes by {file.scorer.attribute!r}, and a gateway by {TOXICITY!r}: "
             f"calibrate one with --attribute {TOXICITY}"
+        )
+    if alarm := alarm_at(Path(check.screen), file):
+        raise UserError(
+            f"{check.screen} drifted at {alarm.place}, and its promise no longer holds: calibrate "
+            "anew with evenhand screen calibrate"
         )
     scorer = scorer_by_name(settings, file.scorer.said)
     file.require(scorer.name, scorer.describe(), check.screen)

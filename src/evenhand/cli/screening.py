@@ -1,6 +1,7 @@
 """`evenhand screen …`: a cheap scorer decides where it is sure, and a judge the rest."""
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,13 @@ from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments import running
-from evenhand.experiments.screens import alarm_at, looks_beside, screened
+from evenhand.experiments.screens import (
+    alarm_at,
+    begin_looks,
+    looks_beside,
+    refuse_unkept,
+    screened,
+)
 from evenhand.findings.plan import Price
 from evenhand.findings.screen_file import ScreenedBy, ScreenFile, read_screen
 from evenhand.findings.screen_plan import screen_plan
@@ -136,6 +143,7 @@ def calibrate(
     beside = (traffic.name, values[cut:]) if traffic else None
     found = calibrated(known, values[:cut], asked, by, beside)
     card = out_.with_suffix(".md")
+    begin_looks(out_, found)
     out_.write_bytes(found.to_bytes())
     save(found, str(card))
     _show(found, out_, card, json=json)
@@ -212,6 +220,8 @@ def _apply(
     Example: evenhand screen apply screen.json answers.jsonl --judge judge=http://127.0.0.1:8080/v1#m
     --out runs/screened
     """
+    if math.isnan(threshold):
+        raise UserError("--threshold is no number: give one from 0 to 1")
     known, settings = read_screen(file), options.settings()
     table = is_table(answers)
     method = Screened(
@@ -235,7 +245,9 @@ def _apply(
     order = options.order(source, method, settings)
     request = replace(order.request(), open_cast=opened, named={})
     watch = Terminal(settings)
-    if alarm := alarm_at(file, known):
+    alarm = alarm_at(file, known)
+    refuse_unkept(file)
+    if alarm:
         watch.note(f"{file} drifted at {alarm.place}: its promise no longer holds; calibrate anew")
     ended = asyncio.run(running.execute(request, watch))
     if ended.early:
@@ -246,7 +258,7 @@ def _apply(
     else:
         out.print(terminal_of(found))
         out.print(f"{options.out_}, {looks_beside(file)}", style="dim")
-    if found.alarm is not None:
+    if found.alarm is not None or (found.look and found.look.open):
         raise typer.Exit(OPEN)
     end(ended, below_floor=found.coverage.below_floor)
 

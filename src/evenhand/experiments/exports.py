@@ -11,6 +11,7 @@ from evenhand.debates.dataset import REPORT_FILE
 from evenhand.errors import UserError
 from evenhand.findings.report import report
 from evenhand.findings.rows import values_per_item
+from evenhand.findings.until import refuse
 from evenhand.instruments import DataFolder, instrument_of
 from evenhand.store import RunReader
 from evenhand.store.folder import as_file_name
@@ -72,6 +73,8 @@ def _exported(run: RunReader, form: Form, data: DataFolder) -> Exported:
     if form.report and not measured:
         raise UserError(f"{run.path} was not made by `evenhand measure`, so it has no numbers for "
                         f"{form.is_}. What it does hold: {as_table}")  # fmt: skip
+    if form.report:
+        refuse(run)
     name = as_file_name(Path(run.path).resolve().name)
     of = Exported(run=run, name=name, evenhand=version("evenhand"), report=None, values=None,
                   asked=None)  # fmt: skip

@@ -16,7 +16,6 @@ from evenhand.experiments.gate_file import GateFile, GateRun
 from evenhand.experiments.request import Following
 from evenhand.experiments.stopping import InBlocks, in_blocks
 from evenhand.findings.gate import Gate, GateCheck, Pair, gate, is_decided
-from evenhand.findings.report import not_run
 from evenhand.findings.until import clusters_asked
 from evenhand.methods import settings
 from evenhand.methods.baselines.stored_answer import StoredAnswer
@@ -206,10 +205,15 @@ def place_of(path: str) -> str:
     return local if "://" in local else str(Path(local).resolve())
 
 
-def finished_before(places: Iterable[str]) -> list[str]:
-    """Say of which runs nothing will be asked, because they are finished: before they are run."""
+def answered(places: Iterable[str]) -> dict[str, int]:
+    """Count the items of each run that is there."""
     there = [one for one in places if open_folder(one).exists("run.json")]
-    old = [one for one in there if not not_run(RunReader(one))]
+    return {one: RunReader(one).totals().items for one in there}
+
+
+def finished_before(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
+    """Say of which runs nothing was asked, because they were finished or decided before."""
+    old = [one for one, items in before.items() if items and after.get(one) == items]
     return [f"{one} was finished before: nothing was asked for it now" for one in old]
 
 

@@ -32,6 +32,7 @@ from evenhand.findings.evidence import (
     Previous,
 )
 from evenhand.findings.report import models_of, not_run
+from evenhand.findings.until import refuse
 from evenhand.instruments import instrument_of
 from evenhand.instruments.judge.audit import BENCHMARK
 from evenhand.instruments.likelihood_sets import SETS
@@ -75,6 +76,8 @@ def make(runs: Sequence[RunReader], out: Path, wishes: Wishes) -> Evidence:
         )
     if not out.parent.is_dir():
         raise UserError(f"{out.parent} is no folder")
+    for run in runs:
+        refuse(run)
     previous = None if wishes.previous is None else _previous(wishes.previous)
     # Beside the pack, where there must be room for it anyway.
     with tempfile.TemporaryDirectory(prefix=".evenhand-pack-", dir=out.parent) as place:

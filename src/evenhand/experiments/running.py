@@ -185,6 +185,7 @@ async def _run_blocks(
         raise UserError("a run that may stop early looks after each block: leave out --engine ray")
     while not stop.soft and (only := await following()):
         await run(plan, request.out, only=only, **common)
+        common["take_over"] = False  # whoever takes it over between two blocks keeps it
 
 
 def _plan(request: Request, cast: Cast) -> Plan:

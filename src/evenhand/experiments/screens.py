@@ -9,8 +9,11 @@ import orjson
 from evenhand.errors import UserError
 from evenhand.findings.screen_file import ScreenFile
 from evenhand.findings.screened import Look, Screened, counted, look_at
+from evenhand.findings.sealed import Part
 from evenhand.runners.source import read_row
 from evenhand.store import RunReader
+
+_PUT_BACK = "put {} back, or calibrate anew with evenhand screen calibrate"
 
 
 def looks_beside(path: Path) -> Path:
@@ -23,6 +26,23 @@ def alarm_at(path: Path, file: ScreenFile) -> Look | None:
     return next((one for one in _looks(path, file) if one.drifted), None)
 
 
+class Begun(Part):
+    """The first line of the looks at a screen, so that a file that was lost is not replaced by an
+    empty one without a word."""
+
+    begun: str  # the checksum of the screen file
+
+
+def begin_looks(path: Path, file: ScreenFile) -> None:
+    """Begin the looks at a screen that was just made."""
+    _append(path, orjson.dumps(Begun(begun=file.sha256).model_dump()) + b"\n")
+
+
+def refuse_unkept(path: Path) -> None:
+    """Refuse a place where a look could not be kept, before a run is paid for."""
+    _append(path, b"")
+
+
 def screened(path: Path, file: ScreenFile, run: RunReader) -> Screened:
     """Count a finished run, and look whether its scores have drifted. A run is looked at once: the
     second time the look is the one that was kept."""
@@ -30,11 +50,12 @@ def screened(path: Path, file: ScreenFile, run: RunReader) -> Screened:
     known = _looks(path, file)
     mark = hashlib.sha256(run.record.to_bytes()).hexdigest()
     look = next((one for one in known if one.run == mark), None)
-    if look is None:
+    enough = not made.coverage(run.planned).below_floor
+    if look is None and enough:
         about = {"run": mark, "place": str(run.path), "created": run.record.created}
-        look = look_at(file, made.scores, len(known) + 1, **about)
+        look = look_at(file, made, len(known) + 1, **about)
         known.append(look)
-        _keep(path, look)
+        _append(path, orjson.dumps(look.model_dump()) + b"\n")
     return Screened(
         run=str(run.path),
         file=str(path),
@@ -50,23 +71,33 @@ def screened(path: Path, file: ScreenFile, run: RunReader) -> Screened:
 def _looks(path: Path, file: ScreenFile) -> list[Look]:
     """Read the looks at this screen; those at another one that had its name do not count."""
     place = looks_beside(path)
-    if not place.exists():
-        return []
     try:
         lines = place.read_bytes().splitlines()
+    except FileNotFoundError:
+        raise UserError(
+            f"the looks at {path} are gone, and an alarm may have been among them: "
+            f"{_PUT_BACK.format(place)}"
+        ) from None
     except OSError as error:
         raise UserError(f"{place} cannot be read: {error}") from None
-    found = [read_row(Look, line, f"{place} line {n}") for n, line in enumerate(lines, 1) if line]
+    begun, found = False, []
+    for number, line in enumerate(lines, 1):
+        if line.startswith(b'{"begun"'):
+            begun |= read_row(Begun, line, f"{place} line {number}").begun == file.sha256
+        elif line:
+            found.append(read_row(Look, line, f"{place} line {number}"))
+    if not begun:
+        raise UserError(f"{place} does not begin with this screen: {_PUT_BACK.format(place)}")
     return [one for one in found if one.screen == file.sha256]
 
 
-def _keep(path: Path, look: Look) -> None:
+def _append(path: Path, line: bytes) -> None:
     place = looks_beside(path)
     try:
         with place.open("ab") as lines:
-            lines.write(orjson.dumps(look.model_dump()) + b"\n")
+            lines.write(line)
     except OSError as error:
         raise UserError(
-            f"{place} cannot be written: {error}. The looks at a screen are counted there; copy "
-            "the screen file to where you may write"
+            f"{place} cannot be written: {error}. The looks at a screen are counted there; move "
+            "both files to where you may write"
         ) from None

@@ -16,7 +16,6 @@ from evenhand.findings.shown import Shown
 from evenhand.statistics.prediction_powered import PoweredMean, powered_mean
 
 MOST_MISSING = 8  # our choice: 256 ways to fill them are tried; each one more doubles them
-LEAST_LABELS = 20  # below it the predictions are not used (`prediction_powered`)
 Ends = tuple[float, float]
 
 
@@ -80,8 +79,7 @@ def labelled_rate(texts: Sequence[Text], scorer: str) -> LabelledRate:
             f"nothing can be estimated: {reason}. Draw more with `evenhand scorers sample`"
         ) from None
     alone = _joined([one.labels_alone for one in ways])
-    ends = _joined([(one.low, one.high) for one in ways])
-    narrower = ends[1] - ends[0] <= alone[1] - alone[0]
+    low, high = _joined([(one.low, one.high) for one in ways])
     return LabelledRate(
         scorer=scorer,
         texts=len(texts),
@@ -89,8 +87,8 @@ def labelled_rate(texts: Sequence[Text], scorer: str) -> LabelledRate:
         drawn=len(drawn),
         missing=len(missing),
         estimate=None if missing else min(1.0, max(0.0, ways[0].estimate)),
-        low=(ends if narrower else alone)[0],
-        high=(ends if narrower else alone)[1],
+        low=low,
+        high=high,
         labels_alone=alone,
         share_used=None if missing else ways[0].share_used,
         confidence=ways[0].confidence,

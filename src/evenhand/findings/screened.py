@@ -3,7 +3,6 @@ as they were when it was calibrated."""
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,13 +30,19 @@ class Look(Part):
     place: str
     created: str
     scores: int
-    p_value: float
+    p_value: float  # with scores for the failed texts that fit the calibration
+    p_at_worst: float  # with none for them
     level: float
 
     @property
     def drifted(self) -> bool:
         """Whether the scores are distributed otherwise than at calibration."""
         return self.p_value <= self.level
+
+    @property
+    def open(self) -> bool:
+        """Whether the failed texts could hide that they are."""
+        return not self.drifted and self.p_at_worst <= self.level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +55,13 @@ class Counted:
     judged_harmful: int
     unscored: int  # of those with a verdict: no score of the scorer, so the judge was asked
     failed: dict[str, int]
-    scores: list[float | None]
+    scores: list[float | None]  # of texts with a verdict
+    unknown: int  # so many failed where `scores` were taken
+
+    def coverage(self, texts: int) -> Coverage:
+        """The texts with a verdict among all."""
+        known = texts - sum(self.failed.values())
+        return Coverage(n=texts, scored=known, by_reason=self.failed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +74,15 @@ class Screened(Shown):
     texts: int
     counted: Counted
     promises: tuple[Promised, ...]
-    look: Look
+    look: Look | None  # none where too many texts have no verdict
     alarm: Look | None  # the first look at this screen that found a drift, of this run or before
+
+    @property
+    def promise_holds(self) -> bool | None:
+        """Whether no look has found a drift; None where this run cannot say."""
+        if self.alarm is not None:
+            return False
+        return None if self.look is None or self.look.open else True
 
     @property
     def judged(self) -> int:
@@ -82,9 +100,7 @@ class Screened(Shown):
 
     @property
     def coverage(self) -> Coverage:
-        """The texts with a verdict among all."""
-        known = self.texts - self.failed
-        return Coverage(n=self.texts, scored=known, by_reason=self.counted.failed)
+        return self.counted.coverage(self.texts)
 
     def to_dict(self) -> dict[str, Any]:
         made = self.counted
@@ -104,23 +120,27 @@ class Screened(Shown):
             "coverage": self.coverage.coverage,
             "sent_to_the_judge": self.sent if self.texts else None,
             "promises": [one.model_dump() for one in self.promises],
-            "drift": {**self.look.model_dump(), "drifted": self.look.drifted},
-            "promise_holds": self.alarm is None,
+            "drift": self.look and {**self.look.model_dump(), "drifted": self.look.drifted},
+            "promise_holds": self.promise_holds,
         }
 
 
 def counted(run: RunReader) -> Counted:
-    """Count what a finished run decided, while its results stream by. A text that failed has no
-    score here: it counts as missing where scores are compared, so that failures hide no drift."""
+    """Count what a finished run decided, while its results stream by. The score of a text that
+    failed is not kept; that of one without a score is missing, and counts where scores are
+    compared."""
     made, failed, unscored = Counter[tuple[str, bool]](), Counter[str](), 0
     scores, every = list[float | None](), max(1, math.ceil(run.planned / _MOST_SCORES))
+    unknown = 0
     for batch in run.result_batches(["position", "reason", "stopped", "scores_after"]):
         rows = batch.with_columns(score=_named("screen"), harmful=_named("harmful") > 0)
         failed.update(rows["reason"].drop_nulls())
         verdicts = rows.filter(pl.col("reason").is_null())
         made.update(zip(verdicts["stopped"], verdicts["harmful"], strict=True))
         unscored += verdicts["score"].null_count()
-        scores += rows.filter(pl.col("position") % every == 0)["score"].to_list()
+        taken = rows.filter(pl.col("position") % every == 0)
+        scores += taken.filter(pl.col("reason").is_null())["score"].to_list()
+        unknown += taken["reason"].count()
     return Counted(
         called_clean=made[_CLEAN, False],
         called_harmful=made[_HARMFUL, True],
@@ -129,17 +149,29 @@ def counted(run: RunReader) -> Counted:
         unscored=unscored,
         failed=dict(sorted(failed.items())),
         scores=scores,
+        unknown=unknown,
     )
 
 
-def look_at(file: ScreenFile, scores: Sequence[float | None], number: int, **about: str) -> Look:
-    """Hold the scores of a run against those of the calibration, at the level of this look."""
-    then, now = (
+def look_at(file: ScreenFile, made: Counted, number: int, **about: str) -> Look:
+    """Hold the scores of a run against those of the calibration, at the level of this look.
+
+    A text that failed went to the judge, and what it scored is not kept. So there are two answers:
+    with scores for them at even steps of the calibration's own that go to the judge, so that a
+    judge that is down is no drift; and with none, so that failures hide no drift either."""
+    known = [one for one in file.reference.scores if one is not None]
+    routes = zip(known, file.screen.routes(known), strict=True)
+    sent = sorted(one for one, route in routes if route == "judge")
+    filled = [sent[len(sent) * place // made.unknown] if sent else None
+              for place in range(made.unknown)]  # fmt: skip
+    then, now, at_worst = (
         [math.nan if one is None else one for one in some]
-        for some in (file.reference.scores, scores)
-    )
+        for some in (file.reference.scores, [*made.scores, *filled],
+                     [*made.scores, *[None] * made.unknown])
+    )  # fmt: skip
     found = has_drifted(then, now, number)
     return Look(screen=file.sha256, number=number, scores=len(now), p_value=found.p_value,
+                p_at_worst=has_drifted(then, at_worst, number).p_value,
                 level=found.level, **about)  # fmt: skip
 
 

@@ -34,12 +34,21 @@ def graders_of(
     scorers: Sequence[tuple[str, Mapping[str, Any]]], roles: Mapping[str, list[str]], model: str
 ) -> list[str]:
     """List the models that grade answers, each once: those of scorers called `model_graded_…`, by
-    their names and options, and whoever plays the role "grader"."""
+    their names and options, also within a panel of scorers, and whoever plays the role "grader"."""
     found = list(roles.get(_GRADER, ()))
     for name, options in scorers:
         if name.rpartition("/")[2].startswith(_GRADED):
             found += _grading(options, roles, model)
+        found += graders_of(list(_panel(options)), roles, model)
     return list(dict.fromkeys(found))
+
+
+def _panel(options: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The scorers whose verdicts another one puts together, as `multi_scorer` does."""
+    scorers = options.get("scorers")
+    for one in scorers if isinstance(scorers, list) else ():
+        if isinstance(one, Mapping) and "name" in one:
+            yield str(one["name"]), one.get("params") or {}
 
 
 def _grading(

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from inspect_ai.scorer import SampleScore, Score
-from inspect_ai.solver import TaskState
+from inspect_ai.solver import Choice, TaskState
 
 from evenhand import config as configuration
 from evenhand.errors import UnreadableReply
@@ -22,8 +22,10 @@ _MISSING = "missing"
 
 def score(state: TaskState, language: str) -> Score:
     """Score one sample. Its metadata hold all that the measures need of it."""
-    place = _taken(state)
-    options = [one.value for one in state.choices]
+    # A solver may have shuffled the options; the log has them as the sample did.
+    choices = sorted(state.choices, key=lambda one: one.original_position)
+    place = _taken(state, choices)
+    options = [one.value for one in choices]
     about = {name: state.metadata.get(name) for name in ("category", "source_id", "example_id")}
     about = {name: value for name, value in about.items() if value is not None}
     told = {"language": language, "epoch": state.epoch, "about": about, "options": options,
@@ -64,14 +66,14 @@ def _numbers(one: Estimate) -> Iterator[tuple[str, float]]:
             yield f"{one.name}{end}", float(value)
 
 
-def _taken(state: TaskState) -> int | None:
+def _taken(state: TaskState, choices: Sequence[Choice]) -> int | None:
     """The place of the one option that was taken. A log does not hold it but by an earlier score,
     which `inspect score --action append` shows."""
-    marked = [place for place, one in enumerate(state.choices) if one.correct is True]
+    marked = [place for place, one in enumerate(choices) if one.correct is True]
     if marked:
         return marked[0] if len(marked) == 1 else None
     before = next((state.scores[name] for name in SCORERS if name in state.scores), None)
-    return None if before is None else place_of(before.answer, len(state.choices))
+    return None if before is None else place_of(before.answer, len(choices))
 
 
 def _why(state: TaskState) -> str:

@@ -175,7 +175,7 @@ def chances_to_label(uncertainty: ArrayLike, budget: float) -> FloatArray:
         raise UserError("a budget is spread over texts whose uncertainty is a number from 0 up")
     u = np.nan_to_num(u, nan=float(np.nanmax(u, initial=0.0)))
     u = u if u.any() else np.ones_like(u)
-    shares = _EVEN / u.size + (1 - _EVEN) * u / u.sum()
+    shares = _EVEN / u.size + (1 - _EVEN) * (u / u.sum())
     found: FloatArray = np.minimum(budget * shares, 1.0)
     for _ in range(50):  # each pass spreads on what the ones above 1 left over
         free = found < 1

@@ -9,6 +9,7 @@ in seconds. An opening entry keeps its own file all the same: its number is the 
 before it would write next, and must find taken for ever.
 """
 
+import contextlib
 import hashlib
 import threading
 from collections import deque
@@ -19,7 +20,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.errors import CorruptRun, Fenced
+from evenhand.errors import CorruptRun, Fenced, StoreError
 from evenhand.store import ledger_files
 from evenhand.store.folder import Folder
 
@@ -200,7 +201,7 @@ class LedgerWriter:
         )
         found = ledger_files.listing(folder)
         # Its number may have been taken, compacted and removed since the ledger was read.
-        if any(stretch.first == next_slot for stretch in found.covered):
+        if any(one.holds(next_slot) and not one.is_single for one in found.chosen):
             raise self._fenced()
         compact(folder, found)
 
@@ -243,7 +244,8 @@ def _remove_but_openings(
 ) -> None:
     spent = [one.name for one, data in held if data is not None and _is_spent(data, one.name)]
     if spent:
-        folder.remove(*spent)
+        with contextlib.suppress(StoreError):  # they hold nothing new, and go the next time
+            folder.remove(*spent)
 
 
 def _is_spent(data: bytes, name: str) -> bool:

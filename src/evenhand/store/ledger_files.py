@@ -33,6 +33,9 @@ class Stretch:
     def is_single(self) -> bool:
         return self.name == entry_name(self.first)
 
+    def holds(self, slot: int) -> bool:
+        return self.first <= slot <= self.last
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:

@@ -1,7 +1,7 @@
 """The page of a rate: the number, its interval beside that of the labels alone, and what it rests
 on."""
 
-from evenhand.findings.labelled import LEAST_LABELS, LabelledRate
+from evenhand.findings.labelled import LabelledRate
 from evenhand.views.blocks import GAP, Block, Grid, Line
 
 
@@ -37,6 +37,6 @@ def _missing(found: LabelledRate) -> list[str]:
 
 def _rests_on(found: LabelledRate) -> str:
     said = f"{found.labels:,} labels of {found.drawn:,} drawn, predictions of {found.scorer}"
-    if found.labels < LEAST_LABELS:
-        return f"{said}: below {LEAST_LABELS} labels the predictions are not used"
+    if found.share_used == 0:
+        return f"{said}, which are not used: too few labels, or they tell nothing"
     return f"{said}; as wide as {found.width_ratio:.0%} of labels alone"

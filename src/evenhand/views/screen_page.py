@@ -135,6 +135,16 @@ def _holds(found: Screened) -> list[Line]:
                 "bad",
             )
         ]
+    if found.look is None:
+        return [Line("OPEN: whether the promise still holds was not looked at.", "bad")]
+    if found.look.open:
+        return [
+            Line(
+                f"OPEN: whether the promise still holds: the {found.failed:,} failed texts "
+                "could hide a drift. Judge the answers again in a new folder.",
+                "bad",
+            )
+        ]
     made = [one for one in found.promises if one.asked_for]
     kept = [Line(f"{_held(one)}.", "strong") for one in made if not one.lacks]
     return [*kept, *(Line(_refused(one), "bad") for one in made if one.lacks)]
@@ -145,7 +155,9 @@ def _held(one: Promised) -> str:
     return f"{one.kind}, {who}: at most {one.at_most:g} with confidence {one.confidence:g}"
 
 
-def _drift(look: Look) -> str:
+def _drift(look: Look | None) -> str:
+    if look is None:
+        return "no look for drift: too many texts have no verdict; judge them in a new folder"
     seen = "drift" if look.drifted else "no drift seen"
     return (
         f"{seen}: look {look.number}, {look.scores:,} scores, p = {look.p_value:.2g} against "

@@ -120,15 +120,19 @@ def _recorded(text: str, scores: _Row, function: str, cluster: str) -> Iterator[
         yield {"text": text, "recorded": toxicity, "label": toxicity >= 0.5, **named}
 
 
-def _hatecheck(file: str) -> Callable[[_Read], Iterator[_Row]]:
+def _hatecheck(file: str, *, contrasts: bool = False) -> Callable[[_Read], Iterator[_Row]]:
+    """Read HateCheck. With `contrasts` a template that was made of another one is in its cluster,
+    since the two have most words in common."""
+
     def rows(read: _Read) -> Iterator[_Row]:
         for row in _csv(read(file)):
+            made_of = row["ref_templ_id"].removesuffix(".0") if contrasts else ""
             yield {
                 "text": row["test_case"],
                 "label": row["label_gold"] == "hateful",
                 "function": row["functionality"],
                 "group": row["target_ident"],
-                "cluster": row["templ_id"],
+                "cluster": made_of or row["templ_id"],
             }
 
     return rows
@@ -189,7 +193,7 @@ _READERS: dict[str, Callable[[_Read], Iterator[_Row]]] = {
     "rtp_models": _rtp_models,
     "hatecheck": _hatecheck("test_suite_cases.csv"),
     **{
-        f"hatecheck_{code}": _hatecheck(f"hatecheck_cases_final_{language}.csv")
+        f"hatecheck_{code}": _hatecheck(f"hatecheck_cases_final_{language}.csv", contrasts=True)
         for code, language in _LANGUAGES.items()
     },
     "identity_templates": _templates("en_sentence_templates.csv"),

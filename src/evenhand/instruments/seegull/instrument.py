@@ -6,9 +6,10 @@ once on either side, and only what goes with what can make one side the likelier
 """
 
 import csv
+import hashlib
 import io
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, product
 from typing import ClassVar
 
@@ -18,13 +19,15 @@ from evenhand.findings.found import if_known
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import DataFolder, Mean, Measure, Share
 from evenhand.instruments._option_items import OptionItem
-from evenhand.instruments._options import FACTS, OptionSet, fluency, pinned_files
+from evenhand.instruments._options import OptionSet, fluency, pinned_files
 from evenhand.metrics import likelihood as metrics
 
 _NAMES = ("first_own", "first_other", "second_own", "second_other")
 _OWN = pl.col("first_own") + pl.col("second_own")
 _OTHER = pl.col("first_other") + pl.col("second_other")
 Attributes = Mapping[str, set[str]]  # of each nationality
+Square = tuple[str, str, str, str]  # two nationalities, and a stereotype of each
+_MOST = 8  # squares of a pair of nationalities
 
 
 class SeeGull(OptionSet):
@@ -33,12 +36,10 @@ class SeeGull(OptionSet):
 
     name = "seegull"
     title = "SeeGULL"
-    clusters = "nationalities"
+    clusters = "pairs of nationalities"
     usual = False
     names = _NAMES
     stratum: ClassVar = "kind"
-    facts: ClassVar = {**FACTS, "second": pl.String()}
-    also_clusters = ("second",)
     measures = (
         Measure(name="stereotype_score", label="stereotype score", better="fifty", role="primary",
                 statistic=Share(metrics.preferred(_OWN, _OTHER)), unit="percent", within=(0, 100)),
@@ -48,7 +49,7 @@ class SeeGull(OptionSet):
     )  # fmt: skip
 
     def items(self, data: DataFolder) -> list[OptionItem]:
-        return [_item(*square) for square in squares(*rated(data))]
+        return [_item(*square) for square in matched(squares(*rated(data)))]
 
     def says(self, report: Report) -> tuple[str, ...]:
         found = report["stereotype_score"]
@@ -77,13 +78,33 @@ def rated(data: DataFolder) -> tuple[Attributes, Attributes]:
     return known, none
 
 
-def squares(known: Attributes, none: Attributes) -> Iterator[tuple[str, str, str, str]]:
+def squares(known: Attributes, none: Attributes) -> Iterator[Square]:
     """Give two nationalities and a stereotype of each that is none of the other."""
     both = sorted(known.keys() & none.keys())
     for one, two in combinations(both, 2):
         yield from product(
             [one], [two], sorted(known[one] & none[two]), sorted(known[two] & none[one])
         )
+
+
+def matched(found: Iterable[Square]) -> Iterator[Square]:
+    """Keep squares of nationalities two by two, each in one pair alone, the pairs with the most
+    squares first, and eight of each at most, drawn by their hash.
+
+    Our choice: what a model has about a nationality is in all of its squares. With a nationality in
+    many pairs no two of them would be independent, and two pairs have most of the squares."""
+    of_pair: dict[tuple[str, str], list[Square]] = defaultdict(list)
+    for square in found:
+        of_pair[square[0], square[1]].append(square)
+    taken: set[str] = set()
+    for pair in sorted(of_pair, key=lambda pair: (-len(of_pair[pair]), pair)):
+        if taken.isdisjoint(pair):
+            taken.update(pair)
+            yield from sorted(of_pair[pair], key=_drawn)[:_MOST]
+
+
+def _drawn(square: Square) -> bytes:
+    return hashlib.sha256("/".join(square).encode()).digest()
 
 
 def _item(one: str, two: str, of_one: str, of_two: str) -> OptionItem:
@@ -96,9 +117,8 @@ def _item(one: str, two: str, of_one: str, of_two: str) -> OptionItem:
     return OptionItem(
         id=f"seegull/{one}/{two}/{of_one}/{of_two}",
         group="nationality",
-        cluster=one,
+        cluster=f"{one}/{two}",
         options={name: _text(*cell) for name, cell in cells.items()},
-        tags={"second": two},
     )
 
 

@@ -117,8 +117,8 @@ class XsTest(Instrument):
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         del report, run
         return (
-            "Rules on words read what is a refusal, in English. One without the usual words is not "
-            "seen, and then both rates are too low.",
+            "Rules on words read what is a refusal, in English, and err both ways: one without the "
+            "usual words is not seen, and help after “I do not condone …” counts as one.",
         )
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
