@@ -85,8 +85,7 @@ def test_weights_that_are_all_one_change_nothing_and_all_of_them_end_at_the_weig
     found = anytime_mean(values, weights=weights, of=float(weights.sum()))
     mean = float(values @ weights / weights.sum())
     assert found.estimate == pytest.approx(mean)
-    assert found.low <= mean <= found.high
-    assert found.high - found.low < 0.1
+    assert found.low == found.high == pytest.approx(mean)
     for bad in ([2.0] * 60, [-1.0] * 60):
         with pytest.raises(UserError, match="weight"):
             anytime_mean(values, weights=bad)
@@ -104,13 +103,22 @@ def test_the_ends_are_the_means_that_a_fine_grid_finds_refuted() -> None:
         assert found.low < found.estimate < found.high  # type: ignore[operator]
 
 
+def test_of_clusters_that_were_all_asked_the_mean_is_known() -> None:
+    """By hand: (1 + 0 + ½ · 0.5)/2.5 = 0.5, and with the last between 0 and 1 from 0.4 to 0.6."""
+    weights = [1.0, 1.0, 0.5]
+    found = anytime_mean([1.0, 0.0, 0.5], within=(0, 1), weights=weights, of=2.5)
+    assert (found.low, found.estimate, found.high) == pytest.approx((0.5, 0.5, 0.5))
+    missing = anytime_mean([1, 0, 0], [1, 0, 1], within=(0, 1), weights=weights, of=2.5)
+    assert (missing.low, missing.high) == pytest.approx((0.4, 0.6))
+    assert missing.estimate is None
+
+
 def test_it_is_wider_than_an_interval_of_one_look_and_ends_as_a_point_when_all_were_seen() -> None:
     values = np.random.default_rng(2).uniform(-1, 1, 200)
     once, always = naive_mean(values), anytime_mean(values)
     assert always.low < once.low < once.high < always.high
     every = anytime_mean(values, of=200)
-    assert every.high - every.low < 0.03
-    assert every.low <= values.mean() <= every.high
+    assert every.low == every.high == pytest.approx(values.mean())
 
 
 @pytest.mark.parametrize(

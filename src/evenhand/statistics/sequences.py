@@ -102,10 +102,15 @@ def anytime_mean(
 
     mirrored = (-within[1], -within[0])
     whole = np.array_equal(small, large)
+    if of is not None and w.sum() >= of * (1 - 1e-9):  # all were asked: nothing is left to bet on
+        low, high = float(small @ w / w.sum()), float(large @ w / w.sum())
+    else:
+        low = _last(lambda mean: refuted(small, mean, within), *within)
+        high = -_last(lambda mean: refuted(-large, mean, mirrored), *mirrored)
     return AnytimeInterval(
         estimate=float(small @ w / w.sum()) if whole else None,
-        low=_last(lambda mean: refuted(small, mean, within), *within),
-        high=-_last(lambda mean: refuted(-large, mean, mirrored), *mirrored),
+        low=low,
+        high=high,
         confidence=confidence,
         clusters=small.size,
     )
