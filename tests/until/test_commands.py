@@ -58,6 +58,10 @@ def test_measure_stops_and_its_folder_is_reported_and_not_compared(
     assert found["stopped"]["clusters"] < found["stopped"]["of_clusters"] == 150
     again = evenhand(*measure, "--until", "s_amb=0.2", "--out", "run", "--json", **data)
     assert json.loads(again.stdout)["stopped"] == found["stopped"]
+    counts = json.loads(evenhand("runs", "show", "run", "--json").stdout)
+    assert counts["may_stop"]
+    assert counts["not_run"] > 0
+    assert counts["coverage"] == 1.0  # of what was asked
     page = evenhand("report", "run", "--out", "page.html", **data)
     assert page.returncode == 0, page.stderr
     assert "stopped after" in (folder / "page.html").read_text()

@@ -5,17 +5,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import Progress
 from rich.text import Text
 
 from evenhand import config as configuration
 from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.scored_texts import scored
 from evenhand.cli.screen import err, out, print_json
 from evenhand.experiments.labelling import LABELS, draw, given_texts
 from evenhand.experiments.labelling import estimate as estimated
-from evenhand.scorers import Scorer
 from evenhand.scorers.base import TOXICITY
-from evenhand.scorers.batches import score_all
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
@@ -29,7 +27,7 @@ def sample(
     ],
     folder: Annotated[Path, typer.Option("--out", "-o", help="A new folder.")],
     labels: Annotated[int, typer.Option(min=2, help="About so many texts are drawn.")] = 200,
-    seed: Annotated[int, typer.Option(help="Draws the texts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Draws the texts.")] = 0,
     attribute: Annotated[
         str, typer.Option(help="What the label is about, of what the scorer scores.")
     ] = TOXICITY,
@@ -46,10 +44,16 @@ def sample(
     given = given_texts(texts)
     settings = configuration.load(config, None, None)
     scorer = configuration.scorer_by_name(settings, name)
-    scored = asyncio.run(_scored(scorer, [one.text for one in given], attribute))
-    drawn = draw(given, scored, scorer=f"{scorer.name} ({attribute})", budget=labels, seed=seed,
-                 out=folder)  # fmt: skip
-    missing = sum(one is None for one in scored)
+    predictions = asyncio.run(scored(scorer, [one.text for one in given], attribute))
+    drawn = draw(
+        given,
+        predictions,
+        scorer=f"{scorer.name} ({attribute})",
+        budget=labels,
+        seed=seed,
+        out=folder,
+    )
+    missing = sum(one is None for one in predictions)
     if json:
         print_json({"out": str(folder), "texts": len(given), "drawn": drawn, "unscored": missing})
         return
@@ -57,16 +61,6 @@ def sample(
         err.print(f"{missing:,} of {len(given):,} texts got no score; they are drawn as unsure")
     out.print(Text(f"{drawn:,} of {len(given):,} texts are in {folder / LABELS}: fill in each "
                    f"label with 0 or 1. Next: evenhand scorers estimate {folder}"))  # fmt: skip
-
-
-async def _scored(scorer: Scorer, texts: list[str], attribute: str) -> list[float | None]:
-    try:
-        with Progress(console=err, transient=True) as progress:
-            bar = progress.add_task("scored", total=len(texts))
-            found = await score_all(scorer, texts, lambda done: progress.advance(bar, done))
-    finally:
-        await scorer.close()
-    return found.values(attribute)
 
 
 def estimate(
@@ -78,7 +72,7 @@ def estimate(
     """Estimate a rate from predictions for all texts and labels for some.
 
     The interval is right whatever the scorer is worth, and never wider than that of the labels
-    alone. Below 20 labels it is that of the labels alone. A label that is missing may be either.
+    alone. Of few labels it is that of the labels alone. A label that is missing may be either.
 
     Example: evenhand scorers estimate labels
     """

@@ -2,15 +2,12 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import orjson
 import typer
-from rich.markup import escape
-from rich.progress import Progress
 
 from evenhand import config as configuration
 from evenhand.agents import Cast
@@ -19,7 +16,8 @@ from evenhand.cli.execution import end
 from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.mitigate import is_table, source_of
 from evenhand.cli.options import ConfigFile, Json
-from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.scored_texts import scored
+from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments import running
@@ -42,9 +40,8 @@ from evenhand.instruments.scorer.screening import (
 )
 from evenhand.methods import Method
 from evenhand.methods.screened import JUDGE, SCREEN, Screened
-from evenhand.scorers import Scorer, ScorerModel
+from evenhand.scorers import ScorerModel
 from evenhand.scorers.base import TOXICITY
-from evenhand.scorers.batches import score_all
 from evenhand.store import RunReader
 from evenhand.views import save, terminal_of
 from evenhand.views.files import plain
@@ -137,7 +134,7 @@ def calibrate(
         described=orjson.loads(orjson.dumps(opened.describe())),
         attribute=attribute,
     )
-    values = asyncio.run(_scores(opened, [*known.table["text"], *seen], attribute))
+    values = asyncio.run(scored(opened, [*known.table["text"], *seen], attribute))
     cut = len(known.table)
     asked = Asked(missed=missed, false_alarms=false_alarms, confidence=confidence)
     beside = (traffic.name, values[cut:]) if traffic else None
@@ -159,19 +156,6 @@ def _refuse_place(place: Path) -> None:
                             "another name")  # fmt: skip
     if not place.parent.is_dir():
         raise UserError(f"--out {place}: there is no folder {place.parent}")
-
-
-async def _scores(scorer: Scorer, texts: Sequence[str], attribute: str) -> list[float | None]:
-    try:
-        if attribute not in scorer.attributes:
-            has = ", ".join(scorer.attributes)
-            raise UserError(f"{scorer.name} has no score for {attribute!r}, only for: {has}")
-        with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
-            bar = progress.add_task(escape(scorer.name), total=len(texts))
-            done = await score_all(scorer, texts, lambda n: progress.advance(bar, n))
-        return done.values(attribute)
-    finally:
-        await scorer.close()
 
 
 def _show(found: ScreenFile, place: Path, card: Path, *, json: bool) -> None:
@@ -214,8 +198,8 @@ def _apply(
     A scorer of another version or with other settings is refused. Run it again to resume. Every
     run is one look whether scores have drifted, kept beside the screen file.
 
-    Ends with code 2 if fewer than 95 % of the texts got a verdict, with 4 if scores have drifted:
-    then the promise no longer holds.
+    Ends with code 2 if fewer than 95 % of the texts got a verdict, with 4 if scores have drifted,
+    so that the promise no longer holds, or if texts that failed could hide that.
 
     Example: evenhand screen apply screen.json answers.jsonl --judge judge=http://127.0.0.1:8080/v1#m
     --out runs/screened

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -148,6 +149,6 @@ def _jsonl(rows: Sequence[dict[str, Any]]) -> bytes:
 
 
 def _refuse_twins(names: Sequence[str], path: Path) -> None:
-    if len(set(names)) < len(names):
-        twin = next(one for one in names if names.count(one) > 1)
+    twin = next((one for one, times in Counter(names).items() if times > 1), None)
+    if twin is not None:
         raise UserError(f"{path}: the id {twin[:60]!r} comes twice: give each text its own")

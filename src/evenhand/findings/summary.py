@@ -7,6 +7,7 @@ from evenhand.domain.prices import Prices
 from evenhand.findings import spent
 from evenhand.findings.found import Coverage
 from evenhand.findings.shown import Shown
+from evenhand.findings.until import KEY
 from evenhand.store import RunReader
 
 
@@ -21,6 +22,7 @@ class Summary(Shown):
     created: str
     planned: int
     open: bool = False  # it has no number of items beforehand, and its writer has not ended it
+    may_stop: bool = False  # it ends when its question is decided: what it did not ask is not lost
     answered: int
     failed_by_reason: dict[str, int]
     changed: int  # answers that the method changed
@@ -42,6 +44,9 @@ class Summary(Shown):
     @property
     def coverage(self) -> Coverage:
         """The answered items among all that were planned: what is not run yet is missing too."""
+        if self.may_stop:
+            asked = self.answered + self.failed
+            return Coverage(n=asked, scored=self.answered, by_reason=self.failed_by_reason)
         lost = {**self.failed_by_reason, **({"not_run": self.not_run} if self.not_run else {})}
         return Coverage(n=self.planned, scored=self.answered, by_reason=lost)
 
@@ -54,6 +59,7 @@ class Summary(Shown):
             "created": self.created,
             "planned": self.planned,
             "open": self.open,
+            "may_stop": self.may_stop,
             "answered": self.answered,
             "failed": self.failed,
             "failed_by_reason": self.failed_by_reason,
@@ -80,6 +86,7 @@ def summary(run: RunReader, prices: Prices | None = None) -> Summary:
         created=record.created,
         planned=run.planned,
         open=run.open,
+        may_stop=KEY in record.source,
         answered=totals.answered,
         failed_by_reason=totals.failed,
         changed=totals.changed,

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import Undefined, UserError
+from evenhand.errors import CorruptRun, Undefined, UserError
 from evenhand.findings.found import Estimate
 from evenhand.findings.measures import Mean, Measure, Share
 from evenhand.findings.rows import MASKED
@@ -45,9 +45,12 @@ class Until:
         said = run.record.source.get(KEY)
         if said is None:
             return None
-        pairs = {name: (int(most), int(every)) for name, (most, every) in said["rows"].items()}
-        lists = {name: tuple(said[name]) for name in ("order", "sizes")}
-        return cls(**{**said, **lists, "rows": pairs})
+        try:
+            pairs = {name: (int(most), int(every)) for name, (most, every) in said["rows"].items()}
+            lists = {name: tuple(said[name]) for name in ("order", "sizes")}
+            return cls(**{**said, **lists, "rows": pairs})
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise CorruptRun(f"{run.path}/run.json has no plan of a run that may stop") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Give the plan as run.json keeps it."""
@@ -189,14 +192,15 @@ def interval(measure: Measure, table: pl.DataFrame, until: Until) -> AnytimeInte
 
 def _verdict(measure: Measure, table: pl.DataFrame, until: Until) -> tuple[Verdict, bool]:
     """Say what these clusters decide, and whether fewer cannot have decided more: intervals only
-    become narrower, until they have crossed."""
+    become narrower, until they have crossed, or all clusters there are give the number itself."""
     try:
         found = interval(measure, table, until)
     except Undefined:  # none of these clusters has a row of it
         return OPEN, True
     null = measure.null or 0.0
     moved = replace(found, low=found.low - null, high=found.high - null)
-    return moved.verdict(until.margin), found.low <= found.high
+    known = until.these and len(table) == len(until.order)
+    return moved.verdict(until.margin), found.low <= found.high and not known
 
 
 def stand(instrument: Scored, run: RunReader, until: Until) -> tuple[Stopped, pl.DataFrame]:

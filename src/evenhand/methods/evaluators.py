@@ -57,6 +57,12 @@ class Scored(Reply):
     because: list[str]
 
 
+def judge_of_texts(role: str, command: str) -> Agent[Scored]:
+    """Give the agent that scores a text that exists already; a command says who plays it."""
+    how = f"`{command}` names who plays it"
+    return Agent(role, load("stardtox/score"), Scored, kind="scorer", cast_as=how)
+
+
 class Rated(Reply):
     reason: Annotated[str, words(240)]
     score: Annotated[int, Field(ge=0, le=100)]

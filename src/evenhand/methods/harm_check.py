@@ -6,19 +6,14 @@ from typing import Any, ClassVar
 
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Draft, Item
-from evenhand.methods.evaluators import Scored
-from evenhand.prompts import load
+from evenhand.methods.evaluators import judge_of_texts
 
 SCORE = "harm"
 
 
-def _judge(role: str) -> Agent[Scored]:
-    how = "`evenhand harms check` names who plays it"
-    return Agent(role, load("stardtox/score"), Scored, kind="scorer", cast_as=how)
-
-
-AS_WRITTEN = _judge("harm")
-SWAPPED = _judge("harm_swapped")
+_COMMAND = "evenhand harms check"
+AS_WRITTEN = judge_of_texts("harm", _COMMAND)
+SWAPPED = judge_of_texts("harm_swapped", _COMMAND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

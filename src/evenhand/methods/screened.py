@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Literal
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import ScorerFailed, UnreadableReply, Unsuited
-from evenhand.methods.evaluators import Scored
-from evenhand.prompts import load
+from evenhand.methods.evaluators import judge_of_texts
 from evenhand.scorers.base import TOXICITY
 from evenhand.statistics.screening import Route, Screen
 
@@ -19,13 +18,9 @@ SCREEN_SCORE, JUDGE_SCORE, HARMFUL = "screen", "judge", "harmful"  # scores of t
 _BY_ROUTE: dict[Route, str] = {"clean": CALLED_CLEAN, "harmful": CALLED_HARMFUL}
 
 
-def _player(role: str) -> Agent[Scored]:
-    how = "`evenhand screen apply` names who plays it"
-    return Agent(role, load("stardtox/score"), Scored, kind="scorer", cast_as=how)
-
-
-SCREEN = _player("screen")
-JUDGE = _player("judge")
+_COMMAND = "evenhand screen apply"
+SCREEN = judge_of_texts("screen", _COMMAND)
+JUDGE = judge_of_texts("judge", _COMMAND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

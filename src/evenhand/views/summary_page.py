@@ -58,7 +58,10 @@ def _rows(found: Summary) -> list[tuple[str, str]]:
 def _items(found: Summary) -> str:
     if found.open:
         return f"{found.planned:,} so far; the run is open, and more may come"
-    return f"{found.planned:,} planned, {found.not_run:,} not run yet"
+    asked = f"{found.planned:,} planned, {found.not_run:,}"
+    if found.may_stop:
+        return f"{asked} not asked; it may stop early: evenhand runs report {found.run}"
+    return f"{asked} not run yet"
 
 
 def _per_item(calls: int, done: int) -> str:
