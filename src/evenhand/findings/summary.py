@@ -59,7 +59,7 @@ class Summary(Shown):
             "created": self.created,
             "planned": self.planned,
             "open": self.open,
-            "may_stop": self.may_stop,
+            **({"may_stop": True} if self.may_stop else {}),
             "answered": self.answered,
             "failed": self.failed,
             "failed_by_reason": self.failed_by_reason,
