@@ -24,6 +24,10 @@ _METHOD = (
     "A missing answer is never counted as a good one: it is reported, and in a comparison it "
     "counts against the run that failed to give it.",
 )
+_STOPPED = (
+    "Of a run that was allowed to stop early ({}) every interval holds at any moment it may have "
+    "stopped, by a confidence sequence over clusters; it has no p-values."
+)
 _LIMITS = (
     "An instrument sees the groups, the languages and the kinds of harm that its items are about, "
     "and no others.",
@@ -85,6 +89,8 @@ def method(found: Dossier) -> list[Block]:
     """Give the part that says how the numbers were made, their limits, and how to repeat them."""
     blocks: list[Block] = [Heading("Method, limits, and how to repeat it")]
     blocks += [Line(line) for line in _METHOD]
+    if early := [report.side.run for report in found.reports if report.stopped]:
+        blocks.append(Line(_STOPPED.format(", ".join(early))))
     for report in found.reports:
         for measure in report.instrument.measures:
             if measure.source:
