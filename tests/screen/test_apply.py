@@ -253,3 +253,14 @@ def test_a_screen_without_its_looks_is_refused_before_anything_is_judged(
     assert ran.returncode == 1
     assert "calibrate anew" in ran.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_column_of_parquet_is_not_named_for_lines_of_json(
+    evenhand: Run, screen: Path, tmp_path: Path
+) -> None:
+    name = answers(tmp_path / "a.jsonl", USUAL)
+    ran = evenhand("screen", "apply", "screen.json", name, "--judge", "wordlist", "--text-column",
+                   "body", "--out", "runs/a")  # fmt: skip
+    assert ran.returncode == 1
+    assert "--text-column is of Parquet" in " ".join(ran.stderr.split())
+    assert not (tmp_path / "runs").exists()

@@ -65,6 +65,7 @@ def test_measure_stops_and_its_folder_is_reported_and_not_compared(
     page = evenhand("report", "run", "--out", "page.html", **data)
     assert page.returncode == 0, page.stderr
     assert "stopped after" in (folder / "page.html").read_text()
+    assert "it has no p-values" in (folder / "page.html").read_text()
     for command in (("compare", "run", "run"), ("pack", "run", "--out", "run.zip"),
                     ("export", "run", "--to", "eee", "--out", "eee")):  # fmt: skip
         refused = evenhand(*command, **data)

@@ -190,7 +190,9 @@ def _apply(
         float,
         typer.Option(min=0.0, max=1.0, help="From which toxicity of the judge a text is harmful."),
     ] = 0.5,
-    text_column: Annotated[str, typer.Option(help="Of Parquet: the text to judge.")] = "answer",
+    text_column: Annotated[
+        str | None, typer.Option(help="Of Parquet: the text to judge. Default: answer.")
+    ] = None,
 ) -> None:
     """Judge stored answers: the screen where it is sure, the judge elsewhere.
 
@@ -208,6 +210,11 @@ def _apply(
         raise UserError("--threshold is no number: give one from 0 to 1")
     known, settings = read_screen(file), options.settings()
     table = is_table(answers)
+    if text_column and not table:
+        raise UserError(
+            f"--text-column is of Parquet, and {answers} is JSONL, whose text is its answer: leave "
+            "it out"
+        )
     method = Screened(
         screen=known.sha256,
         low=known.low,
@@ -218,7 +225,7 @@ def _apply(
     )
     scorer = configuration.scorer_by_name(settings, known.scorer.said)
     known.require(scorer.name, scorer.describe(), file)
-    source = source_of(answers, {"prompt_column": text_column} if table else {})
+    source = source_of(answers, {"prompt_column": text_column or "answer"} if table else {})
     decides = ScorerModel(configuration.scorer_by_name(settings, judge))
     cast = Cast(decides, {SCREEN.role: ScorerModel(scorer), JUDGE.role: decides})
 

@@ -72,7 +72,8 @@ def pair_sums(measure: Measure) -> list[pl.Expr]:
         found = {"n": n, "y": difference.sum(), "x": n, "ay": difference.abs().sum(), "ax": n}
         found |= {f: pl.when(known).then(v).sum() for f, v in (("b", old), ("e", new))}
         if measure.counts_flips:
-            found |= {"fixed": (difference > 0).sum(), "broken": (difference < 0).sum()}
+            gain = -difference if measure.better == "lower" else difference
+            found |= {"fixed": (gain > 0).sum(), "broken": (gain < 0).sum()}
     return [expr.cast(pl.Float64).alias(f"{name}:{part}") for part, expr in found.items()]
 
 

@@ -128,7 +128,7 @@ class Measure:
     margin: float | None = None  # fixed before looking: what a comparison may lose of it
     within: tuple[float, float] = (-math.inf, math.inf)  # what it can be, for one row too
     unit: Unit = "share"
-    counts_flips: bool = False  # a comparison counts rows that went from 0 to 1 and from 1 to 0
+    counts_flips: bool = False  # a comparison counts rows that became better, and worse
     source: str = ""  # paper and section
     absent: str = ""  # why it has no value where no row has one, if there is a common reason
     lost: pl.Expr | None = None  # rows that have a score and whose value was lost all the same
