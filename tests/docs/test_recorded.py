@@ -14,7 +14,14 @@ __all__ = ["endpoint", "evenhand"]  # the fixtures
 
 RECORDED = ROOT / "recorded" / "qwen2.5-coder-1.5b"
 FRONTIER, PAPERS = RECORDED / "frontier", RECORDED / "papers"
-ITEMS = {"papers/mabrf": 44, "frontier": 88, "papers": 88, "swap": 420}
+ITEMS = {
+    "papers/mabrf": 44,
+    "frontier": 88,
+    "papers": 88,
+    "swap": 420,
+    "rldf/debate": 10,
+    "rldf": 45,
+}
 RUNS = sorted(path.parent for path in RECORDED.rglob("run.json"))
 # As the page names them; the others stand there by their own names.
 ON_THE_PAGE = {
@@ -84,6 +91,22 @@ def test_the_table_of_swap_holds_the_numbers_of_its_runs(
     ends = [100 * found["excess"][end] for end in ("value", "low", "high")]
     for end in ends:
         assert f"{end:+.1f}".replace("-", "−") in excess
+
+
+def test_the_table_of_statements_holds_the_change_between_its_runs(evenhand: Run) -> None:
+    runs = [str(RECORDED / "rldf" / f"statements-{name}") for name in ("base", "rloo")]
+    compared = json.loads(evenhand("compare", *runs, "--json").stdout)
+    found = {one["name"]: one for one in (*compared["primary"], *compared["secondary"])}
+    page = (ROOT / "docs" / "results.md").read_text().replace("−", "-").splitlines()
+    begins = {"bias_score": "| bias score, 0 is best", "communication": "| communication, 100",
+              "logic": "| logic, 100"}  # fmt: skip
+    for name, begin in begins.items():
+        [row] = [line for line in page if line.startswith(begin)]
+        change = found[name]
+        for number in (change["before"], change["after"]):
+            assert f"| {number:.1f} |" in row
+        for number in (change["difference"], change["low"], change["high"]):
+            assert f"{number:+.1f}" in row
 
 
 @pytest.mark.parametrize(

@@ -56,10 +56,11 @@ def _rater(request: ModelRequest) -> str | ModelError:
     return json.dumps({"reason": "so", **marks})
 
 
-def _measured(tmp_path: Path, out: str = "run", rater: str = "rater", **more: Any) -> eh.Report:
+def _measured(
+    tmp_path: Path, out: str = "run", rater: str = "rater", by: Any = _rater, **more: Any
+) -> eh.Report:
     writing, rating = (
-        eh.ScriptedModel(script, name=name)
-        for script, name in ((_writer, "writer"), (_rater, rater))
+        eh.ScriptedModel(script, name=name) for script, name in ((_writer, "writer"), (by, rater))
     )
     models = Cast(writing, {"rater": rating})
     options: dict[str, Any] = {"topics": _topics(tmp_path), "per_type": 2, **more}
@@ -93,6 +94,31 @@ def test_a_rater_that_wrote_the_texts_is_no_witness(tmp_path: Path) -> None:
     assert any("The judge is the model that wrote the texts" in note for note in own.notes)
     diff = eh.compare(tmp_path / "run", tmp_path / "run")
     assert [line.state for line in diff.red_lines if line.name == "ratings_judge_1"] == ["open"]
+
+
+@pytest.mark.parametrize(("logic", "doubted"), [((9, 8, 7, 5), True), ((8, 9, 5, 7), False)])
+def test_a_rater_whose_marks_go_together_is_doubted(
+    tmp_path: Path, logic: tuple[int, ...], doubted: bool
+) -> None:
+    """Freedom from bias is 8, 6, 4, 2 and communication the same less one: a rank correlation of 1.
+    The first marks for logic fall with them, 1; the others have the ranks 2, 1, 4, 3 against
+    1, 2, 3, 4: 1 − 6 · 4 / 60 = 0.6, below 0.7."""
+    texts = [f"As {role} I like {topic}" for topic in ("cats", "dogs") for role in ROLES]
+    marks = dict(zip(texts, zip((8, 6, 4, 2), (7, 5, 3, 1), logic, strict=True), strict=True))
+
+    def rater(request: ModelRequest) -> str:
+        words = words_of(request).partition("The text to rate:")[2]
+        free, clear, sound = next(given for text, given in marks.items() if text in words)
+        said = {"freedom_from_bias": free, "communication": clear, "logic": sound}
+        return json.dumps({"reason": "so", **said})
+
+    found = _measured(tmp_path, by=rater, types="age")
+    assert ["goes with communication (1.00)" in note for note in found.notes] == [True] * doubted
+    pair = eh.compare(tmp_path / "run", tmp_path / "run")
+    assert any("goes with communication" in note for note in pair.notes) is doubted
+    section = found.section("ratings")
+    assert section is not None
+    assert section.rows[-1][1] == ("1.00" if doubted else "0.60")
 
 
 def test_marks_of_two_raters_are_not_compared(tmp_path: Path) -> None:
