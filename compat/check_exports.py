@@ -72,7 +72,7 @@ class Made:
 
     def _exported(self, run: str, form: str, to: str) -> Path:
         (file,) = self.commands.evenhand("export", run, "--to", form, "--out", to)["files"]
-        return self.folder / file
+        return self.folder / str(file)
 
     def kept(self, run: str) -> Path:
         """Export a run that the tests keep."""
@@ -242,7 +242,7 @@ def every_eval_ever(made: Made) -> str:
     """The record fits the schema that the project ships, and has the numbers of the report."""
     package = find_spec("every_eval_ever")
     assert package is not None, "pip install -r requirements/schemas.txt"
-    (place,) = package.submodule_search_locations or ()
+    place = next(iter(package.submodule_search_locations or ()))
     schema = json.loads(Path(place, "schemas/eval.schema.json").read_text())
     record = json.loads(made.files["eee"].read_text())
     validator = Draft7Validator(schema)
@@ -278,7 +278,7 @@ def lm_eval_samples(made: Made) -> str:
 def spreadsheet(made: Made) -> str:
     """pandas and polars read the table; numbers are numbers, and no text begins a formula."""
     file, seen = made.files["csv"], 0
-    read = {"pandas": pd.read_csv(file, float_precision="round_trip").to_dict("records"),
+    read = {"pandas": pd.read_csv(file).to_dict("records"),
             "polars": pl.read_csv(file, infer_schema_length=None).to_dicts()}  # fmt: skip
     for rows in read.values():
         assert len(rows) == len(made.values)

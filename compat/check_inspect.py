@@ -145,6 +145,7 @@ def shuffled_options(check: Check) -> str:
     (check.folder / "shuffled.py").write_text(SHUFFLED)
     log = check.evaluated("shuffled", "shuffled.py", "--sample-shuffle", "7", "--limit", "120")
     assert log.status == "success", log.error
+    log = read_eval_log(log.location, resolve_attachments=True)
     moved = 0
     with (check.folder / "shuffled.jsonl").open("w") as out:
         for one in log.samples or ():
@@ -158,7 +159,8 @@ def shuffled_options(check: Check) -> str:
     assert moved > len(log.samples or ()) / 2, moved
     scored = ("measure", "bbq", "--answers", "shuffled.jsonl")
     ours = check.evenhand(*scored, "--out", "runs/shuffled")
-    theirs = check.evenhand("import", str(log.location), "--out", "runs/of-shuffled")
+    named = ("import", str(log.location), "--instrument", "bbq")
+    theirs = check.evenhand(*named, "--out", "runs/of-shuffled")
     assert theirs["scores"]["estimates"] == ours["scores"]["estimates"]
     return f"{moved} of {len(log.samples or ())} in another order: {same(metrics_of(log), ours)}"
 

@@ -56,8 +56,8 @@ def _filled(form: Mapping[str, Any], drawn: int) -> Any:
         case "boolean":
             return drawn % 2 == 0
         case "array":
-            least = range(form.get("minItems", 0))
-            return [_filled(form["items"], drawn // 11 ** (1 + place)) for place in least]
+            places = range(form.get("minItems", 0))
+            return [_filled(form["items"], drawn // 11 ** (1 + place)) for place in places]
         case _:
             return "It is as it is."
 
