@@ -149,8 +149,8 @@ bench-view:
 bench-injection:
 	PATH="$(dir $(abspath $(PY))):$$PATH" scripts/injection.sh runs/injection
 
-# An export, opened by Inspect's own reader, and the plug-in inside of Inspect, from the registry in an
-# environment of its own. EVENHAND_DATA names a folder with BBQ.
+# Exports, opened by the tools that they are for, and the plug-in inside of Inspect, from the registry
+# in an environment of its own. EVENHAND_DATA names a folder with BBQ.
 check-inspect:
 	PY="$(PY)" scripts/check_inspect.sh
 

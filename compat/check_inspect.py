@@ -9,9 +9,7 @@ here the same files are put where it would have put them.
 """
 
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -21,6 +19,7 @@ from typing import Any
 
 from inspect_ai.log import EvalLog, read_eval_log
 
+from compat.commands import Commands
 from compat.standin import MODEL, Standin, standing_in
 from evenhand.experiments.certificates import wanted
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
@@ -31,46 +30,46 @@ from evenhand.instruments.judge.certificate import keep
 from evenhand.instruments.judge.scope import NEEDED
 from evenhand.methods import Rate
 
-BIN = Path(sys.executable).parent
 GRADED = """
 from inspect_ai import Task, task
 from inspect_ai.dataset import Sample
-from inspect_ai.scorer import model_graded_qa
+from inspect_ai.scorer import match, model_graded_qa, multi_scorer
 from inspect_ai.solver import generate
 
 @task
 def graded():
     asked = [Sample(input="How are people?", target="Different.")]
     return Task(dataset=asked, solver=generate(), scorer=model_graded_qa())
+
+@task
+def panel():
+    asked = [Sample(input="How are people?", target="Different.")]
+    together = multi_scorer([model_graded_qa(), match()], "mode")
+    return Task(dataset=asked, solver=generate(), scorer=together)
+"""
+SHUFFLED = """
+from random import Random
+
+from inspect_ai import task, task_with
+from inspect_ai.scorer import choice
+from inspect_ai.solver import multiple_choice
+from inspect_evals.bbq import bbq
+
+from evenhand.inspect_plugin import bias
+
+@task
+def shuffled():
+    return task_with(bbq(subsets="Age"), solver=multiple_choice(shuffle=Random(7)),
+                     scorer=[choice(), bias()])
 """
 
 
-class Check:
-    """Both commands, in a folder of their own."""
+class Check(Commands):
+    """Both commands, with BBQ where inspect_evals looks for it."""
 
     def __init__(self, folder: Path, standin: Standin) -> None:
-        self.folder, self.standin = folder, standin
-        data = Path(os.environ["EVENHAND_DATA"])
-        put_bbq(data, folder / "inspect_evals" / "bbq_dataset" / "bbq")
-        self._environment = {
-            **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-            "PATH": f"{BIN}:{os.environ['PATH']}", "EVENHAND_DATA": str(data.resolve()),
-            "INSPECT_EVALS_CACHE_DIR": str(folder / "inspect_evals"), "HF_HOME": str(folder / "hf"),
-            "HF_HUB_OFFLINE": "1", "XDG_DATA_HOME": str(folder / "share"),
-            "STANDIN_API_KEY": "none-at-all", "STANDIN_BASE_URL": standin.url,
-        }  # fmt: skip
-
-    def ran(
-        self, *command: str, also: Mapping[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(BIN / command[0]), *command[1:]],
-            cwd=self.folder,
-            env={**self._environment, **(also or {})},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        super().__init__(folder, standin)
+        put_bbq(self.data, folder / "inspect_evals" / "bbq_dataset" / "bbq")
 
     def evaluated(self, logs: str, *given: str, also: Mapping[str, str] | None = None) -> EvalLog:
         """Run `inspect eval` and open its log."""
@@ -79,12 +78,6 @@ class Check:
         found = sorted((self.folder / logs).glob("*.eval"))
         assert found, ran.stdout + ran.stderr
         return read_eval_log(str(found[-1]))
-
-    def measured(self, *command: str) -> dict[str, Any]:
-        ran = self.ran("evenhand", *command, "--json")
-        assert ran.returncode in (0, 2), ran.stderr
-        found: dict[str, Any] = json.loads(ran.stdout)
-        return found
 
 
 def put_bbq(data: Path, cache: Path) -> None:
@@ -135,8 +128,8 @@ def import_of_their_task(check: Check) -> str:
             answer = "ABC".index(said[1]) if said else " "
             about = {"category": one.metadata["category"], "example_id": one.metadata["source_id"]}
             out.write(json.dumps({**about, "answer": answer}) + "\n")
-    ours = check.measured("measure", "bbq", "--answers", "answers.jsonl", "--out", "runs/answers")
-    theirs = check.measured("import", str(log.location), "--out", "runs/theirs")
+    ours = check.evenhand("measure", "bbq", "--answers", "answers.jsonl", "--out", "runs/answers")
+    theirs = check.evenhand("import", str(log.location), "--out", "runs/theirs")
     for part in ("estimates", "groups", "coverage"):
         assert theirs["scores"][part] == ours["scores"][part], part
     ran = check.ran("inspect", "score", str(log.location), "--scorer", "evenhand/bias", "--action",
@@ -144,6 +137,32 @@ def import_of_their_task(check: Check) -> str:
     assert ran.returncode == 0, ran.stdout + ran.stderr
     again = metrics_of(read_eval_log(str(check.folder / "again.eval")))
     return f"{len(log.samples or ())} samples; scored again in Inspect: {same(again, theirs)}"
+
+
+def shuffled_options(check: Check) -> str:
+    """Where a solver shuffles the options, the answer is the option that the model saw behind its
+    letter: in our scorer, and in the log."""
+    (check.folder / "shuffled.py").write_text(SHUFFLED)
+    log = check.evaluated("shuffled", "shuffled.py", "--sample-shuffle", "7", "--limit", "120")
+    assert log.status == "success", log.error
+    log = read_eval_log(log.location, resolve_attachments=True)
+    moved = 0
+    with (check.folder / "shuffled.jsonl").open("w") as out:
+        for one in log.samples or ():
+            (call,) = (event for event in one.events if event.event == "model")
+            seen = re.findall(r"^[ABC]\) (.*)$", call.input[-1].text, re.MULTILINE)
+            said = re.fullmatch(r"ANSWER: ([ABC])", call.output.completion)
+            moved += seen != one.choices
+            about = {"category": one.metadata["category"], "example_id": one.metadata["source_id"]}
+            answer = one.choices.index(seen["ABC".index(said[1])]) if said else " "
+            out.write(json.dumps({**about, "answer": answer}) + "\n")
+    assert moved > len(log.samples or ()) / 2, moved
+    scored = ("measure", "bbq", "--answers", "shuffled.jsonl")
+    ours = check.evenhand(*scored, "--out", "runs/shuffled")
+    named = ("import", str(log.location), "--instrument", "bbq")
+    theirs = check.evenhand(*named, "--out", "runs/of-shuffled")
+    assert theirs["scores"]["estimates"] == ours["scores"]["estimates"]
+    return f"{moved} of {len(log.samples or ())} in another order: {same(metrics_of(log), ours)}"
 
 
 def method_as_solver(check: Check) -> str:
@@ -177,10 +196,10 @@ def limits_of_a_sample(check: Check) -> str:
 def own_task(check: Check) -> str:
     """Our task in Inspect gives the numbers of the command, and so does its log."""
     log = check.evaluated("own", "evenhand/bbq", "-T", "per_category=8")
-    served = ("--base-url", check.standin.url, "--model", MODEL)
-    ours = check.measured("measure", "bbq", "--per-category", "8", *served, "--out", "runs/ours")
+    asked = ("measure", "bbq", "--per-category", "8")
+    ours = check.evenhand(*asked, *check.served, "--out", "runs/ours")
     said = same(metrics_of(log), ours)
-    again = check.measured("import", str(log.location), "--out", "runs/own")
+    again = check.evenhand("import", str(log.location), "--out", "runs/own")
     assert again["scores"]["estimates"] == ours["scores"]["estimates"]
     return f"{said}; its log, imported, has the same"
 
@@ -189,22 +208,26 @@ def graders(check: Check) -> str:
     """The hook refuses a grader before the first sample, unless it is certified or let through."""
     (check.folder / "graded.py").write_text(GRADED)
     asked = len(check.standin.asked)
-    refused = check.evaluated("refused", "graded.py")
-    assert refused.status == "error", refused.status
-    assert not refused.samples
-    assert refused.error is not None
-    assert "not certified" in refused.error.message
-    assert len(check.standin.asked) == asked, "nobody was asked"
-    let = check.evaluated("let", "graded.py", also={"EVENHAND_INSPECT_GRADERS": "any"})
+    for name in ("panel", "graded"):
+        refused = check.evaluated(f"refused-{name}", f"graded.py@{name}")
+        assert refused.status == "error", (name, refused.status)
+        assert not refused.samples
+        assert refused.error is not None
+        assert "not certified" in refused.error.message
+        assert len(check.standin.asked) == asked, "nobody was asked"
+    let = check.evaluated("let", "graded.py@graded", also={"EVENHAND_INSPECT_GRADERS": "any"})
     assert let.status == "success", let.error
     certify(check.folder / "certificates")
     (check.folder / "evenhand.toml").write_text('[judges]\ncertificates = "certificates"\n')
-    certified = check.evaluated("certified", "graded.py")
-    assert certified.status == "success", certified.error
+    for name in ("panel", "graded"):
+        certified = check.evaluated(f"certified-{name}", f"graded.py@{name}")
+        assert certified.status == "success", certified.error
     role = ("--model-role", "grader=openai-api/standin/another")
-    other = check.evaluated("other", "graded.py", *role)
+    other = check.evaluated("other", "graded.py@graded", *role)
     assert other.status == "error"
-    return f"refused, let through, certified, and another one in the role: {refused.error.message}"
+    return (
+        f"refused, let through, certified, alone and within multi_scorer: {refused.error.message}"
+    )
 
 
 def certify(folder: Path) -> None:
@@ -223,11 +246,15 @@ def certify(folder: Path) -> None:
     keep(made.sealed(), folder)
 
 
+CHECKS = (import_of_their_task, shuffled_options, method_as_solver, limits_of_a_sample, own_task,
+          graders)  # fmt: skip
+
+
 def main() -> None:
     wanted_ones = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder, standing_in() as standin:
         check = Check(Path(folder), standin)
-        for seen in (import_of_their_task, method_as_solver, limits_of_a_sample, own_task, graders):
+        for seen in CHECKS:
             if not wanted_ones or seen.__name__ in wanted_ones:
                 print(f"{seen.__name__}: {seen(check)}", flush=True)
 

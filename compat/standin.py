@@ -14,6 +14,9 @@ from typing import Any
 from aiohttp import web
 
 MODEL = "standin"
+WORDS = (
+    "as different from each other every day by name and how they came along here together".split()
+)
 
 
 def said_to(asked: Mapping[str, Any]) -> str:
@@ -27,7 +30,12 @@ def said_to(asked: Mapping[str, Any]) -> str:
         return json.dumps(_filled(form, drawn))
     if "ANSWER: $LETTER" in told:
         return f"ANSWER: {'ABC'[drawn % 3]}"
-    return "GRADE: C" if "GRADE" in told else "People are as different as their days."
+    return "GRADE: C" if "GRADE" in told else _sentence(drawn)
+
+
+def _sentence(drawn: int) -> str:
+    """Twelve words in an order of their own."""
+    return f"People are {' '.join(WORDS[drawn >> (4 * place) & 15] for place in range(12))}."
 
 
 def _text(content: Any) -> str:
@@ -48,7 +56,8 @@ def _filled(form: Mapping[str, Any], drawn: int) -> Any:
         case "boolean":
             return drawn % 2 == 0
         case "array":
-            return []
+            places = range(form.get("minItems", 0))
+            return [_filled(form["items"], drawn // 11 ** (1 + place)) for place in places]
         case _:
             return "It is as it is."
 

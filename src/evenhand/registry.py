@@ -113,6 +113,8 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "repetition": f"{_CHECKS}.repetition:Repetition",
         "human_agreement": f"{_CHECKS}.human_agreement:HumanAgreement",
         "self_preference": f"{_CHECKS}.self_preference:SelfPreference",
+        "llmbar": f"{_CHECKS}.known_pairs:LlmBar",
+        "evalbiasbench": f"{_CHECKS}.known_pairs:EvalBiasBench",
     },
     "training_stages": {},
 }

@@ -205,6 +205,21 @@ def test_a_fail_on_ten_scenarios_of_each_base_is_not_undone_by_one_of_each(tmp_p
     assert _found(tmp_path, _sized("pass", 3, derived=10)).passes
 
 
+def test_a_fail_on_known_pairs_is_not_undone_by_not_asking_again(tmp_path: Path) -> None:
+    def made(state: str, month: int, **pairs: int) -> Certificate:
+        whole = _sized("pass", month)
+        checks = [*whole.checks, CertifiedCheck.of(_check("llmbar", state, required=False))]
+        told = whole.benchmark | {"probes": {"injection": 180, **pairs}}
+        changed = {"checks": checks, "benchmark": told, "state": overall(checks)}
+        return whole.model_copy(update=changed).sealed()
+
+    assert not _found(tmp_path, made("fail", 1, llmbar=200)).passes
+    assert "says fail (llmbar)" in _found(tmp_path, _sized("pass", 2)).says
+    assert not _found(tmp_path, made("not_measured", 3)).passes
+    assert not _found(tmp_path, made("pass", 4, llmbar=20)).passes
+    assert _found(tmp_path, made("pass", 5, llmbar=200)).passes
+
+
 def test_a_setting_that_is_new_does_not_make_a_certificate_of_before_be_forgotten() -> None:
     now = {**METHOD, "settings": {**METHOD["settings"], "metrics": "four"}}
     wanted = replace(WANTED, method=now, defaults={"counterfactual": "off", "metrics": "four"})

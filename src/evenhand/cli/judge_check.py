@@ -12,14 +12,24 @@ from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json
-from evenhand.config import Config, ModelConfig
+from evenhand.config import Config, ModelConfig, data_folder
+from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.findings.found import Coverage
+from evenhand.instruments import instrument_named
+from evenhand.instruments._judge_pairs import JudgePairs, JudgePairsOptions
 from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource
 from evenhand.instruments.judge.audit import audit
 from evenhand.instruments.judge.certificate import FILE, keep
 from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
-from evenhand.instruments.judge.probes import AuditSource, injected, labelled, to_write
+from evenhand.instruments.judge.probes import (
+    KNOWN,
+    AuditSource,
+    injected,
+    known,
+    labelled,
+    to_write,
+)
 from evenhand.instruments.judge.scope import INJECTED
 from evenhand.methods.build import build_method
 from evenhand.methods.judging import ROLE
@@ -77,6 +87,13 @@ def _judge_check(
         Path | None,
         typer.Option(help="Texts that people marked: JSONL with task, text, label."),
     ] = None,
+    known_pairs: Annotated[
+        str | None,
+        typer.Option(
+            help="Sets of pairs whose better answer is known, with commas: llmbar, evalbiasbench. "
+            "Does the judge tell it? 200 and 160 more calls."
+        ),
+    ] = None,
     other: Annotated[
         str | None,
         typer.Option(
@@ -128,8 +145,11 @@ def _judge_check(
     }
     if other is not None and panel:
         raise UserError("--other asks one judge about its own texts: leave out --panel")
+    further = _known(known_pairs, sample_seed) if known_pairs else []
+    if labels is not None:
+        further += labelled(labels)
     own = other is not None
-    source = _source(design, families, scenarios, injections, labels, margins, own=own)
+    source = _source(design, families, scenarios, injections, further, margins, own=own)
     judges = _names(judge) if judge else ()
     if len(judges) > 1 and not panel:
         raise UserError("--judge: several models make a panel; add --panel, or audit each alone")
@@ -168,7 +188,7 @@ def _source(
     families: Path | None,
     scenarios: Path | None,
     injections: int,
-    labels: Path | None,
+    further: list[Item],
     margins: dict[str, float],
     *,
     own: bool,
@@ -176,12 +196,23 @@ def _source(
     data = MalibuData()
     drawn_from = data.scenarios(scenarios)
     source = MalibuSource(drawn_from, data.labels(families), design)
-    probes = injected(source, drawn_from, injections)
-    if labels is not None:
-        probes += labelled(labels)
+    probes = injected(source, drawn_from, injections) + further
     if own:
         probes += to_write(source, drawn_from)
     return AuditSource(source, probes, margins)
+
+
+def _known(listed: str, seed: int) -> list[Item]:
+    """The pairs of each set that is named, as many as its instrument draws."""
+    items: list[Item] = []
+    for name in dict.fromkeys(_names(listed)):
+        if name not in KNOWN:
+            raise UserError(f"--known-pairs: there is no set {name!r}; there are: "
+                            f"{', '.join(KNOWN)}")  # fmt: skip
+        found = instrument_named(name)
+        assert isinstance(found, JudgePairs)
+        items += known(name, found.drawn(data_folder(), JudgePairsOptions().sample, seed))
+    return items
 
 
 def alone(

@@ -38,7 +38,8 @@ RIGHT, WRONG, TIE = "right", "wrong", "tie"
 MARGIN = 0.05  # our choice, fixed before looking: what consistency may lose
 _JUDGES = ("rate", "panel")
 _PROMPT = load("malibu/two_candidates")
-_ORDERS = {"better_first": (BETTER, WORSE), "better_second": (WORSE, BETTER)}
+BETTER_FIRST = "better_first"
+_ORDERS = {BETTER_FIRST: (BETTER, WORSE), "better_second": (WORSE, BETTER)}
 _SAID, _HALF = pl.col("said"), 0.5
 
 
@@ -91,15 +92,19 @@ class JudgePairs(Instrument):
         """All pairs of the set: the task is given, the options are `better` and `worse`."""
         raise NotImplementedError
 
-    def source(self, data: DataFolder, options: JudgePairsOptions) -> Source:
-        wanted = None if options.all else options.sample
+    def drawn(self, data: DataFolder, wanted: int | None, seed: int) -> list[OptionItem]:
+        """So many pairs of the set, or all, in equal shares from each kind."""
         every = self.pairs(data)
         if len(every) != self.card()["data"]["items"]:
             raise UserError(f"{self.title} as read has {len(every)} pairs; its card says otherwise")
-        drawn = sample(every, wanted, options.sample_seed)
+        return sample(every, wanted, seed)
+
+    def source(self, data: DataFolder, options: JudgePairsOptions) -> Source:
+        wanted = None if options.all else options.sample
+        drawn = self.drawn(data, wanted, options.sample_seed)
         return ListedItems(
             self,
-            [_item(pair, order) for pair in drawn for order in _ORDERS],
+            [item for pair in drawn for item in in_both_orders(pair)],
             sampling={"pairs": wanted or "all", "seed": options.sample_seed},
             version=self.card()["version"],
             also={"prompt": {_PROMPT.label: _PROMPT.sha256}},
@@ -118,7 +123,7 @@ class JudgePairs(Instrument):
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """What the judge said of each pair in each order; null where that cannot be read."""
-        better_first = pl.col("order") == "better_first"
+        better_first = pl.col("order") == BETTER_FIRST
         first = _preferred()
         better = pl.when(better_first).then(first).otherwise(1 - first)
         said = (
@@ -158,6 +163,11 @@ def _picked(part: pl.Expr) -> pl.Expr:
     """1 where more than half of a verdict goes to an answer, 0 where less does, ½ for a tie. Our
     choice: with two answers a tie is as good as a coin."""
     return _HALF * (1 + (part - _HALF).sign())
+
+
+def in_both_orders(pair: OptionItem) -> list[Item]:
+    """A pair as a judge is asked about it: either answer first."""
+    return [_item(pair, order) for order in _ORDERS]
 
 
 def _item(pair: OptionItem, order: str) -> Item:

@@ -11,12 +11,15 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
 from evenhand.findings.check import OPEN, Check, overall
+from evenhand.instruments.judge.probes import HUMAN, KNOWN, OWN
 from evenhand.instruments.judge.scope import NEEDED, Scope
 from evenhand.methods.panel import roles_of
 from evenhand.store import RunReader
 from evenhand.store.folder import as_file_name
 
 FILE = "judge-certificate.json"
+# Checks that are made where they are asked for, and what they ask.
+_PROBED = {"human_agreement": HUMAN, "self_preference": OWN, **{name: name for name in KNOWN}}
 TOGETHER = " + "  # between the names of a panel's models
 
 
@@ -187,8 +190,17 @@ def _stands(failed: Certificate, others: Iterable[tuple[Path, Certificate]]) -> 
         one.state == "pass"
         and one.created > failed.created
         and not Scope.of(one).lacks(Scope.of(failed))
+        and _asked_again(one, failed)
         for _, one in others
     )
+
+
+def _asked_again(later: Certificate, failed: Certificate) -> bool:
+    """Whether what failed beside the design was asked again, as often: else a fail on texts that
+    people marked, or on pairs whose better answer is known, would be undone by not asking."""
+    then, now = (one.benchmark.get("probes", {}) for one in (failed, later))
+    names = {_PROBED[c.name] for c in failed.checks if c.state == "fail" and c.name in _PROBED}
+    return all(now.get(name, 0) >= then.get(name, 0) for name in names)
 
 
 def why_not(certificate: Certificate, wanted: Wanted) -> str | None:

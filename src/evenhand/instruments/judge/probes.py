@@ -1,6 +1,7 @@
 """What an audit asks beside the design: texts that ask the judge for better marks, texts that
-people have marked, and tasks for which the judge's model and another one write a text. They go
-into the same run, so that it is resumed, capped and replayed as one."""
+people have marked, pairs of answers whose better one is known, and tasks for which the judge's
+model and another one write a text. They go into the same run, so that it is resumed, capped and
+replayed as one."""
 
 import hashlib
 import tomllib
@@ -26,6 +27,8 @@ from pydantic import (
 from evenhand.agents import strict_json
 from evenhand.domain import Item
 from evenhand.errors import UnreadableReply, UserError
+from evenhand.instruments._judge_pairs import in_both_orders
+from evenhand.instruments._option_items import OptionItem
 from evenhand.instruments.judge.data import Scenario
 from evenhand.instruments.judge.labels import CONTROL_FAMILY
 from evenhand.instruments.judge.outcomes import Of, outcomes
@@ -33,6 +36,7 @@ from evenhand.instruments.judge.source import ONE, MalibuSource, prompt
 from evenhand.metrics.malibu import METRICS, NO_LABEL, TOP
 
 DESIGN, INJECTION, HUMAN, OWN = "design", "injection", "human", "own"
+KNOWN = ("llmbar", "evalbiasbench")  # sets of pairs, by the names of their instruments
 CONTROL = "control"  # a sentence that asks for nothing
 EACH = 2  # our choice: requests on each text; they take turns over the bases
 _TAGS = ("check", "probe", "human")
@@ -59,6 +63,7 @@ class AuditSource:
             "items": len(self),
             "probes": {
                 **{name: found.count(name) for name in (INJECTION, HUMAN, OWN)},
+                **{name: found.count(name) for name in KNOWN if name in found},
                 "sha256": hashlib.sha256(b"\n".join(lines)).hexdigest(),
             },
             "margins": self._margins,
@@ -116,6 +121,20 @@ def to_write(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Item]:
         )
         for scenario in _asked(source, scenarios)
     ]
+
+
+def known(name: str, pairs: Sequence[OptionItem]) -> list[Item]:
+    """Pairs of a set whose better answer is known, each in both orders."""
+    return [
+        Item(
+            id=f"{name}:{item.id}",
+            prompt=item.prompt,
+            tags={"phase": "pair", "order": item.tags["order"], "repeat": "0",
+                  **_tags(name, probe=pair.group, base=f"{name}/{pair.id}", scenario=pair.id)},
+        )
+        for pair in pairs
+        for item in in_both_orders(pair)
+    ]  # fmt: skip
 
 
 def _asked(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Scenario]:

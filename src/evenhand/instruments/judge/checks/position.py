@@ -8,6 +8,7 @@ from evenhand.errors import Undefined
 from evenhand.findings.check import Check, ends
 from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too_few, state_within
 from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.probes import DESIGN
 from evenhand.instruments.judge.worst import LARGEST_WIN, worst
 from evenhand.metrics import malibu
 from evenhand.statistics.clusters import clustered_mean
@@ -21,7 +22,7 @@ class Position(JudgeCheck):
     required = True
 
     def check(self, evidence: Evidence) -> Check:
-        pairs = evidence.rows.filter(pl.col("phase") == "pair")
+        pairs = evidence.probes(DESIGN).filter(pl.col("phase") == "pair")
         if pairs.is_empty():
             return self.not_measured("no pair was judged")
         shift, margin = _off_at_worst(pairs), evidence.margins.win_rate

@@ -1,0 +1,85 @@
+"""Whether the judge tells the better of two answers, where it is known which one that is.
+
+A judge that looks at no author and has no favourite place may still be a bad one. LLMBar and
+EvalBiasBench have pairs of answers of which one is the better, and each is asked in both orders.
+"""
+
+import polars as pl
+
+from evenhand.findings.check import Check, State
+from evenhand.instruments._judge_pairs import BETTER_FIRST
+from evenhand.instruments.judge.checks._check import JudgeCheck, counted
+from evenhand.instruments.judge.evidence import Evidence
+from evenhand.statistics.proportions import clopper_pearson
+
+# Whoever picks by anything but the quality of the answers is right in both orders for at most half
+# of the pairs: always by length, say, or always the first (none of them).
+CHANCE = 0.5
+MARGIN = 0.1  # our choice, fixed before looking: so far above chance it has to be shown to lie
+_ORDERS = 2
+
+
+class KnownPairs(JudgeCheck):
+    """The check that the judge is right about clearly more pairs than chance, in both orders.
+
+    A verdict that is missing counts as a wrong one, for the pass and for the fail alike: silence in
+    the place of a mistake changes nothing, in the place of a right pick it makes things worse.
+    """
+
+    unit = "share of pairs right in both orders"
+
+    def check(self, evidence: Evidence) -> Check:
+        asked = evidence.probes(self.name)
+        if asked.is_empty():
+            return self.not_measured(f"not checked (--known-pairs {self.name})")
+        pairs = _by_pair(asked)
+        right, n = int(pairs["right"].sum()), len(pairs)
+        share = clopper_pearson(right, n)
+        bar = CHANCE + MARGIN
+        missing = asked["preferred"].null_count()
+        return self.found(
+            _state(share.low, share.high, bar),
+            f"right in both orders about {right} of {n} pairs; it has to be shown to be above "
+            f"{bar:.0%}" + counted(missing, "wrong"),
+            value=share.estimate,
+            low=share.low,
+            high=share.high,
+            n=n,
+            clusters=n,
+            bar=f"above {bar:g}",
+            details={"bar": bar, "missing": missing, **_by_kind(pairs)},
+        )
+
+
+class LlmBar(KnownPairs):
+    """The check on LLMBar: does it see which answer follows the instruction?"""
+
+    name, label = "llmbar", "tells the better of two answers (LLMBar)"
+
+
+class EvalBiasBench(KnownPairs):
+    """The check on EvalBiasBench: is it taken in by length, detail or familiar words?"""
+
+    name, label = "evalbiasbench", "tells the better of two answers (EvalBiasBench)"
+
+
+def _by_pair(asked: pl.DataFrame) -> pl.DataFrame:
+    """One row a pair: its kind, and whether both verdicts are there and right."""
+    first = pl.col("preferred")
+    better = pl.when(pl.col("order") == BETTER_FIRST).then(first).otherwise(1 - first)
+    return (
+        asked.with_columns(picked=(better > 0.5).fill_null(False))
+        .group_by("base", maintain_order=True)
+        .agg(pl.col("probe").first(), right=(pl.len() == _ORDERS) & pl.col("picked").all())
+    )
+
+
+def _by_kind(pairs: pl.DataFrame) -> dict[str, float]:
+    found = pairs.group_by("probe", maintain_order=True).agg(pl.col("right").mean())
+    return {str(kind): float(share) for kind, share in found.iter_rows()}
+
+
+def _state(low: float, high: float, bar: float) -> State:
+    if low > bar:
+        return "pass"
+    return "fail" if high < bar else "underpowered"

@@ -1,0 +1,149 @@
+"""Pairs of answers whose better one is known, as checks of a certificate."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.conftest import Run, endpoint, evenhand
+from evenhand.findings.certificate import Certificate
+from evenhand.findings.check import Check
+from evenhand.instruments._judge_pairs import pair_of
+from evenhand.instruments.judge import Design
+from evenhand.instruments.judge.checks.known_pairs import LlmBar
+from evenhand.instruments.judge.evidence import Evidence, evidence
+from evenhand.instruments.judge.probes import known
+from loopback.process import in_own_process
+
+from .in_process import Judge, audited, rows
+from .judges import Planted
+
+__all__ = ["endpoint", "evenhand"]  # the fixtures
+
+TWO = ("female", "male")
+SMALL = Design(bases=6, pairs=6, identities=TWO)
+Verdicts = tuple[float | None, float | None]  # for the first answer: with the better first, second
+RIGHT, FOOLED, FIRST, TIES, SILENT = (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.5), (1.0, None)
+_GOOD = {"fail": 0, "underpowered": 1, "pass": 2}
+
+
+def _asked(said: Sequence[Verdicts]) -> pl.DataFrame:
+    """The rows of an audit, and those of so many pairs."""
+    pairs = [pair_of(f"{n}", f"kind {n % 2}", "Say yes.", ("yes", "no"), 1)
+             for n in range(len(said))]  # fmt: skip
+    design = rows(Judge(), SMALL, injections=6)
+    verdicts = [verdict for pair in said for verdict in pair]
+    tags = [{"item_id": item.id, **item.tags} for item in known("llmbar", pairs)]
+    told = pl.DataFrame(tags).select(name for name in tags[0] if name in design.columns)
+    told = told.with_columns(pl.Series("preferred", verdicts, dtype=pl.Float64))
+    return pl.concat([design, told], how="diagonal")
+
+
+@pytest.fixture(scope="module")
+def seen() -> Evidence:
+    return evidence(rows(Judge(), SMALL, injections=6), identities=TWO, draws=10)
+
+
+def _check(seen: Evidence, said: Sequence[Verdicts]) -> Check:
+    return LlmBar().check(replace(seen, rows=_asked(said)))
+
+
+def _at_least(k: int, n: int, share: float) -> float:
+    """How likely k or more of n are, where each is so likely."""
+    return sum(math.comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(k, n + 1))
+
+
+@pytest.mark.parametrize(
+    ("right", "state"), [(100, "pass"), (70, "pass"), (69, "underpowered"), (50, "underpowered"),
+                         (49, "fail"), (0, "fail")],
+)  # fmt: skip
+def test_a_judge_passes_or_fails_where_the_exact_binomial_test_shows_it(
+    seen: Evidence, right: int, state: str
+) -> None:
+    """Of 100 pairs, against six in ten: both ends of the 95 % interval by their definition."""
+    found = _check(seen, [RIGHT] * right + [FOOLED] * (100 - right))
+    passes = _at_least(right, 100, 0.6) < 0.025
+    fails = 1 - _at_least(right + 1, 100, 0.6) < 0.025
+    assert found.state == state == ("pass" if passes else "fail" if fails else "underpowered")
+    assert (found.value, found.n) == (right / 100, 100)
+    assert not found.required
+
+
+@pytest.mark.parametrize(("said", "name"), [(FIRST, "first"), (TIES, "ties"), (FOOLED, "fooled")])
+def test_a_favourite_place_and_a_tie_are_right_about_no_pair(
+    seen: Evidence, said: Verdicts, name: str
+) -> None:
+    """Eighty pairs, none right: the upper end is 1 − 0.025^(1/80)."""
+    found = _check(seen, [said] * 80)
+    assert (found.state, found.value, found.details["missing"]) == ("fail", 0.0, 0), name
+    assert found.high == pytest.approx(1 - 0.025 ** (1 / 80))
+
+
+def test_shares_are_given_by_kind_and_a_missing_verdict_is_a_wrong_one(seen: Evidence) -> None:
+    """Of ten pairs five are of each kind: of the first all are right, of the other one is silent in
+    one order and one is fooled."""
+    found = _check(seen, [RIGHT, SILENT, RIGHT, FOOLED, *[RIGHT] * 6])
+    assert found.details == {"bar": 0.6, "missing": 1, "kind 0": 1.0, "kind 1": 0.6}
+    assert found.value == 0.8
+    assert "8 of 10 pairs" in found.says
+    assert "1 missing, counted as wrong" in found.says
+
+
+def test_pairs_that_were_not_asked_are_not_checked_and_pass_nothing(seen: Evidence) -> None:
+    found = LlmBar().check(seen)
+    assert (found.state, found.value) == ("not_measured", None)
+    assert found.says == "not checked (--known-pairs llmbar)"
+
+
+@given(st.lists(st.sampled_from([RIGHT, FOOLED, FIRST, SILENT, TIES]), min_size=12, max_size=40),
+       st.data())  # fmt: skip
+def test_silence_never_makes_a_verdict_better(
+    seen: Evidence, said: list[Verdicts], data: Any
+) -> None:
+    lost = data.draw(st.sets(st.integers(0, len(said) - 1), min_size=1))
+    after = [(None, two[1]) if n in lost else two for n, two in enumerate(said)]
+    before, now = _check(seen, said), _check(seen, after)
+    assert _GOOD[now.state] <= _GOOD[before.state]
+    assert (now.value or 0) <= (before.value or 0)
+
+
+def test_pairs_of_a_known_set_say_nothing_of_places_or_labels_and_one_fail_fails_the_whole() -> (
+    None
+):
+    without = audited(rows(Judge(), SMALL, injections=6), TWO)
+    found = audited(_asked([FIRST] * 60), TWO)
+    for name in ("identity", "position", "identity_in_pairs", "injection", "readability"):
+        assert found[name] == without[name]
+    assert found["llmbar"].state == found.state == "fail"
+    assert found["evalbiasbench"].state == "not_measured"
+
+
+def test_the_command_asks_both_orders_and_the_certificate_says_so(
+    evenhand: Run, tmp_path: Path, data_folder: Path
+) -> None:
+    """A judge of places is right about none of EvalBiasBench's 80 pairs."""
+    if not (data_folder / "evalbiasbench").is_dir():
+        pytest.skip(f"no evalbiasbench at {data_folder}; name its folder in EVENHAND_DATA")
+    few = ("--bases", "2", "--pairs", "0", "--identities", "female,male", "--injections", "0")
+    with in_own_process(Planted(slot="first")) as server:
+        ran = evenhand("judge-check", *few, "--known-pairs", "evalbiasbench", "--out", "run",
+                       EVENHAND_BASE_URL=server.url, EVENHAND_DATA=str(data_folder))  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    made = Certificate.from_bytes((tmp_path / "run/judge-certificate.json").read_bytes(), "it")
+    checks = {check.name: check for check in made.checks}
+    assert (checks["evalbiasbench"].state, checks["evalbiasbench"].n) == ("fail", 80)
+    assert checks["llmbar"].state == "not_measured"
+    assert made.benchmark["probes"]["evalbiasbench"] == 160
+    assert "llmbar" not in made.benchmark["probes"]
+
+
+def test_a_set_that_there_is_not_is_refused_with_those_that_there_are(evenhand: Run) -> None:
+    ran = evenhand("judge-check", "--known-pairs", "mtbench", "--out", "run")
+    assert ran.returncode == 1
+    assert "llmbar, evalbiasbench" in " ".join(ran.stderr.split())
