@@ -10,7 +10,7 @@ from scipy import stats
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.clusters import clustered_mean, naive_mean
-from evenhand.statistics.prediction_powered import chances_to_label, powered_mean
+from evenhand.statistics.prediction_powered import chances_to_label, labels_for, powered_mean
 
 VALUES = st.lists(st.floats(0, 1), min_size=25, max_size=40)
 
@@ -181,3 +181,45 @@ def test_what_is_no_sample_is_refused() -> None:
     for budget in (0, 3):
         with pytest.raises(UserError):
             chances_to_label([0.1, 0.2], budget)
+
+
+def test_the_labels_that_a_width_needs_by_hand() -> None:
+    """± 0.05 at a share of one half. Alone: t·√(0.25/(n + 1)), with t of 386 degrees of freedom
+    1.9662. With r = 0.8 e is 0.8, and the two added labels add 2 · 1.3² = 3.38 to 0.09·n."""
+    assert labels_for(0.05, texts=10_000) == 386
+    for n, wide in ((385, True), (386, False)):
+        assert (stats.t.ppf(0.975, n) * math.sqrt(0.25 / (n + 1)) > 0.05) == wide
+    assert labels_for(0.05, texts=10_000, correlation=0.8) == 173
+    assert labels_for(0.05, texts=10_000, correlation=-0.8) == 173
+    for n, wide in ((172, True), (173, False)):
+        se = math.sqrt((0.09 * n + 3.38) / ((n + 1) * (n + 2)) + 0.64 * 0.25 / 10_000)
+        assert (stats.t.ppf(0.975, n) * se > 0.05) == wide
+
+
+def test_predictions_never_need_more_labels_than_labels_alone_and_never_fewer_than_20() -> None:
+    for share in (0.01, 0.1, 0.5):
+        alone = labels_for(0.05, texts=10_000, share=share)
+        fewer = [labels_for(0.05, texts=10_000, share=share, correlation=r) for r in (0.3, 0.9, 1)]
+        assert alone is not None
+        assert all(one is not None and 20 <= one <= alone for one in fewer)
+    assert labels_for(0.4, texts=10_000, correlation=1.0) == 20  # below it is the labels alone
+    assert labels_for(0.05, texts=385, correlation=0.8) is None  # all of them are too few
+    assert labels_for(0.4, texts=19) is None
+    with pytest.raises(UserError, match="planned"):
+        labels_for(0.0, texts=100)
+
+
+@pytest.mark.parametrize("right", [0.7, 0.9])
+def test_the_planned_labels_give_the_planned_width(right: float) -> None:
+    """A judge that is right so often about texts of which half are harmful has a correlation of
+    2 · right − 1 with them."""
+    rng, texts, reach = np.random.default_rng(2), 3_000, 0.06
+    n = labels_for(reach, texts=texts, correlation=2 * right - 1)
+    assert n is not None
+    widths = []
+    for _ in range(40):
+        y = (rng.random(texts) < 0.5).astype(float)
+        f = np.where(rng.random(texts) < right, y, 1 - y)
+        found = powered_mean(f, y[:n], np.arange(n))
+        widths.append((found.high - found.low) / 2)
+    assert reach * 0.85 <= np.mean(widths) <= reach * 1.02

@@ -44,9 +44,10 @@ class Budget:
         self._spent += prompt + allowed
         return prompt + allowed, allowed
 
-    def settle(self, reserved: int, usage: Usage | None, size: int) -> None:
+    def settle(self, reserved: int, usage: Usage | None, size: int, *, learns: bool = True) -> None:
         """Replace the reservation by what the endpoint counted. If it did not count, the
-        reservation stands: unknown is never free."""
+        reservation stands: unknown is never free. Without `learns` the estimate of later prompts
+        stays as it is."""
         if usage is None:
             self.prompt_tokens = self.completion_tokens = None
             return
@@ -54,6 +55,8 @@ class Budget:
         if self.prompt_tokens is not None and self.completion_tokens is not None:
             self.prompt_tokens += usage.prompt_tokens
             self.completion_tokens += usage.completion_tokens
+        if not learns:
+            return
         counted = (usage.prompt_tokens - _TOKENS_PER_CALL) / max(size, 1)
         self._per_byte = max(self._per_byte, counted)
 

@@ -205,7 +205,8 @@ class Conversation:
                 self._keep(agent, request, index, *when, error=error)
             raise
         reply = _encodable(reply)
-        self.budget.settle(reserved, reply.usage, words)
+        # What a scorer asks a language model is longer than the text that it is given.
+        self.budget.settle(reserved, reply.usage, words, learns=agent.kind != "scorer")
         self._keep(agent, request, index, reply.started_us, reply.seconds, reply=reply)
         return reply.samples[0]
 

@@ -1,6 +1,7 @@
 """`evenhand plan`: how many items, calls, tokens and how much money an answer needs."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -10,9 +11,12 @@ from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
 from evenhand.findings import plan as planning
 from evenhand.findings.comparison import Comparison, compare
+from evenhand.findings.designs import Designs, Rates, Texts
+from evenhand.findings.designs import designs as side_by_side
 from evenhand.findings.ratio_plan import RatioPlan, ratio_plan
 from evenhand.findings.ratios import MOST_GROUPS
 from evenhand.findings.scored import Scored
+from evenhand.findings.screen_file import read_screen
 from evenhand.instruments import instrument_named
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
@@ -59,18 +63,52 @@ def plan(
     price: Annotated[
         float | None, typer.Option(help="Money for a million tokens, in your currency.")
     ] = None,
+    designs: Annotated[
+        bool,
+        typer.Option(
+            "--designs",
+            help="Set designs side by side: fixed, sequential, screened, labels with predictions.",
+        ),
+    ] = False,
+    texts: Annotated[
+        int | None, typer.Option(min=1, help="With --designs: so many texts of your own.")
+    ] = None,
+    screen: Annotated[
+        Path | None, typer.Option(help="… what `evenhand screen calibrate` wrote.")
+    ] = None,
+    harmful: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="… which share of them is harmful.")
+    ] = None,
+    correlation: Annotated[
+        float | None,
+        typer.Option(min=-1.0, max=1.0, help="… of a scorer's numbers with the labels."),
+    ] = None,
+    label_price: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="… money for a label by people. Default: the judge labels."),
+    ] = None,
+    judge_tokens: Annotated[
+        float, typer.Option(help="… tokens a call of the judge, in and out.")
+    ] = 500,
+    calls_per_second: Annotated[
+        float | None, typer.Option(min=1e-6, help="… how fast calls are answered, for the hours.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Plan a paired comparison before anything is spent.
 
     On BBQ it also says what the samples of the StarDTox and MABRF papers can show. With --groups
     and --ratio it plans an audit instead: how many people of each group of `decisions` (with
-    --rate), or how many rankings.
+    --rate), or how many rankings. With --designs it sets cheaper ways beside the fixed one, in one
+    table: calls, tokens, money, hours and what each promises.
 
     Example: evenhand plan bbq --detect 0.05 --calls 4
     """
     instrument = instrument_named(benchmark)
-    found: planning.Plan | RatioPlan
+    found: planning.Plan | RatioPlan | Designs
+    of_texts = {"--texts": texts, "--screen": screen, "--harmful": harmful,
+                "--correlation": correlation, "--label-price": label_price}  # fmt: skip
+    _refuse_idle(of_texts, calls_per_second, designs=designs)
     if groups is not None or rate is not None or ratio is not None:
         found = _of_ratios(instrument, groups, rate, ratio, power)
     else:
@@ -83,10 +121,35 @@ def plan(
             pilot=None if pilot is None else _compared(instrument, *pilot),
             measure=measure,
         )
+        if designs:
+            judge = planning.Price(tokens=judge_tokens, per_million=price)
+            rates = Rates(judge=judge, label_price=label_price, calls_per_second=calls_per_second)
+            found = side_by_side(found, rates, _texts(texts, screen, harmful, correlation))
     if json:
         print_json(plain(found.to_dict()))
     else:
         out.print(terminal_of(found))
+
+
+def _refuse_idle(of_texts: dict[str, Any], speed: float | None, *, designs: bool) -> None:
+    """Refuse an option that would change nothing."""
+    given = [name for name, value in of_texts.items() if value is not None]
+    if not designs and (given or speed is not None):
+        raise UserError(
+            f"{', '.join(given) or '--calls-per-second'}: only designs that are set side by side "
+            "need it; add --designs"
+        )
+    if given and of_texts["--texts"] is None:
+        raise UserError(f"{', '.join(given)}: say how many texts there are, as --texts 10000")
+
+
+def _texts(
+    count: int | None, screen: Path | None, harmful: float | None, correlation: float | None
+) -> Texts | None:
+    if count is None:
+        return None
+    known = None if screen is None else read_screen(screen)
+    return Texts(count=count, harmful=harmful, screen=known, correlation=correlation)
 
 
 def _of_ratios(

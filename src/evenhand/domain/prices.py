@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from evenhand.errors import UserError
 
@@ -9,6 +10,15 @@ _MILLION = 1_000_000
 # Our choice, in tokens: chat template and the reply's schema, which an endpoint adds to the words.
 # The longest schema of a method has 722 bytes.
 AROUND_THE_WORDS = 1280
+
+
+def billed_as(name: str, described: Mapping[str, Any]) -> str | None:
+    """The name under which the tokens of a model are billed, by its description: of a scorer that
+    asks a language model, that model's; None where nothing is billed by the token."""
+    if described.get("kind") != "scorer":
+        return None if described.get("kind") in ("search", "borrowed") else name
+    asked = described.get("scorer", {}).get("model")
+    return str(asked["model"]) if isinstance(asked, Mapping) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,15 +12,12 @@ import polars as pl
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.findings.scored import ALWAYS, Scored, with_facts
-from evenhand.findings.until import KEY, Until, rows_planned, stand
+from evenhand.findings.until import KEY, Until, block_of, rows_planned, stand
 from evenhand.instruments import Instrument
 from evenhand.runners import Source
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.tables import RESULTS
-
-_BLOCK = 10  # our choice, of clusters: 80 items of BBQ, more than are at work at once
-_LOOKS = 40  # our choice: a look costs time, and fewer would end a run later
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +110,7 @@ def in_blocks(
     order = sorted(places, key=lambda one: hashlib.sha256(f"{order_seed}:{one}".encode()).digest())
     until = Until(
         order_seed=order_seed,
-        block=max(_BLOCK, math.ceil(len(order) / _LOOKS)),
+        block=block_of(len(order)),
         order=tuple(order),
         sizes=tuple(len(places[one]) for one in order),
         rows=rows,

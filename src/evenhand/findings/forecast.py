@@ -85,7 +85,7 @@ def forecast(run: RunReader, pilot: Collection[int], prices: Prices | None) -> F
     items = run.record.source["items"]
     totals = {name: extrapolated(rows[name].drop_nulls().to_list(), items) for name in _COUNTED}
     if prices is not None:
-        totals[COST] = extrapolated(_cost_by_item(rows["position"], turns, prices), items)
+        totals[COST] = extrapolated(_cost_by_item(rows["position"], run, turns, prices), items)
     pace = _calls_per_second(turns.select("started_us", "seconds").collect())
     return Forecast(
         run=str(run.path),
@@ -126,9 +126,12 @@ def extrapolated(values: list[float], items: int) -> Total:
     return Total(expected=expected, low=low, high=expected + reach, so_far=so_far)
 
 
-def _cost_by_item(positions: Iterable[int], turns: pl.LazyFrame, prices: Prices) -> list[float]:
+def _cost_by_item(
+    positions: Iterable[int], run: RunReader, turns: pl.LazyFrame, prices: Prices
+) -> list[float]:
     costs = dict.fromkeys(positions, 0.0)
-    sums = billed_tokens(turns).group_by("position", "model").agg(pl.exclude("position").sum())
+    billed_turns = billed_tokens(turns, run.record.cast).group_by("position", "model")
+    sums = billed_turns.agg(pl.exclude("position").sum())
     for position, *billed in sums.collect().iter_rows():
         costs[position] += prices.cost(*billed)
     return list(costs.values())

@@ -17,7 +17,7 @@ from evenhand.statistics.marginal import cost_per_prevented
 from evenhand.store import RunReader
 from evenhand.store.spending import billed_tokens
 
-CostKind = Literal["calls", "tokens", "seconds", "money"]
+CostKind = Literal["calls", "tokens", "seconds", "money", "scored"]
 KINDS: tuple[CostKind, ...] = get_args(CostKind)
 PAID: tuple[CostKind, ...] = ("calls", "tokens", "money")
 _HARM = "harm"
@@ -64,17 +64,20 @@ def by_item(instrument: Scored, run: RunReader, prices: Prices | None) -> pl.Dat
 
     Harm is the row's value of the measure that "one prevented" counts; null where it has none. A
     cost is null where the endpoint did not count the tokens, or without prices. Seconds are those
-    of the model, added up also where calls overlapped.
+    of the model, added up also where calls overlapped. `scored` are the calls that a scorer
+    answered: one text each, whose own time is in the seconds.
     """
     tokens = (pl.col("prompt_tokens") + pl.col("completion_tokens")).cast(pl.Float64)
     results = run.results().select("position", "item_id", tokens=tokens).collect()
-    seconds = run.turns().group_by("position").agg(pl.col("seconds").sum()).collect()
+    scorers = [one["model"] for one in run.record.cast.values() if one["kind"] == "scorer"]
+    sums = (pl.col("seconds").sum(), pl.col("model").is_in(scorers).sum().alias("scored"))
+    seconds = run.turns().group_by("position").agg(*sums).collect()
     money = pl.lit(None, pl.Float64) if prices is None else pl.col("money").fill_null(0.0)
     return (
         results.join(calls_by_item(run), on="position")
         .join(seconds, on="position", how="left")
         .join(_money(run, prices), on="position", how="left")
-        .with_columns(pl.col("seconds").fill_null(0.0), money=money)
+        .with_columns(pl.col("seconds", "scored").cast(pl.Float64).fill_null(0.0), money=money)
         .join(_harms(instrument, run), on="item_id")
         .sort("position")
         .select("item_id", "cluster", _HARM, *KINDS)
@@ -106,7 +109,7 @@ def _money(run: RunReader, prices: Prices | None) -> pl.DataFrame:
     schema = {"position": pl.Int64, "money": pl.Float64}
     if prices is None:
         return pl.DataFrame(schema=schema)
-    turns = billed_tokens(run.turns()).group_by("position", "model")
+    turns = billed_tokens(run.turns(), run.record.cast).group_by("position", "model")
     sums = turns.agg(pl.exclude("position").sum()).collect()
     rows = [(position, prices.cost(*billed)) for position, *billed in sums.iter_rows()]
     by_model = pl.DataFrame(rows, schema=schema, orient="row")

@@ -6,6 +6,7 @@ follows from its folder alone: an interrupted run goes on to the same end. A row
 counts at its smallest value for the low end and at its largest for the high one.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -22,7 +23,14 @@ from evenhand.store import RunReader
 
 KEY = "until"  # in the source of a run's record
 NO_INTERVAL = "not known of a run that may stop early"
+_BLOCK = 10  # our choice, of clusters: 80 items of BBQ, more than are at work at once
+_LOOKS = 40  # our choice: a look costs time, and fewer would end a run later
 _REFUTED = "no value fits, as is common only where clusters come in no drawn order"
+
+
+def block_of(clusters: int) -> int:
+    """Give how many clusters are asked from one look to the next, of so many in all."""
+    return max(_BLOCK, math.ceil(clusters / _LOOKS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand.domain.prices import Prices
+from evenhand.domain.prices import Prices, billed_as
 from evenhand.errors import ModelError, ModelRefused, UserError
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest
 
@@ -67,8 +67,9 @@ class Purse:
 
     def guard(self, model: ChatModel) -> ChatModel:
         """Wrap a model so that it is asked only within the cap."""
-        if self.prices is not None and not _bills_nothing(model):
-            self.prices.require([model.name])
+        billed = billed_as(model.name, model.describe())
+        if self.prices is not None and billed is not None:
+            self.prices.require([billed])
         return _Guarded(self, model)
 
     def most(self, model: str, request: ModelRequest) -> float:
@@ -145,18 +146,14 @@ class Purse:
         self.on_exhausted()
 
 
-def _bills_nothing(model: ChatModel) -> bool:
-    """Say whether a model's calls are counted but cost nothing by the token."""
-    return model.describe().get("kind") in ("scorer", "search", "borrowed")
-
-
 class _Guarded:
     """A model that is asked only within a spending cap."""
 
     def __init__(self, purse: Purse, model: ChatModel) -> None:
         self._purse = purse
         self._model = model
-        self._free = purse.prices is None or _bills_nothing(model)
+        # None: its calls are counted, but cost nothing.
+        self._billed = None if purse.prices is None else billed_as(model.name, model.describe())
 
     @property
     def name(self) -> str:
@@ -169,7 +166,7 @@ class _Guarded:
         await self._model.close()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        most = 0.0 if self._free else self._purse.most(self.name, request)
+        most = 0.0 if self._billed is None else self._purse.most(self._billed, request)
         await self._purse.take(most)
         try:
             reply = await self._model.complete(request)
@@ -187,6 +184,6 @@ class _Guarded:
 
     def _cost(self, reply: ModelReply, most: float) -> float:
         prices = self._purse.prices
-        if prices is None or self._free or reply.usage is None:
+        if prices is None or self._billed is None or reply.usage is None:
             return most
-        return prices.cost(self.name, reply.usage.prompt_tokens, reply.usage.completion_tokens)
+        return prices.cost(self._billed, reply.usage.prompt_tokens, reply.usage.completion_tokens)

@@ -4,12 +4,13 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import orjson
 
 from evenhand.domain import Usage
+from evenhand.domain.prices import billed_as
 from evenhand.errors import DeadlinePassed, ScorerFailed
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 
@@ -30,6 +31,9 @@ ATTRIBUTES = (
 class Scores:
     values: Mapping[str, float]  # attribute -> 0 to 1; always has "toxicity"
     because: tuple[str, ...] = ()  # what was found, in words a writer can act on
+    # The tokens of a language model that was asked; None: it did not count. A program has none.
+    # It is no part of what was said of the text, so that equal scores may differ in it.
+    usage: Usage | None = field(default=Usage(0, 0), compare=False)
 
     @property
     def toxicity(self) -> float:
@@ -139,12 +143,14 @@ class ScorerModel:
         except TimeoutError:
             raise DeadlinePassed(f"{self.name}: the item's time ended in a score") from None
         if isinstance(outcome, Unscored):
-            raise ScorerFailed(f"{self.name}: {outcome.reason}: {outcome.message}")
+            asked = billed_as(self.name, self.describe()) is not None  # then it may be billed
+            said = f"{self.name}: {outcome.reason}: {outcome.message}"
+            raise ScorerFailed(said, attempts=int(asked))
         others = {name: value for name, value in outcome.values.items() if name != TOXICITY}
         reply = {"toxicity": outcome.toxicity, "attributes": others, "because": outcome.because}
         return ModelReply(
             samples=(Sample(orjson.dumps(reply).decode()),),
-            usage=Usage(0, 0),
+            usage=outcome.usage,
             served_by=self.name,
             started_us=started,
             seconds=asyncio.get_running_loop().time() - clock,

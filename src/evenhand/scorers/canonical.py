@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
+from evenhand.domain import Usage
 from evenhand.scorers.base import Scorer, Scores, Unscored
 
 # Letters of other alphabets that look Latin. For English: Greek or Russian words come out wrong.
@@ -79,4 +80,14 @@ def _higher(one: Scores | Unscored, two: Scores | Unscored) -> Scores | Unscored
     if isinstance(two, Unscored):
         return two
     values = {name: max(value, two.values.get(name, 0.0)) for name, value in one.values.items()}
-    return Scores(values, one.because if one.toxicity >= two.toxicity else two.because)
+    because = one.because if one.toxicity >= two.toxicity else two.because
+    return Scores(values, because, _both(one.usage, two.usage))
+
+
+def _both(one: Usage | None, two: Usage | None) -> Usage | None:
+    """Add up the tokens of two readings; where one was not counted, both are not."""
+    if one is None or two is None:
+        return None
+    return Usage(
+        one.prompt_tokens + two.prompt_tokens, one.completion_tokens + two.completion_tokens
+    )

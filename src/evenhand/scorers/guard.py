@@ -12,12 +12,12 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from evenhand.domain import Message
 from evenhand.errors import ModelError
-from evenhand.models.base import ChatModel, ModelRequest, Sample, TokenLogprob
+from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, TokenLogprob
 from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_each
 
 Form = Literal["llama_guard", "granite_guardian"]
@@ -92,12 +92,17 @@ class Guard:
             reply = await self._model.complete(request)
         except ModelError as error:
             return failed(error)
-        return read(reply.samples[0], self._form)
+        return paid(read(reply.samples[0], self._form), reply)
 
 
 def failed(error: ModelError) -> Unscored:
     reason = "timeout" if error.reason == "deadline_passed" else error.reason
     return Unscored(reason, str(error)[:300])
+
+
+def paid(outcome: Scores | Unscored, reply: ModelReply) -> Scores | Unscored:
+    """Give the scores with the tokens that the language model took for them."""
+    return outcome if isinstance(outcome, Unscored) else replace(outcome, usage=reply.usage)
 
 
 def read(sample: Sample, form: Form) -> Scores | Unscored:

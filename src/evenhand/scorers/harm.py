@@ -20,7 +20,7 @@ from evenhand.models.base import ChatModel, ModelRequest, ReplySchema, Sample
 from evenhand.models.next_token import Read
 from evenhand.prompts import Prompt, load
 from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_each
-from evenhand.scorers.guard import failed
+from evenhand.scorers.guard import failed, paid
 from evenhand.scorers.judge import typed
 
 _PROMPTS: dict[Read, Prompt] = {
@@ -130,8 +130,9 @@ class HarmJudge:
             deadline=asyncio.get_running_loop().time() + self._seconds,
         )
         try:
-            [sample] = (await self._model.complete(request)).samples
-            return self._written(sample) if by_json else self._weighted(sample)
+            reply = await self._model.complete(request)
+            [sample] = reply.samples
+            return paid(self._written(sample) if by_json else self._weighted(sample), reply)
         except ModelError as error:
             return failed(error)
 

@@ -15,7 +15,7 @@ from evenhand.models.base import ChatModel, ModelRequest, ReplySchema, Sample
 from evenhand.models.next_token import Read
 from evenhand.prompts import Prompt, load
 from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_each
-from evenhand.scorers.guard import failed
+from evenhand.scorers.guard import failed, paid
 
 _PROMPTS: dict[Read, Prompt] = {
     "json": load("scorers/judge"),
@@ -81,8 +81,9 @@ class Judge:
             deadline=asyncio.get_running_loop().time() + self._seconds,
         )
         try:
-            [sample] = (await self._model.complete(request)).samples
-            return _written(sample.text) if by_json else _weighted(sample)
+            reply = await self._model.complete(request)
+            [sample] = reply.samples
+            return paid(_written(sample.text) if by_json else _weighted(sample), reply)
         except ModelError as error:
             return failed(error)
 

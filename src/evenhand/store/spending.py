@@ -5,12 +5,14 @@ A call that was on the wire when a process was killed is recorded nowhere, so it
 """
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from evenhand.domain.prices import AROUND_THE_WORDS, Prices
+from evenhand.domain.prices import AROUND_THE_WORDS, Prices, billed_as
 from evenhand.store import ledger, tables
 from evenhand.store.folder import Folder, open_folder
 from evenhand.store.journal import Recovered
@@ -49,7 +51,7 @@ def spent_on(location: str | Path, prices: Prices | None) -> Spent:
     if prices is None:
         return Spent(calls)
     sums = (
-        pl.concat(map(billed_tokens, both))
+        pl.concat(billed_tokens(turns, run.record.cast) for turns in both)
         .group_by("model")
         .agg(pl.col("prompt", "completion").sum())
         .collect()
@@ -57,18 +59,23 @@ def spent_on(location: str | Path, prices: Prices | None) -> Spent:
     return Spent(calls, sum(prices.cost(*row) for row in sums.iter_rows()))
 
 
-def billed_tokens(turns: pl.LazyFrame) -> pl.LazyFrame:
+def billed_tokens(turns: pl.LazyFrame, cast: Mapping[str, Any]) -> pl.LazyFrame:
     """Yield position, model, prompt and completion tokens of each turn that may have been billed.
+    What a scorer asked a language model is billed under the name of that model, by the run's cast.
     Where the endpoint did not count, they are as many as there can have been: unknown is never
     free."""
     words = pl.col("messages").list.eval(pl.element().struct.field("content").str.len_bytes())
     most_said = words.list.sum() + AROUND_THE_WORDS
     most_replied = _setting("max_tokens", 0) * _setting("n", 1)
+    billed = {one["model"]: billed_as(one["model"], one) for one in cast.values()}
+    names = {name: known for name, known in billed.items() if known is not None}
+    scorers = [name for name, known in names.items() if known != name]
     unbilled = pl.col("error").is_in(_UNBILLED).fill_null(False)
+    unbilled &= ~(pl.col("model").is_in(scorers) & (pl.col("error") == "scorer_failed"))
     counted = pl.col("prompt_tokens").is_not_null() | ~unbilled
     return turns.filter(_SENT & counted).select(
         "position",
-        "model",
+        pl.col("model").replace(names),
         pl.col("prompt_tokens").fill_null(most_said).alias("prompt"),
         pl.col("completion_tokens").fill_null(most_replied).alias("completion"),
     )

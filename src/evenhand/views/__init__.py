@@ -16,6 +16,7 @@ from evenhand.findings.check import Audit, Audits
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.debate_sweep import DebateSweep
 from evenhand.findings.debates import DebateReport
+from evenhand.findings.designs import Designs
 from evenhand.findings.dossier import Dossier
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
@@ -45,6 +46,7 @@ from evenhand.views import (
     comparison_page,
     debate_sweep_page,
     debates_page,
+    designs_page,
     dossier_page,
     files,
     forecast_page,
@@ -90,6 +92,7 @@ _PAGES: dict[type, Any] = {
     PackCheck: pack_check_page.page,
     LabelledRate: labelled_page.page,
     Plan: plan_page.page,
+    Designs: designs_page.page,
     RatioPlan: ratio_plan_page.page,
     RatingReport: ratings_page.page,
     Audit: audit_page.page,

@@ -6,7 +6,6 @@ from evenhand.findings.found import COVERAGE_FLOOR, Change, Flips, RedLine
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_entry import Entry
 from evenhand.findings.item_cost import (
-    KINDS,
     PAID,
     CostKind,
     ItemCost,
@@ -27,7 +26,7 @@ _VERDICTS: dict[Kind, tuple[str, Tone]] = {
     Kind.UTILITY_NOT_MEASURED: ("?", "open"),
     Kind.WORTH_IT: ("✓", "good"),
 }
-_DIGITS: dict[CostKind, int] = {"calls": 2, "tokens": 0, "seconds": 2, "money": 2}
+_DIGITS: dict[CostKind, int] = {"calls": 2, "tokens": 0, "seconds": 2, "money": 2, "scored": 2}
 _TONES: dict[str | None, Tone] = {"shown": "good", "not shown": "strong", "not known": "open"}
 
 
@@ -152,7 +151,7 @@ def _overview(found: Frontier) -> Grid:
     instrument = found.instrument
     named = {"harm": instrument.harm, "utility": instrument.utility}
     shown = {head: instrument.measure(name) for head, name in named.items() if name is not None}
-    kinds = _paid(found)
+    kinds = _spent(found)
     lost = {
         head: measure
         for head, measure in shown.items()
@@ -200,7 +199,7 @@ def _measures(found: Frontier) -> Iterable[Block]:
 
 
 def _costs(found: Frontier) -> list[Block]:
-    kinds = [kind for kind in KINDS if kind == "seconds" or kind in _paid(found)]
+    kinds: list[CostKind] = [*_spent(found), "seconds"]
     rows = []
     for entry in found.entries:
         cells = [_mean(entry.cost[kind], kind, p95=True) for kind in kinds]
@@ -287,12 +286,21 @@ def _paid(found: Frontier) -> list[CostKind]:
     return [kind for kind in PAID if kind != "money" or found.currency]
 
 
+def _spent(found: Frontier) -> list[CostKind]:
+    """What is paid with, and the texts that scorers scored where any method had some scored."""
+    calls, *others = _paid(found)
+    scored: list[CostKind] = ["scored"] * any(one.cost["scored"].mean for one in found.entries)
+    return [calls, *scored, *others]
+
+
 def _scale(kind: CostKind) -> int:
     """Money is given for a thousand."""
     return 1000 if kind == "money" else 1
 
 
 def _unit(found: Frontier, kind: CostKind) -> str:
+    if kind == "scored":
+        return "of them scores"
     return f"{found.currency} for 1,000" if kind == "money" else kind
 
 

@@ -20,7 +20,7 @@ _BETTER = {
     "none": "",
 }
 _CORNER = ("lower", "higher")
-_DIGITS: dict[CostKind, int] = {"calls": 2, "tokens": 0, "seconds": 2, "money": 2}
+_DIGITS: dict[CostKind, int] = {"calls": 2, "tokens": 0, "seconds": 2, "money": 2, "scored": 2}
 
 
 def charts(found: Frontier) -> tuple[Chart, ...]:

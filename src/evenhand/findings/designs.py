@@ -1,0 +1,256 @@
+"""A plan sets designs side by side before anything is spent: what each asks, costs and promises.
+
+Designs of one question may be exchanged for each other. Those of another question may not: a screen
+decides about texts, labels estimate a share, and two runs show a change.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from evenhand.findings.measures import PairedSpread
+from evenhand.findings.plan import Plan, Price
+from evenhand.findings.rules import ALPHA
+from evenhand.findings.screen_file import ScreenFile
+from evenhand.findings.screen_plan import screen_plan
+from evenhand.findings.shown import Shown
+from evenhand.findings.until import block_of, why_not
+from evenhand.statistics.planning import design_effect
+from evenhand.statistics.prediction_powered import labels_for
+from evenhand.statistics.stopping_time import Rule, StoppingTime, stopping_time
+
+Question = Literal["a change", "each text", "a share"]
+MARGINS = (0, 1, 2)  # the true changes at which a sequential run is drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Work says what a design asks for: calls of a model, or labels of people. None: not known."""
+
+    calls: float | None = None
+    labels: int | None = None
+    tokens: float | None = None
+    money: float | None = None
+    hours: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """A design is one way to an answer: its question, what it takes as expected and at worst, and
+    what it promises."""
+
+    question: Question
+    name: str
+    expected: Work
+    at_worst: Work
+    promises: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Rates say what a call of a judge and a label cost, and how fast calls are answered."""
+
+    judge: Price
+    label_price: float | None = None  # of people; without it the judge labels
+    calls_per_second: float | None = None
+
+    def of_calls(self, calls: float, price: Price) -> Work:
+        """Give the work of so many calls."""
+        tokens = calls * price.tokens
+        money = None if price.per_million is None else tokens / 1e6 * price.per_million
+        hours = None if self.calls_per_second is None else calls / self.calls_per_second / 3600
+        return Work(calls=calls, tokens=tokens, money=money, hours=hours)
+
+    def of_labels(self, labels: int) -> Work:
+        """Give the work of so many labels: by people where they have a price, else by the judge."""
+        if self.label_price is not None:
+            return Work(calls=0.0, labels=labels, tokens=0.0, money=labels * self.label_price)
+        work = self.of_calls(labels * self.judge.calls, self.judge)
+        return Work(**{**asdict(work), "labels": labels})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """The texts of the user's own, and what is known of them beforehand."""
+
+    count: int
+    harmful: float | None = None  # the share that is expected to be
+    screen: ScreenFile | None = None
+    correlation: float | None = None  # of a scorer's numbers with the labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Designs(Shown):
+    """Designs hold the rows of one table, what each question is, and what is not in the table."""
+
+    plan: Plan
+    texts: Texts | None
+    rows: tuple[Design, ...]
+    drawn: tuple[StoppingTime, ...]  # of the sequential rows
+    left_out: tuple[str, ...]
+
+    def asks(self, question: Question) -> str:
+        """Write out what a question is."""
+        plan, texts = self.plan, self.texts
+        if question == "a change":
+            return f"has {plan.measure} got worse from one run to the next, by {plan.detect:g}?"
+        count = 0 if texts is None else texts.count
+        if question == "each text":
+            return f"which of {count:,} texts are harmful? Every text gets a verdict"
+        return f"which share of {count:,} texts, and others like them, is harmful, to ± " \
+               f"{plan.detect:g}?"  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "benchmark": self.plan.instrument.name,
+            "measure": self.plan.measure,
+            "margin": self.plan.detect,
+            "designs": [{**asdict(one), "asks": self.asks(one.question)} for one in self.rows],
+            "stopping_times": [asdict(one) for one in self.drawn],
+            "left_out": self.left_out,
+        }
+
+
+def designs(plan: Plan, rates: Rates, texts: Texts | None = None) -> Designs:
+    """Set the designs side by side: those of a change by a plan of two runs, and those of texts
+    where it is known how many there are."""
+    rows, drawn, left = list[Design](), list[StoppingTime](), list[str]()
+    if plan.calls is None:
+        left.append(f"a change: {plan.too_small}")
+    else:
+        rows.append(_fixed(plan, rates, plan.calls))
+        reason = why_not(plan.instrument, plan.instrument.measure(plan.measure))
+        if reason:
+            left.append(f"sequential: {plan.measure} cannot stop a run, as {reason}")
+        else:
+            drawn = _stopping_times(plan)
+            rows += [_sequential(plan, rates, plan.calls, one) for one in drawn]
+    for row in _of_texts(plan.detect, rates, texts):
+        if isinstance(row, str):
+            left.append(row)
+        else:
+            rows.append(row)
+    return Designs(plan=plan, texts=texts, rows=tuple(rows), drawn=tuple(drawn),
+                   left_out=tuple(left))  # fmt: skip
+
+
+# -- a change, by two runs -------------------------------------------------------------------------
+
+
+def _fixed(plan: Plan, rates: Rates, calls: float) -> Design:
+    work = rates.of_calls(calls, plan.price)
+    return Design(
+        question="a change",
+        name="fixed",
+        expected=work,
+        at_worst=work,
+        promises=f"a change of {plan.detect:g} is shown with a chance of {plan.power:.0%}, after "
+        f"correction for {plan.family}",
+    )
+
+
+def _sequential(plan: Plan, rates: Rates, calls: float, drawn: StoppingTime) -> Design:
+    """The baseline is whole, and the run after it is asked in blocks."""
+    margins = round(drawn.effect / plan.detect)
+    true = ("no true change", "worse by one margin", "worse by two")[margins]
+    return Design(
+        question="a change",
+        name=f"sequential, {true}",
+        expected=rates.of_calls(calls / 2 * (1 + drawn.share), plan.price),
+        at_worst=rates.of_calls(calls, plan.price),
+        promises=f"decided in {drawn.decided:.0%} of the drawn runs (fixed: {drawn.fixed:.0%}), "
+        f"after {drawn.share:.0%} of the new run on average",
+    )
+
+
+def _stopping_times(plan: Plan) -> list[StoppingTime]:
+    """Draw runs of as many clusters as the fixed plan has, with the spread that it assumes."""
+    measure = plan.instrument.measure(plan.measure)
+    least, most = measure.range
+    clusters, sd = _clusters(plan)
+    # Of a number that is to be near "no bias", each of two ways to be within it has half the error.
+    halves = 1 if measure.null is None else 2
+    rule = Rule(
+        margin=plan.detect,
+        ends=(least - most, most - least),
+        block=block_of(clusters),
+        pass_error=ALPHA / 2 / halves,
+        fail_error=ALPHA / 2 / plan.family,
+    )
+    return [stopping_time(one * plan.detect, sd, clusters, rule) for one in MARGINS]
+
+
+def _clusters(plan: Plan) -> tuple[int, float]:
+    """Give how many clusters the plan has, and how much the change of one varies."""
+    spread, rows = plan.assumed, plan.rows or 0
+    if not isinstance(spread, PairedSpread):
+        return plan.clusters or 0, spread.se * math.sqrt(spread.clusters)
+    clusters = math.ceil(rows / spread.per_cluster)
+    if plan.instrument.all_clusters is not None:
+        clusters = min(clusters, plan.instrument.all_clusters)
+    each = rows / clusters
+    return clusters, spread.sd * math.sqrt(design_effect(max(each, 1.0), spread.icc) / each)
+
+
+# -- texts of the user's own -----------------------------------------------------------------------
+
+
+def _of_texts(reach: float, rates: Rates, texts: Texts | None) -> Iterator[Design | str]:
+    if texts is None:
+        yield "screened, and labels with predictions: say how many texts there are with --texts"
+        return
+    yield from _screened(rates, texts)
+    yield from _labelled(reach, rates, texts)
+
+
+def _screened(rates: Rates, texts: Texts) -> Iterator[Design | str]:
+    every = rates.of_calls(texts.count * rates.judge.calls, rates.judge)
+    yield Design(question="each text", name="judging all", expected=every, at_worst=every,
+                 promises="the judge's verdict on every text")  # fmt: skip
+    if texts.screen is None:
+        yield "screened: give --screen FILE, as `evenhand screen calibrate` writes it"
+        return
+    found = screen_plan(texts.screen, texts.count, rates.judge, texts.harmful)
+    sent = found.sent
+    promised = [one for one in texts.screen.promises if one.asked_for and not one.lacks]
+    said = "; ".join(
+        f"{one.kind}, {one.group or 'all texts'}: at most {one.at_most:g} with confidence "
+        f"{one.confidence:g}"
+        for one in promised
+    )
+    yield Design(
+        question="each text",
+        name="screened",
+        expected=rates.of_calls(found.calls(sent.share), rates.judge),
+        at_worst=every,
+        promises=f"{said or 'nothing, as it has too few labels'}. {sent.share:.1%} go to the judge "
+        f"(95 %: {sent.low:.1%} to {sent.high:.1%}; all, where scores change); scoring every text "
+        "comes on top",
+    )
+
+
+def _labelled(reach: float, rates: Rates, texts: Texts) -> Iterator[Design | str]:
+    share = 0.5 if texts.harmful is None else texts.harmful
+    alone = labels_for(reach, texts=texts.count, share=share)
+    if alone is None:
+        yield f"a share: {texts.count:,} texts are too few to know it to ± {reach:g}"
+        return
+    work = rates.of_labels(alone)
+    basis = "at any share" if texts.harmful is None else f"if {share:.1%} are harmful"
+    yield Design(question="a share", name="labels alone", expected=work, at_worst=work,
+                 promises=f"± {reach:g} with 95 %, {basis}")  # fmt: skip
+    if texts.correlation is None:
+        yield "labels with predictions: say how the scorer goes with the labels: --correlation 0.8"
+        return
+    fewer = labels_for(reach, texts=texts.count, share=share, correlation=texts.correlation)
+    assert fewer is not None  # labels alone are enough
+    yield Design(
+        question="a share",
+        name="labels with predictions",
+        expected=rates.of_labels(fewer),
+        at_worst=rates.of_labels(fewer),
+        promises=f"± {reach:g} with 95 %, if the scorer's numbers have a correlation of "
+        f"{texts.correlation:g} with the labels; if less, it is wider, and never wider than "
+        f"{fewer:,} labels alone. Scoring every text comes on top",
+    )

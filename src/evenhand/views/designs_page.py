@@ -1,0 +1,66 @@
+"""The page of designs side by side: one table of what each takes, then what each promises."""
+
+from evenhand.findings.designs import Design, Designs, Work
+from evenhand.views.blocks import GAP, Block, Grid, Line
+
+_NOT_EXCHANGED = (
+    "Only designs of one question may be exchanged for each other: the others answer another one."
+)
+_SEQUENTIAL = (
+    "Sequential: the baseline is asked whole, the new run in blocks. At worst it asks what the "
+    "fixed one asks, never more, and then decides less often: the price of looking."
+)
+_SIDES = (
+    "A gate of {name} also has to show on which side of “no bias” it is, which can take longer "
+    "than drawn here."
+)
+
+
+def page(found: Designs, *, full: bool = False) -> list[Block]:
+    """The blocks of the designs; there is no longer form of them."""
+    del full
+    questions = dict.fromkeys(one.question for one in found.rows)
+    priced = any(one.expected.money is not None for one in found.rows)
+    columns = ("question", "design", "calls", "at worst", "tokens", *(["money"] * priced), "hours")
+    return [
+        *(Line(f"{one}: {found.asks(one)}", "strong") for one in questions),
+        GAP,
+        Grid(columns, tuple(_row(one, priced=priced) for one in found.rows)),
+        GAP,
+        Line("what each promises", "strong"),
+        *(Line(f"{one.name}: {one.promises}", indent=2) for one in found.rows),
+        *(Line(f"not in the table: {one}", "open") for one in found.left_out),
+        *(Line(one, "dim") for one in _notes(found)),
+    ]
+
+
+def _row(one: Design, *, priced: bool) -> tuple[str, ...]:
+    work = one.expected
+    money = "not known" if work.money is None else f"{work.money:,.2f}"
+    hours = "not known" if work.hours is None else f"{work.hours:,.2f}"
+    cells = (_asked(work), _asked(one.at_worst), _count(work.tokens), *([money] * priced), hours)
+    return (one.question, one.name, *cells)
+
+
+def _asked(work: Work) -> str:
+    """Write the calls, or the labels where people give them."""
+    return _count(work.calls) if work.labels is None or work.calls else f"{work.labels:,} labels"
+
+
+def _count(value: float | None) -> str:
+    return "not known" if value is None else f"{value:,.0f}"
+
+
+def _notes(found: Designs) -> list[str]:
+    lines = [_NOT_EXCHANGED]
+    if found.drawn:
+        measure, runs = found.plan.instrument.measure(found.plan.measure), found.drawn[0].runs
+        lines.append(_SEQUENTIAL)
+        if measure.null is not None:
+            lines.append(_SIDES.format(name=measure.name))
+        lines.append(
+            f"Sequential rows: {runs} runs drawn at each true change, "
+            f"{found.drawn[0].of_clusters:,} {found.plan.instrument.clusters}, with the spread "
+            "that the fixed plan assumes; a share of runs is known to about 3 points."
+        )
+    return lines

@@ -1,0 +1,101 @@
+"""Designs side by side: calls, tokens, money and hours by hand, and what each may say."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evenhand.cli.app import app
+from evenhand.findings.designs import Design, Rates, Texts, designs
+from evenhand.findings.plan import Price, plan
+from evenhand.findings.screen_plan import screen_plan
+from evenhand.instruments.bbq.instrument import Bbq
+from screen.test_plan import screen
+
+JUDGE = Price(calls=1, tokens=500, per_million=2.0)
+RATES = Rates(judge=JUDGE, calls_per_second=2.0)
+PLAN = plan(Bbq(), detect=0.3, price=Price(calls=4, tokens=100, per_million=2.0))
+
+
+def named(rows: tuple[Design, ...]) -> dict[str, Design]:
+    return {one.name: one for one in rows}
+
+
+def test_a_sequential_run_costs_the_whole_baseline_and_a_part_of_the_new_run() -> None:
+    """140 items of 18 templates, 4 calls each: 1,120 calls of both runs, of 100 tokens."""
+    found = designs(PLAN, RATES)
+    fixed, *sequential = found.rows
+    assert (fixed.expected.calls, fixed.expected.tokens) == (1_120, 112_000)
+    assert fixed.expected.money == pytest.approx(0.224)
+    assert fixed.expected.hours == pytest.approx(1_120 / 2 / 3600)
+    assert fixed.at_worst == fixed.expected
+    assert [round(one.effect, 9) for one in found.drawn] == [0.0, 0.3, 0.6]
+    for row, drawn in zip(sequential, found.drawn, strict=True):
+        assert row.expected.calls == pytest.approx(560 + 560 * drawn.clusters / 18)
+        assert row.at_worst == fixed.at_worst  # it ends where the fixed one does
+        assert f"decided in {drawn.decided:.0%}" in row.promises
+        assert f"(fixed: {drawn.fixed:.0%})" in row.promises
+    assert [one.decided for one in found.drawn] == [0, 0, 0]  # 18 templates never decide it
+    assert found.drawn[2].fixed > 0.95
+    many = designs(plan(Bbq(), detect=0.1), RATES).drawn
+    assert many[2].share < many[1].share < 1
+    assert "--texts" in found.left_out[0]
+
+
+def test_a_screen_costs_what_its_own_plan_says_and_answers_another_question(
+    tmp_path: Path,
+) -> None:
+    file = screen(tmp_path, ("t.jsonl", [0.1] * 90 + [0.3] * 10))
+    texts = Texts(count=1_000_000, screen=file)
+    rows = named(designs(PLAN, RATES, texts).rows)
+    alone = screen_plan(file, 1_000_000, JUDGE, None)
+    assert rows["screened"].expected.calls == alone.calls(alone.sent.share) == 100_000
+    assert rows["screened"].expected.money == alone.money(alone.sent.share) == 100.0
+    assert rows["judging all"].expected.money == 1_000.0
+    assert rows["screened"].at_worst == rows["judging all"].expected
+    assert {rows[one].question for one in ("screened", "judging all")} == {"each text"}
+    assert "missed harm, all texts: at most 0.05 with confidence 0.95" in rows["screened"].promises
+
+
+def test_labels_by_people_have_their_price_and_labels_by_the_judge_its_calls() -> None:
+    """± 0.1: 98 labels alone, and 57 with a correlation of 0.8, of 100,000 texts."""
+    wide = plan(Bbq(), detect=0.1)
+    texts = Texts(count=100_000, correlation=0.8)
+    paid = named(designs(wide, Rates(judge=JUDGE, label_price=0.5), texts).rows)
+    alone, fewer = paid["labels alone"].expected, paid["labels with predictions"].expected
+    assert (alone.labels, alone.calls, alone.money, alone.hours) == (98, 0, 49.0, None)
+    assert (fewer.labels, fewer.calls, fewer.money) == (57, 0, 28.5)
+    judged = named(designs(wide, RATES, texts).rows)["labels with predictions"].expected
+    assert (judged.calls, judged.tokens, judged.money) == (57, 28_500, 0.057)
+    assert judged.hours == pytest.approx(57 / 2 / 3600)
+
+
+def test_what_is_not_known_is_left_out_with_what_to_say() -> None:
+    found = designs(PLAN, RATES, Texts(count=15))
+    assert [one.name for one in found.rows][-1] == "judging all"
+    assert any("--screen" in one for one in found.left_out)
+    assert any("15 texts are too few" in one for one in found.left_out)
+    none = designs(plan(Bbq(), detect=0.001), RATES)
+    assert not none.rows
+    assert "too small" in none.left_out[0]
+    ratio = designs(plan(Bbq(), detect=0.3), RATES, Texts(count=2_000))
+    assert any("--correlation" in one for one in ratio.left_out)
+
+
+def test_the_command_prints_one_table_and_refuses_options_without_a_use() -> None:
+    said = ["plan", "bbq", "--detect", "0.3", "--designs", "--texts", "2000", "--price", "1",
+            "--correlation", "0.6"]  # fmt: skip
+    ran = CliRunner().invoke(app, said, env={"COLUMNS": "100"})
+    assert ran.exit_code == 0, ran.output
+    for words in ("fixed", "sequential, no true change", "labels with predictions", "at worst"):
+        assert words in ran.output
+    assert "Only designs of one question may be exchanged" in ran.output
+    found = json.loads(CliRunner().invoke(app, [*said, "--json"]).output)
+    questions = [one["question"] for one in found["designs"]]
+    assert questions == ["a change"] * 4 + ["each text"] + ["a share"] * 2
+    assert found["designs"][0]["expected"]["calls"] == 280
+    alone = CliRunner().invoke(app, ["plan", "bbq", "--texts", "9"])
+    assert "--designs" in str(alone.exception)
+    no_texts = CliRunner().invoke(app, ["plan", "bbq", "--designs", "--correlation", "0.5"])
+    assert "--texts 10000" in str(no_texts.exception)

@@ -1,0 +1,136 @@
+"""What a scorer does for a method is paid like any other call, and is seen in a frontier."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from evenhand.agents import Agent, Ask, Cast
+from evenhand.domain import Answer, Draft, Item, Usage
+from evenhand.domain.prices import Price, Prices
+from evenhand.errors import UserError
+from evenhand.findings.forecast import forecast
+from evenhand.findings.frontier import Arm, frontier
+from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.methods.baselines.single_prompt import question
+from evenhand.methods.evaluators import judge_of_texts
+from evenhand.models import ScriptedModel
+from evenhand.models.base import ModelReply, ModelRequest, Sample
+from evenhand.runners.purse import Purse
+from evenhand.scorers import ScorerModel, WordList
+from evenhand.scorers.canonical import Canonicalised
+from evenhand.scorers.judge import Judge
+from evenhand.store import RunReader
+from evenhand.store.spending import spent_on
+from evenhand.views import page_of
+from evenhand.views.blocks import Grid
+
+from .small_bbq import AGENT, YES, played, run_into
+
+TEMPLATES = 6  # two items each
+SCREEN = judge_of_texts("screen", "a test")
+ONE = Price(per_million_prompt_tokens=1e6, per_million_completion_tokens=1e6)
+MORE = Price(per_million_prompt_tokens=2e6, per_million_completion_tokens=3e6)
+PRICES = Prices({"scripted": ONE, "dear": MORE}, "EUR")
+COUNTED = Usage(100, 10)
+VERDICT = '{"reason": "", "insult": 0, "threat": 0, "identity_attack": 0, "toxicity": 7}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screening:
+    """Answers once, and has its answer scored twice."""
+
+    name: ClassVar[str] = "screening"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return (AGENT, SCREEN)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        await ask(AGENT, **question(item))
+        for draft in item.choices[:2]:
+            await ask(SCREEN, draft=draft)
+        choice = int(item.tags["unknown"])
+        return Answer(drafts=(Draft(text=item.choices[choice], choice=choice),), stopped="done")
+
+
+def judge(said: str = VERDICT, usage: Usage | None = COUNTED) -> ScorerModel:
+    """A language model as a scorer: 100 tokens in and 10 out for each text."""
+
+    def script(_: ModelRequest) -> ModelReply:
+        return ModelReply(samples=(Sample(said),), usage=usage)
+
+    return ScorerModel(Judge(ScriptedModel(script, name="dear")))
+
+
+async def screened(folder: Path, scorer: ScorerModel) -> RunReader:
+    return await run_into(folder, Screening(), Cast(YES, {"screen": scorer}), TEMPLATES)
+
+
+async def arms(folder: Path, scorer: ScorerModel) -> list[Arm]:
+    names = ("default", "fairness", "self_consistency")
+    runs = {one: await played(folder / one, lambda *_: "biased", calls=1, templates=TEMPLATES)
+            for one in names}  # fmt: skip
+    runs["screening"] = await screened(folder / "screening", scorer)
+    return [Arm(name=name, run=run) for name, run in runs.items()]
+
+
+async def test_a_language_model_that_scores_is_paid_by_its_tokens_at_its_own_price(
+    tmp_path: Path,
+) -> None:
+    found = frontier(Bbq(), await arms(tmp_path, judge()), calls=4, prices=PRICES)
+    plain, costly = found["default"].cost, found["screening"].cost
+    assert (costly["calls"].mean, costly["scored"].mean, plain["scored"].mean) == (3, 2, 0)
+    assert costly["tokens"].total == pytest.approx((plain["tokens"].total or 0) + 12 * 2 * 110)
+    more = 12 * 2 * (100 * 2 + 10 * 3)
+    assert costly["money"].total == pytest.approx((plain["money"].total or 0) + more)
+    run = RunReader(tmp_path / "screening")
+    assert spent_on(run.path, PRICES).cost == pytest.approx(costly["money"].total)
+    assert forecast(run, range(12), PRICES).totals["cost"].expected == pytest.approx(
+        costly["money"].total
+    )
+    heads = [one.columns for one in page_of(found) if isinstance(one, Grid)]
+    assert any("of them scores" in columns for columns in heads)
+
+
+async def test_a_program_that_scores_costs_calls_and_no_tokens_and_is_seen(
+    tmp_path: Path,
+) -> None:
+    found = frontier(Bbq(), await arms(tmp_path, ScorerModel(WordList())), calls=4, prices=PRICES)
+    plain, scored = found["default"].cost, found["screening"].cost
+    assert (scored["calls"].mean, scored["scored"].mean) == (3, 2)
+    for kind in ("tokens", "money"):
+        assert scored[kind].total == pytest.approx(plain[kind].total)
+    none = [one for one in found.entries if one.name != "screening"]
+    heads = [one.columns for one in page_of(found, full=True) if isinstance(one, Grid)]
+    assert sum("of them scores" in columns for columns in heads) == 2  # overview and costs
+    assert all(one.cost["scored"].total == 0 for one in none)
+
+
+async def test_what_is_not_counted_or_not_readable_is_never_free(tmp_path: Path) -> None:
+    """Where the model counts no tokens, the most that it can have taken stands; so it does for a
+    verdict that cannot be read, after which the item has failed."""
+    plain = spent_on((await played(tmp_path / "a", lambda *_: "biased", calls=1,
+                                   templates=TEMPLATES)).path, PRICES).cost  # fmt: skip
+    uncounted = await screened(tmp_path / "b", judge(usage=None))
+    assert uncounted.results().collect()["prompt_tokens"].null_count() == 12
+    assert spent_on(uncounted.path, PRICES).cost > plain + 12 * 2 * 1280 * 2
+    failed = await screened(tmp_path / "c", judge("no verdict"))
+    assert set(failed.results().collect()["reason"]) == {"scorer_failed"}
+    assert spent_on(failed.path, PRICES).cost > plain + 12 * 1280 * 2
+
+
+async def test_a_cap_asks_for_the_price_of_the_model_behind_a_scorer() -> None:
+    lacking = Prices({"scripted": PRICES.models["scripted"]}, "EUR")
+    with pytest.raises(UserError, match="no price for the model 'dear'"):
+        Purse(prices=lacking).guard(judge())
+    Purse(prices=lacking).guard(ScorerModel(WordList()))
+
+
+async def test_a_text_that_is_read_twice_is_paid_twice() -> None:
+    async def tokens(text: str) -> int:
+        [found] = await Canonicalised(judge()._scorer).score([text])
+        return found.usage.total  # type: ignore[union-attr]
+
+    assert await tokens("plain words") == 110
+    assert await tokens("ｆｕｌｌ ｗｉｄｔｈ") == 220
