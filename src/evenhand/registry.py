@@ -84,6 +84,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "gest": f"{_INSTRUMENTS}.gest.instrument:Gest",
         "seegull": f"{_INSTRUMENTS}.seegull.instrument:SeeGull",
         "redditbias": f"{_INSTRUMENTS}.redditbias.instrument:RedditBias",
+        "bold": f"{_INSTRUMENTS}.bold.instrument:Bold",
         "llmbar": f"{_INSTRUMENTS}.llmbar.instrument:LlmBar",
         "evalbiasbench": f"{_INSTRUMENTS}.evalbiasbench.instrument:EvalBiasBench",
     },
