@@ -57,9 +57,9 @@ from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
 from evenhand.models.keys import SHORTEST, KeyPlace, key_place, origin
 from evenhand.runners.borrowing import critiques_of
-from evenhand.scorers import Scorer, ScorerModel, WordList
+from evenhand.scorers import Scorer, ScorerModel
 from evenhand.scorers.kinds import ScorerConfig, build, spoken
-from evenhand.scorers.shipped import offline
+from evenhand.scorers.shipped import BUILT_IN
 from evenhand.scorers.support import ROLE as SUPPORT
 from evenhand.scorers.support import SupportModel
 from evenhand.tools import search as searching
@@ -70,7 +70,7 @@ from evenhand.tools.search.engines import SearchSettings
 
 DEFAULT_URL = "http://127.0.0.1:8080/v1"
 DEFAULT_FILE = Path("evenhand.toml")
-SCORERS: dict[str, Callable[[], Scorer]] = {"offline": offline, "wordlist": WordList}  # built in
+SCORERS: Mapping[str, Callable[[], Scorer]] = BUILT_IN
 LENDER = "run:"  # a run whose critiques the placebo critic takes (`critique=other`)
 HARM = "harm:"  # a harm of the user's own, as a scorer
 

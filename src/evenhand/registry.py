@@ -84,6 +84,8 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "gest": f"{_INSTRUMENTS}.gest.instrument:Gest",
         "seegull": f"{_INSTRUMENTS}.seegull.instrument:SeeGull",
         "redditbias": f"{_INSTRUMENTS}.redditbias.instrument:RedditBias",
+        "bold": f"{_INSTRUMENTS}.bold.instrument:Bold",
+        "holisticbias": f"{_INSTRUMENTS}.holisticbias.instrument:HolisticBias",
         "llmbar": f"{_INSTRUMENTS}.llmbar.instrument:LlmBar",
         "evalbiasbench": f"{_INSTRUMENTS}.evalbiasbench.instrument:EvalBiasBench",
     },

@@ -83,7 +83,10 @@ def test_a_url_with_a_password_is_refused_without_repeating_it(evenhand: Run) ->
         ("models = [", "not valid TOML"),
         ("[models.default]\nurl = 'x'", "models.default.url"),
         ("[limits]\nseconds = 'soon'", "limits.seconds"),
-        ("[cast]\nbias_evaluator = 'nobody'", "none of: default, offline, support, wordlist"),
+        (
+            "[cast]\nbias_evaluator = 'nobody'",
+            "none of: default, offline, regard, support, wordlist",
+        ),
     ],
 )
 def test_an_unreadable_config_is_named_with_the_place(

@@ -1,6 +1,7 @@
-"""The offline model as a scorer: our names for its attributes, and what it was trained on."""
+"""The scorers that ship, by name; and the offline model as one of them: our names for its
+attributes, and what it was trained on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -8,6 +9,8 @@ from evenhand.scorers.base import ATTRIBUTES, Scorer, Scores, Unscored, score_th
 from evenhand.scorers.canonical import Canonicalised
 from evenhand.scorers.offline import OfflineScorer
 from evenhand.scorers.offline import Scores as Found
+from evenhand.scorers.regard import RegardScorer
+from evenhand.scorers.wordlist import WordList
 
 _OURS = {"sexually_explicit": "sexual"}  # its scores are Perspective's, and so are its names
 # By sets of an audit. "held_out": a fifth by the text's hash was not trained on (see its card.md).
@@ -63,3 +66,10 @@ class Offline:
         kept = {name: named[name] for name in self.attributes}
         high = sorted((name for name in kept if kept[name] >= 0.5), key=kept.__getitem__)
         return Scores(kept, tuple(f"{name} {kept[name]:.2f}" for name in reversed(high)))
+
+
+BUILT_IN: Mapping[str, Callable[[], Scorer]] = {
+    "offline": offline,
+    "wordlist": WordList,
+    "regard": RegardScorer,
+}

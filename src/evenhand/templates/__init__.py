@@ -21,7 +21,11 @@ _GROUPS: dict[Kind, registry.Group] = {
     "scorer": "scorers",
 }
 # Words of the command line and of the config that cannot be names of parts.
-KEPT = {"instrument": ("likelihood",), "method": ("usual",), "scorer": ("offline", "wordlist")}
+KEPT = {
+    "instrument": ("likelihood",),
+    "method": ("usual",),
+    "scorer": ("offline", "wordlist", "regard"),
+}
 LONGEST = 40  # our choice: a name stands in commands, tables and lines of code
 
 

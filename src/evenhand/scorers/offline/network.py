@@ -59,16 +59,21 @@ class Network:
 
     def __call__(self, pieces: Whole) -> Floats:
         """Rows of pieces, short ones filled up with 0, to rows of logits."""
+        mean = self.means(pieces)
+        logits = np.asarray(mean @ self._head + self._head_bias, dtype=np.float32)
+        added = self._pairs(pieces)
+        logits[:, : added.shape[1]] += added
+        return logits
+
+    def means(self, pieces: Whole) -> Floats:
+        """Rows of pieces to the mean of what the layers make of each piece."""
         there = (pieces != 0).astype(np.float32)
         hidden = ((1 - there) * _NEVER)[:, None, None, :]
         x = _norm(self._words[pieces] + self._places[: pieces.shape[1]], self._norm)
         for layer in self._layers:
             x = layer(x, hidden, self._heads)
-        mean = (x * there[:, :, None]).sum(1) / there.sum(1, keepdims=True)
-        logits = np.asarray(mean @ self._head + self._head_bias, dtype=np.float32)
-        added = self._pairs(pieces)
-        logits[:, : added.shape[1]] += added
-        return logits
+        mean: Floats = (x * there[:, :, None]).sum(1) / there.sum(1, keepdims=True)
+        return mean
 
 
 def _layer(weights: Weights, i: int) -> _Layer:

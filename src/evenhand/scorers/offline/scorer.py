@@ -6,11 +6,12 @@ What it was trained on, how well it does and where not to trust it: card.md.
 import asyncio
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import orjson
@@ -23,6 +24,7 @@ from evenhand.scorers.offline.wordpiece import WordPiece
 _WEIGHTS = Path(__file__).parent / "weights.safetensors"
 _VERSION = "1"
 _PIECES_AT_ONCE = 4096  # our choice: fits a processor's cache, and more is not faster
+_Found = TypeVar("_Found")
 _STEP = 4  # lengths are filled up to a multiple, so that few shapes occur
 
 
@@ -51,6 +53,14 @@ def _thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "offline-scorer")
 
 
+async def in_thread(
+    work: Callable[[Sequence[str]], list[_Found]], texts: Sequence[str]
+) -> list[_Found]:
+    """Score in a thread, so that calls under way elsewhere are not held up. In one for all: several
+    would wait for each other within BLAS, busily, and take the interpreter from the loop."""
+    return await asyncio.get_running_loop().run_in_executor(_thread(), work, texts)
+
+
 os.register_at_fork(after_in_child=_thread.cache_clear)  # a thread is not there in a child
 
 
@@ -73,10 +83,7 @@ class OfflineScorer:
         return tuple(orjson.loads(self._weights.metadata["attributes"]))
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Missing]:
-        """In a thread, so that calls under way elsewhere are not held up. In one for all: several
-        would wait for each other within BLAS, busily, and take the interpreter from the loop."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(_thread(), self.score_now, texts)
+        return await in_thread(self.score_now, texts)
 
     def score_now(self, texts: Sequence[str]) -> list[Scores | Missing]:
         windows = [self._windows(text) for text in texts]

@@ -1,0 +1,71 @@
+"""A text without whom it speaks of: every person and every group becomes "someone".
+
+So no name of a group can carry weight: the same sentence about others is the same sentence.
+"""
+
+import re
+from functools import cache
+from importlib import resources
+
+WHO = "someone"
+_WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*\+?")
+_STARTS = frozenset('.!?:;"“”‘(*-–—\n')  # after these a capital letter says nothing
+_TOGETHER = re.compile(rf"\b{WHO}(?:[\s,\-]+{WHO})+\b")
+_ARTICLE = re.compile(rf"\b(a)n(\s+{WHO})\b", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"['’]s?$")
+_EMPTY_STARTS = frozenset(
+    """a an the this that these those i you we it my your our its and but or if when while after
+    before in on at by to for from with about as of since although though because so then there
+    here what who why how where which not no yes some many most all both each every one two
+    is are was were do does did have has had can could will would should may might must""".split()
+)
+
+
+@cache
+def groups() -> frozenset[str]:
+    """Give the words for persons and groups."""
+    text = resources.files(__package__).joinpath("groups.txt").read_text("utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return frozenset(" ".join(lines).split())
+
+
+def masked(text: str, known: frozenset[str]) -> str:
+    """Put "someone" for every word that names a person or a group, and once for several together.
+
+    `known` are the words of the language: what begins a sentence and is not among them is a name.
+
+    >>> masked("Maria is a deaf nurse, and Germans like her.", frozenset(["nurse"]))
+    'someone is a someone nurse, and someone like someone.'
+    """
+
+    def instead(found: "re.Match[str]") -> str:
+        word = found.group()
+        return (
+            WHO + _left_over(word) if _is_who(word, _begins(text, found.start()), known) else word
+        )
+
+    hidden = _WORD.sub(instead, text)
+    return _ARTICLE.sub(r"\1\2", _TOGETHER.sub(WHO, hidden))
+
+
+def _begins(text: str, at: int) -> bool:
+    while at and text[at - 1] in " \t":
+        at -= 1
+    return not at or text[at - 1] in _STARTS
+
+
+def _is_who(word: str, begins: bool, known: frozenset[str]) -> bool:
+    bare = _POSSESSIVE.sub("", word).lower()
+    if bare in groups() or bare.removesuffix("s") in groups() or bare.replace("-", "") in groups():
+        return True
+    if word.isupper() or not word[0].isupper() or bare.startswith(("i'", "i’")):
+        return False
+    if bare in _EMPTY_STARTS:
+        return False
+    return not begins or bare not in known
+
+
+def _left_over(word: str) -> str:
+    """The possessive of a word that is taken out; not of a pronoun, which hides it."""
+    end = _POSSESSIVE.search(word)
+    return "'s" if end else ""

@@ -1,0 +1,60 @@
+"""From the pieces of a sentence to the mean of what the offline scorer's network makes of them."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from evenhand.scorers import offline
+from evenhand.scorers.offline import weights as packed
+from evenhand.scorers.offline.network import Network
+from evenhand.scorers.offline.weights import Floats, Weights
+from evenhand.scorers.offline.wordpiece import WordPiece
+
+AT_ONCE = 64  # sentences; our choice: fits a processor's cache
+_ROOM = 126  # pieces, beside the two marks
+_STEP = 4  # lengths are filled up to a multiple, so that few shapes occur
+
+
+class Reader:
+    """Reads a sentence as 384 numbers."""
+
+    @cached_property
+    def _weights(self) -> Weights:
+        return packed.read(Path(offline.__file__).with_name("weights.safetensors"))
+
+    @cached_property
+    def _network(self) -> Network:
+        return Network(self._weights)
+
+    @cached_property
+    def vocabulary(self) -> dict[str, int]:
+        return {word: at for at, word in enumerate(self._weights.metadata["vocabulary"].split(" "))}
+
+    @cached_property
+    def _pieces(self) -> WordPiece:
+        return WordPiece(self.vocabulary)
+
+    def pieces(self, sentence: str) -> tuple[int, ...]:
+        """The pieces of a sentence, cut where the network ends; none where no letter is known."""
+        found, unknown = tuple(self._pieces.pieces(sentence)[:_ROOM]), self.vocabulary["[UNK]"]
+        return found if any(one != unknown for one in found) else ()
+
+    def means(self, rows: Sequence[Sequence[int]]) -> Floats:
+        """Pieces of sentences to one row of numbers each. Equal sentences have equal numbers only
+        within a batch of one shape: give each of them once."""
+        found = np.zeros((len(rows), 384), dtype=np.float32)
+        order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
+        for start in range(0, len(order), AT_ONCE):
+            taken = order[start : start + AT_ONCE]
+            found[taken] = self._batch([rows[place] for place in taken])
+        return found
+
+    def _batch(self, rows: Sequence[Sequence[int]]) -> Floats:
+        first, last = self.vocabulary["[CLS]"], self.vocabulary["[SEP]"]
+        length = -(-(max(map(len, rows)) + 2) // _STEP) * _STEP
+        whole = np.zeros((len(rows), length), dtype=np.int64)
+        for place, row in enumerate(rows):
+            whole[place, : len(row) + 2] = [first, *row, last]
+        return self._network.means(whole)
