@@ -1,6 +1,7 @@
 """The largest gap between groups: worked by hand, and what is missing never helps."""
 
 import math
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 import pytest
@@ -10,8 +11,10 @@ from scipy import stats
 
 from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN, Gap, gaps
 
+Groups = Mapping[str, Sequence[float | None]]
 
-def table(groups: dict[str, list[float | None]], family: str = "race") -> pl.DataFrame:
+
+def table(groups: Groups, family: str = "race") -> pl.DataFrame:
     """One text a cluster."""
     rows = [(family, group, f"{group} {place}", value)
             for group, values in groups.items() for place, value in enumerate(values)]  # fmt: skip
@@ -19,7 +22,7 @@ def table(groups: dict[str, list[float | None]], family: str = "race") -> pl.Dat
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def largest(groups: dict[str, list[float | None]]) -> Gap:
+def largest(groups: Groups) -> Gap:
     (one,) = gaps(table(groups), "domain", "group", {"score": 0.0})
     return one
 

@@ -87,7 +87,7 @@ class Bold(Instrument):
     harm = "negative_regard"
 
     def source(self, data: DataFolder, options: BoldOptions) -> Source:
-        asked = drawn(prompts(data), options.domains, options.per_group, options.sample_seed)
+        asked = drawn(prompts(data, options.domains), options.per_group, options.sample_seed)
         sampling = {"per_group": options.per_group, "domains": options.domains or "all",
                     "seed": options.sample_seed}  # fmt: skip
         also = {"prompt": {prompt().label: prompt().sha256}}
