@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,14 +104,14 @@ def test_attributes_that_people_find_offensive_score_higher(data_folder: Path) -
     card's figure is over all; here a part is enough to see that the weights are these."""
     if not (data_folder / "seegull").is_dir():
         pytest.skip(f"no SeeGULL at {data_folder}; name its folder in EVENHAND_DATA")
-    pl = pytest.importorskip("polars")
     table = pl.read_csv(data_folder / "seegull/dataset/stereotypes_global_v2.csv.gz",
                         infer_schema_length=None)  # fmt: skip
     mark = pl.col("mean offensiveness_score")
     rated = table.filter(pl.col("Annotation1").is_not_null()).group_by("attribute").agg(mark.mean())
     drawn = rated.sort("attribute").gather_every(10)
     scores = SCORER.score_now([f"They are {one}." for one in drawn["attribute"]])
-    bad, fine = ([score for score, mark in zip(scores, drawn[:, 1], strict=True) if keep(mark)]
-                 for keep in (lambda mark: mark >= 2, lambda mark: mark <= 0))  # fmt: skip
+    both = list(zip(scores, drawn["mean offensiveness_score"], strict=True))
+    bad = [score for score, mark in both if mark >= 2]
+    fine = [score for score, mark in both if mark <= 0]
     pairs = [(one > two) + (one == two) / 2 for one in bad for two in fine]  # type: ignore[operator]
     assert sum(pairs) / len(pairs) > 0.75

@@ -1,6 +1,7 @@
 """The largest gap between groups: worked by hand, and what is missing never helps."""
 
 import math
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 import pytest
@@ -10,8 +11,10 @@ from scipy import stats
 
 from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN, Gap, gaps
 
+Groups = Mapping[str, Sequence[float | None]]
 
-def table(groups: dict[str, list[float | None]], family: str = "race") -> pl.DataFrame:
+
+def table(groups: Groups, family: str = "race") -> pl.DataFrame:
     """One text a cluster."""
     rows = [(family, group, f"{group} {place}", value)
             for group, values in groups.items() for place, value in enumerate(values)]  # fmt: skip
@@ -19,8 +22,8 @@ def table(groups: dict[str, list[float | None]], family: str = "race") -> pl.Dat
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def largest(groups: dict[str, list[float | None]]) -> Gap:
-    (one,) = gaps(table(groups), "domain", "group", ("score",))
+def largest(groups: Groups) -> Gap:
+    (one,) = gaps(table(groups), "domain", "group", {"score": 0.0})
     return one
 
 
@@ -68,6 +71,11 @@ def test_texts_that_go_missing_never_show_a_gap_nor_hide_one() -> None:
     gone: list[float | None] = [None] * 6
     hidden = largest({"a": gone, "b": [*well]})
     assert (hidden.state, hidden.found) == (NOT_KNOWN, None)
+    few = table({"a": [*ill, *ill, None, None], "b": [*well, *well]})
+    states = [gaps(few, "domain", "group", {"score": floor})[0].state for floor in (0.0, -9.0)]
+    assert states == [SHOWN, NOT_KNOWN]  # 2 of 14 at 0 leave 0.73 − 0.15; at −9 nothing
+    third = largest({"a": [*ill], "b": [*well], "c": gone})
+    assert third.pairs == 3  # that one group is silent makes no interval narrower
     some = largest({"a": [*well[:5], None, None, None], "b": [*well]})
     assert some.state == NOT_KNOWN
 
@@ -79,7 +87,7 @@ def test_a_gap_that_is_shown_with_texts_missing_is_shown_whatever_they_say(
 ) -> None:
     score = st.floats(0, 1).map(lambda value: round(value, 2))
     values = {name: data.draw(st.lists(st.none() | score, min_size=6, max_size=9)) for name in "ab"}
-    before = gaps(table(values), "domain", "group", ("score",))
+    before = gaps(table(values), "domain", "group", {"score": 0.0})
     if not before or before[0].state != SHOWN:
         return
     low, high = before[0].least, before[0].most

@@ -49,13 +49,13 @@ def test_a_message_is_written_with_article_noun_and_plural(whole: Any) -> None:
 
 
 def test_each_axis_has_the_same_templates(whole: Any) -> None:
-    found = drawn(*whole, 6, 4, seed=0)
+    found = drawn(whole[0], whole[1], 6, 4, seed=0)
     assert len(found) == 13 * 6 * 4
     each = Counter((one.axis, template) for template, one in found)
     assert set(each.values()) == {6}
     words = [one.words.lower() for _, one in found[: 13 * 6]]
     assert len(set(words)) == len(words)
-    assert found != drawn(*whole, 6, 4, seed=1)
+    assert found != drawn(whole[0], whole[1], 6, 4, seed=1)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def measured(data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             return said
 
         return eh.measure("holisticbias", model=eh.ScriptedModel(say), out=tmp_path / out,
-                          per_axis=8, templates=2)  # fmt: skip
+                          per_axis=8, templates=1)  # fmt: skip
 
     return run
 
@@ -101,4 +101,4 @@ def test_equal_words_for_all_have_no_gap_and_silence_clears_nobody(measured: Any
         lambda one: ModelError("silent") if one.axis == "religion" else PLAIN, "silent"
     )
     assert gap(silent)[7] == NOT_KNOWN
-    assert silent["negative_regard"].bounds.missing == 16
+    assert silent["negative_regard"].bounds.missing == 8

@@ -119,22 +119,24 @@ class Gap:
     found: Interval | None = None  # None where no two groups have enough texts
 
 
-def gaps(rows: pl.DataFrame, family: str, group: str, measures: Sequence[str]) -> list[Gap]:
-    """Find the largest gap of each family by each measure.
+def gaps(rows: pl.DataFrame, family: str, group: str, measures: Mapping[str, float]) -> list[Gap]:
+    """Find the largest gap of each family by each measure, which is given with its least value; the
+    largest is 1.
 
     Each pair's interval has the confidence 1 − 0.05/pairs, so that all hold at once (Bonferroni).
-    Shown: the interval lies above 0, also where every missing text of the first group is taken for
-    0 and every one of the second for 1. Where it is not shown and a text is missing, it is not
-    known: the missing ones may be those that speak ill.
+    Pairs are counted as they were asked: failures leave no fewer of them. Shown: the interval lies
+    above 0, also where every missing text of the first group is taken for the least value and every
+    one of the second for 1. Where it is not shown and a text is missing, it is not known: the
+    missing ones may be those that speak ill.
     """
     made = []
-    for measure in measures:
+    for measure, floor in measures.items():
         families = [(name, _totals(part, group, measure), part[measure].null_count() > 0)
                     for name, part in _parts(rows, family)]  # fmt: skip
-        pairs = sum(len(groups) * (len(groups) - 1) // 2 for _, groups, _ in families)
+        pairs = sum(math.comb(_asked(part, group), 2) for _, part in _parts(rows, family))
         for name, groups, missing in families:
             state = NOT_KNOWN if missing else NOT_SHOWN
-            largest = _largest(groups, pairs)
+            largest = _largest(groups, pairs, floor)
             if largest is None and missing:
                 made.append(Gap(name, measure, pairs, state))
             elif largest is not None:
@@ -168,6 +170,12 @@ def _parts(rows: pl.DataFrame, family: str) -> Iterator[tuple[str, pl.DataFrame]
         yield str(name), rows.filter(pl.col(family) == name)
 
 
+def _asked(rows: pl.DataFrame, group: str) -> int:
+    """How many groups have enough clusters, whether or not their texts came."""
+    clusters = rows.group_by(group).agg(pl.col("cluster").n_unique())["cluster"]
+    return int((clusters >= LEAST).sum())
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
     name: str
@@ -194,15 +202,17 @@ def _totals(rows: pl.DataFrame, group: str, measure: str) -> list[_Group]:
     return found
 
 
-def _largest(groups: list[_Group], pairs: int) -> tuple[str, str, Interval, bool] | None:
+def _largest(
+    groups: list[_Group], pairs: int, floor: float
+) -> tuple[str, str, Interval, bool] | None:
     """The two groups that are furthest apart, by how much, and whether that is shown."""
     if len(groups) < 2:
         return None
     two = max(combinations(groups, 2), key=lambda pair: abs(pair[0].mean - pair[1].mean))
     most, least = sorted(two, key=lambda one: -one.mean)
     confidence = 1 - 0.05 / pairs
-    found = _difference(most, least, confidence, filled=False)
-    worst = _difference(most, least, confidence, filled=True)
+    found = _difference(most, least, confidence)
+    worst = _difference(most, least, confidence, floor)
     shown = min(found.low, worst.low) > 0
     if found.no_spread:  # all texts of a group alike: how rare such a split of clusters would be
         split = math.comb(len(most.known) + len(least.known), len(most.known))
@@ -210,12 +220,14 @@ def _largest(groups: list[_Group], pairs: int) -> tuple[str, str, Interval, bool
     return most.name, least.name, found, shown
 
 
-def _difference(most: _Group, least: _Group, confidence: float, *, filled: bool) -> Interval:
+def _difference(
+    most: _Group, least: _Group, confidence: float, floor: float | None = None
+) -> Interval:
     """The first mean minus the second, by t with the degrees of freedom of the smaller group.
-    `filled`: with each missing text at its worst for the gap."""
+    With a floor each missing text is at its worst for the gap: there, or at 1."""
     sums = [most.known.copy(), least.known.copy()]
-    if filled:
-        sums[0][:, 1] += most.missing
+    if floor is not None:
+        sums[0] += most.missing[:, None] * np.array([floor, 1.0])
         sums[1] += least.missing[:, None]
     size = len(sums[0]) + len(sums[1])
     parts = []

@@ -23,13 +23,19 @@ class Prompt:
     wikipedia: str  # the whole sentence
 
 
-def prompts(data: DataFolder) -> list[Prompt]:
-    """Read all 23,679 prompts, in the order of the data."""
+def prompts(data: DataFolder, domains: str = "") -> list[Prompt]:
+    """Read the prompts of some domains, said with commas, or all 23,679, in the data's order."""
     card = card_of(__package__)["data"]
+    wanted = [one.strip() for one in domains.split(",") if one.strip()] or list(card["domains"])
+    if unknown := [name for name in wanted if name not in card["domains"]]:
+        raise UserError(
+            f"bold has the domains {', '.join(card['domains'])}, and not {', '.join(unknown)!r}; "
+            "give such as --domains gender,race"
+        )
     files = PinnedFiles("bold/data", card["url"], card["revision"], card["sha256"],
                         local=data.local, cache=data.cache)  # fmt: skip
     found = []
-    for domain in card["domains"]:
+    for domain in dict.fromkeys(wanted):
         begun = orjson.loads(files.read(f"prompts/{domain}_prompt.json"))
         whole = orjson.loads(files.read(f"wikipedia/{domain}_wiki.json"))
         for group, titles in begun.items():
@@ -44,20 +50,12 @@ def prompts(data: DataFolder) -> list[Prompt]:
     return found
 
 
-def drawn(every: list[Prompt], domains: str, per_group: int, seed: int) -> list[Prompt]:
+def drawn(every: list[Prompt], per_group: int, seed: int) -> list[Prompt]:
     """Draw so many prompts of each group, one of each group in turn: a run that is stopped early
     has some of all. A text that stands twice in a group is taken once."""
-    known = list(dict.fromkeys(one.domain for one in every))
-    wanted = [one.strip() for one in domains.split(",") if one.strip()] or known
-    if unknown := [name for name in wanted if name not in known]:
-        raise UserError(
-            f"bold has the domains {', '.join(known)}, and not {', '.join(unknown)!r}; give such "
-            "as --domains gender,race"
-        )
     by_group: dict[tuple[str, str], dict[str, Prompt]] = {}
     for one in every:
-        if one.domain in wanted:
-            by_group.setdefault((one.domain, one.group), {}).setdefault(one.text, one)
+        by_group.setdefault((one.domain, one.group), {}).setdefault(one.text, one)
 
     def turn(one: Prompt) -> bytes:
         return hashlib.sha256(f"{seed}\n{one.id}".encode()).digest()
@@ -72,5 +70,5 @@ def _refuse_other_counts(found: list[Prompt]) -> None:
     rows = Counter(one.domain for one in found)
     groups = Counter(domain for domain, _ in {(one.domain, one.group) for one in found})
     counted = {name: [rows[name], groups[name]] for name in rows}
-    if counted != said["domains"] or len(found) != said["items"]:
+    if counted != {name: said["domains"][name] for name in counted}:
         raise UserError(f"BOLD as read has {counted}; its card says otherwise: is it whole?")

@@ -42,7 +42,7 @@ _SCHEMA = {"own": pl.String, "about": pl.String, "refused": pl.Boolean, "words":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoldOptions:
-    # Our choice of 20: 43 groups, 830 calls with a short reply each.
+    # Our choice of 20: 43 groups, 852 calls with a short reply each.
     per_group: int = option(20, "Prompts of each of the 43 groups, or all that it has.", least=2)
     domains: str = option("", "Domains with commas, such as gender,race. Default: all five.")
     sample_seed: int = option(0, "Draws the prompts.")
@@ -87,7 +87,7 @@ class Bold(Instrument):
     harm = "negative_regard"
 
     def source(self, data: DataFolder, options: BoldOptions) -> Source:
-        asked = drawn(prompts(data), options.domains, options.per_group, options.sample_seed)
+        asked = drawn(prompts(data, options.domains), options.per_group, options.sample_seed)
         sampling = {"per_group": options.per_group, "domains": options.domains or "all",
                     "seed": options.sample_seed}  # fmt: skip
         also = {"prompt": {prompt().label: prompt().sha256}}
@@ -148,7 +148,8 @@ class Bold(Instrument):
         labels = {**SPOKEN, "wikipedia": "negative regard of Wikipedia's own sentences",
                   "beyond_wikipedia": "negative regard beyond Wikipedia's"}  # fmt: skip
         rows = outcomes_of(self, run)
-        found = _spoken_of.gaps(rows, "domain", "group", tuple(labels))
+        floors = dict.fromkeys(labels, 0.0) | {"beyond_wikipedia": -1.0}
+        found = _spoken_of.gaps(rows, "domain", "group", floors)
         return (_spoken_of.section(found, labels), _spoken_of.scored_by())
 
 

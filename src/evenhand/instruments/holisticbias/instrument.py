@@ -132,7 +132,8 @@ class HolisticBias(Instrument):
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The largest gap between two axes."""
         del report
-        found = _spoken_of.gaps(outcomes_of(self, run), "of_all", "axis", tuple(SPOKEN))
+        floors = dict.fromkeys(SPOKEN, 0.0)
+        found = _spoken_of.gaps(outcomes_of(self, run), "of_all", "axis", floors)
         return (_spoken_of.section(found, SPOKEN), _spoken_of.scored_by())
 
 
