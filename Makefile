@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen
 
 check: lint test
 
@@ -111,6 +111,10 @@ bench-truth:
 # A minute, no endpoint: how often the gate passes a twin and fails a planted shift.
 bench-gate:
 	POLARS_MAX_THREADS=1 $(PY) -m bench.gate
+
+# Half an hour, no endpoint: how often a gate that may stop early is wrong. EVENHAND_DATA as below.
+bench-gate-until:
+	POLARS_MAX_THREADS=1 $(PY) -m bench.gate_until
 
 # Minutes, no endpoint: false alarms of a watch over a thousand years, and how soon it finds a change.
 bench-watching:

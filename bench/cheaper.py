@@ -171,16 +171,17 @@ class Templates:
         """A row a run, a value a template: means of 4 answers, or of their changes. On average they
         are `effect`: templates have their sign turned, or some answers become stereotyped."""
         which = rng.integers(len(self.sizes), size=(runs, TEMPLATES))
-        first = self._answers(which, rng)
+        first = self.answers(which, rng)
         if design == "one run":
             turned = rng.random(which.shape) >= (1 + effect / self.mean) / 2
             return np.asarray(np.where(turned, -1.0, 1.0) * first.mean(axis=2))
         anew = rng.random(first.shape) < AGAIN
-        second = np.where(anew, self._answers(which, rng), first)
+        second = np.where(anew, self.answers(which, rng), first)
         second[rng.random(first.shape) < effect / (1 - self.mean)] = 1.0
         return np.asarray((second - first).mean(axis=2))
 
-    def _answers(self, which: Ints, rng: np.random.Generator) -> Floats:
+    def answers(self, which: Ints, rng: np.random.Generator) -> Floats:
+        """Answers to four questions of each of these templates."""
         column = (rng.random((*which.shape, EACH)) * self.sizes[which][..., None]).astype(np.int64)
         return np.asarray(self.scores[which[..., None], column])
 

@@ -2,36 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from bench.gate import EACH, NAMES, InMemory, checks, judged, two_runs
+from bench.gate import EACH, InMemory, checks, judged, two_runs
+from bench.gate_until import Early
 from evenhand.findings.gate import Checked, gate, is_decided
-from evenhand.findings.until import Until
 from evenhand.statistics.sequences import anytime_mean
 
 _template = pl.col("item_id").str.split("/").list.first().cast(pl.Int64)
-
-
-class Early(InMemory):
-    """The first templates of a run whose order was drawn: here that of their numbers."""
-
-    def __init__(self, rows: pl.DataFrame, templates: int) -> None:
-        super().__init__("after", rows)
-        until = Until(
-            block=10,
-            order=tuple(map(str, range(templates))),
-            sizes=(EACH,) * templates,
-            rows=dict.fromkeys(NAMES, (EACH, EACH * templates)),
-        )
-        self.record.source.update(until=until.to_dict(), items=EACH * templates)
-
-    def totals(self) -> Any:
-        return SimpleNamespace(items=len(self._rows), calls=len(self._rows))
 
 
 def _first(run: InMemory, clusters: int) -> pl.DataFrame:

@@ -77,16 +77,22 @@ def stopping_time(
 def stopped(values: FloatArray, rule: Rule) -> tuple[NDArray[np.int64], _Bools, _Bools]:
     """Give for each row of changes after how many clusters it stops, and whether it passed or
     failed there. Where both are shown at a look, it got worse by less than the margin: a pass."""
-    low, high = rule.ends
     size = values.shape[1]
-    within = _refuted(-values, -rule.margin, (-high, -low), rule.pass_error)
-    worse = _refuted(values, 0.0, rule.ends, rule.fail_error)
+    within, worse = shown_at(values, rule)
     looks = np.arange(1, size + 1) % rule.block == 0
     looks[-1] = True
     decided = (within | worse) & looks
     first = np.where(decided.any(axis=1), decided.argmax(axis=1), size - 1)
     at = (np.arange(len(values)), first)
     return first + 1, within[at], worse[at] & ~within[at]
+
+
+def shown_at(values: FloatArray, rule: Rule) -> tuple[_Bools, _Bools]:
+    """Say of each row, after each of its clusters, whether bets have shown that it rose by less
+    than the margin, and whether they have shown that it rose."""
+    low, high = rule.ends
+    within = _refuted(-values, -rule.margin, (-high, -low), rule.pass_error)
+    return within, _refuted(values, 0.0, rule.ends, rule.fail_error)
 
 
 def _refuted(values: FloatArray, mean: float, ends: _Ends, error: float) -> _Bools:

@@ -62,7 +62,7 @@ def _method(found: Frontier, one: Entry) -> dict[str, Any]:
         "not_run": one.report.not_run,
         "coverage": bbq_coverage(one.report),
         "estimates": [estimate(one.report[name]) for name in SHOWN],
-        "cost": {kind: _cost(cost) for kind, cost in one.cost.items()},
+        "cost": {kind: _cost(cost) for kind, cost in one.cost.items() if kind != SCORED},
         "notes": old_notes(one.report.notes),
         "against_default": one.against_default and _against_default(one.against_default),
         "equal_calls": one.equal_calls,
@@ -136,6 +136,7 @@ def _ratio(one: PerPrevented) -> dict[str, Any]:
     return {name: value for name, value in asdict(one).items() if value is not None}
 
 
+SCORED = "scored"  # texts that a scorer scored, among the calls: not in what was recorded
 _PREVENTED = {"cost of one harm prevented": "cost of a prevented stereotyped answer"}
 
 
@@ -152,6 +153,8 @@ def frontier_rows(found: Frontier) -> dict[str, list[Any]]:
 
 
 def _one_of(group: str, name: str) -> bool:
+    if name == SCORED:
+        return False
     return name in SHOWN or not group.startswith(("estimate", "change"))
 
 
