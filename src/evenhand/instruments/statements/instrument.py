@@ -10,7 +10,7 @@ import polars as pl
 from evenhand.debates.dataset import trained_topics
 from evenhand.errors import Undefined
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import RedLine, Section, if_known
+from evenhand.findings.found import Cell, RedLine, Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.scored import Scoring
 from evenhand.instruments._contract import (
@@ -163,7 +163,11 @@ class Statements(Instrument):
         if judge is None:
             return ()
         marks = RATINGS.marks(run)["logic"]
-        rows = [("rater", judge), ("rated", marks.count()), ("failed", marks.null_count())]
+        rows: list[tuple[Cell, ...]] = [
+            ("rater", judge),
+            ("rated", marks.count()),
+            ("failed", marks.null_count()),
+        ]
         rows += [(f"freedom from bias and {name}, rank correlation", f"{both:.2f}")
                  for name, both in _alike(run).items()]  # fmt: skip
         return (
