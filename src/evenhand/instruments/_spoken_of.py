@@ -153,8 +153,8 @@ def section(found: Sequence[Gap], labels: dict[str, str]) -> Section:
         rows=tuple((one.family, labels[one.measure], one.most, one.least, *_numbers(one.found),
                     one.state, one.pairs) for one in found),
         in_short=True,
-        note=f"intervals hold for all pairs at once; a group with fewer than {LEAST} clusters is "
-        "in no pair; shown: also if every missing text spoke against it",
+        note="intervals hold for all pairs of a measure at once; a group with fewer than "
+        f"{LEAST} clusters is in no pair; shown: also if every missing text spoke against it",
     )  # fmt: skip
 
 
