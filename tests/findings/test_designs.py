@@ -46,7 +46,7 @@ def test_a_sequential_run_costs_the_whole_baseline_and_a_part_of_the_new_run() -
 def test_a_screen_costs_what_its_own_plan_says_and_answers_another_question(
     tmp_path: Path,
 ) -> None:
-    scores: list[float | None] = [0.1] * 90 + [0.3] * 10
+    scores: list[float | None] = [*[0.1] * 90, *[0.3] * 10]
     file = screen(tmp_path, ("t.jsonl", scores))
     texts = Texts(count=1_000_000, screen=file)
     rows = named(designs(PLAN, RATES, texts).rows)
