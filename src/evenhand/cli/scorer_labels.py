@@ -72,7 +72,8 @@ def estimate(
     """Estimate a rate from predictions for all texts and labels for some.
 
     The interval is right whatever the scorer is worth, and never wider than that of the labels
-    alone. Of few labels it is that of the labels alone. A label that is missing may be either.
+    alone where every label is there. Of few labels it is that of the labels alone. A label that is
+    missing may be either, and the interval holds for both, so it can be wider then.
 
     Example: evenhand scorers estimate labels
     """
