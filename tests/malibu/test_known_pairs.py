@@ -148,7 +148,10 @@ def test_the_command_asks_both_orders_and_the_certificate_says_so(
     assert "llmbar" not in made.benchmark["probes"]
 
 
-def test_a_set_that_there_is_not_is_refused_with_those_that_there_are(evenhand: Run) -> None:
-    ran = evenhand("judge-check", "--known-pairs", "mtbench", "--out", "run")
+@pytest.mark.parametrize("listed", ["mtbench", "", ","])
+def test_a_set_that_there_is_not_is_refused_with_those_that_there_are(
+    evenhand: Run, listed: str
+) -> None:
+    ran = evenhand("judge-check", "--known-pairs", listed, "--out", "run")
     assert ran.returncode == 1
     assert "llmbar, evalbiasbench" in " ".join(ran.stderr.split())

@@ -145,7 +145,7 @@ def _judge_check(
     }
     if other is not None and panel:
         raise UserError("--other asks one judge about its own texts: leave out --panel")
-    further = _known(known_pairs, sample_seed) if known_pairs else []
+    further = [] if known_pairs is None else _known(known_pairs, sample_seed)
     if labels is not None:
         further += labelled(labels)
     own = other is not None
@@ -205,7 +205,7 @@ def _source(
 def _known(listed: str, seed: int) -> list[Item]:
     """The pairs of each set that is named, as many as its instrument draws."""
     items: list[Item] = []
-    for name in dict.fromkeys(_names(listed)):
+    for name in dict.fromkeys(_names(listed) or (listed,)):
         if name not in KNOWN:
             raise UserError(f"--known-pairs: there is no set {name!r}; there are: "
                             f"{', '.join(KNOWN)}")  # fmt: skip

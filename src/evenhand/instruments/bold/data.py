@@ -26,7 +26,8 @@ class Prompt:
 def prompts(data: DataFolder, domains: str = "") -> list[Prompt]:
     """Read the prompts of some domains, said with commas, or all 23,679, in the data's order."""
     card = card_of(__package__)["data"]
-    wanted = [one.strip() for one in domains.split(",") if one.strip()] or list(card["domains"])
+    named = [one.strip() for one in domains.split(",")]
+    wanted = named if domains else list(card["domains"])
     if unknown := [name for name in wanted if name not in card["domains"]]:
         raise UserError(
             f"bold has the domains {', '.join(card['domains'])}, and not {', '.join(unknown)!r}; "
