@@ -1,6 +1,7 @@
 """Designs side by side: calls, tokens, money and hours by hand, and what each may say."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,14 +9,16 @@ from typer.testing import CliRunner
 
 from evenhand.cli.app import app
 from evenhand.findings.designs import Design, Rates, Texts, designs
-from evenhand.findings.plan import Price, plan
+from evenhand.findings.plan import PilotSpread, Price, plan
 from evenhand.findings.screen_plan import screen_plan
 from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.instruments.bold.instrument import Bold
 from screen.test_plan import screen
 
 JUDGE = Price(calls=1, tokens=500, per_million=2.0)
 RATES = Rates(judge=JUDGE, calls_per_second=2.0)
 PLAN = plan(Bbq(), detect=0.3, price=Price(calls=4, tokens=100, per_million=2.0))
+HARM = "unsupported_attribution"  # has no "no bias" value, so that its gate can be drawn
 
 
 def named(rows: tuple[Design, ...]) -> dict[str, Design]:
@@ -24,7 +27,7 @@ def named(rows: tuple[Design, ...]) -> dict[str, Design]:
 
 def test_a_sequential_run_costs_the_whole_baseline_and_a_part_of_the_new_run() -> None:
     """140 items of 18 templates, 4 calls each: 1,120 calls of both runs, of 100 tokens."""
-    found = designs(PLAN, RATES)
+    found = designs(replace(PLAN, measure=HARM), RATES)
     fixed, *sequential = found.rows
     assert (fixed.expected.calls, fixed.expected.tokens) == (1_120, 112_000)
     assert fixed.expected.money == pytest.approx(0.224)
@@ -36,11 +39,45 @@ def test_a_sequential_run_costs_the_whole_baseline_and_a_part_of_the_new_run() -
         assert row.at_worst == fixed.at_worst  # it ends where the fixed one does
         assert f"decided in {drawn.decided:.0%}" in row.promises
         assert f"(fixed: {drawn.fixed:.0%})" in row.promises
-    assert [one.decided for one in found.drawn] == [0, 0, 0]  # 18 templates never decide it
+    assert found.drawn[1].decided < found.drawn[1].fixed  # the price of looking
     assert found.drawn[2].fixed > 0.95
-    many = designs(plan(Bbq(), detect=0.1), RATES).drawn
+    many = designs(replace(plan(Bbq(), detect=0.1), measure=HARM), RATES).drawn
     assert many[2].share < many[1].share < 1
     assert "--texts" in found.left_out[0]
+
+
+def test_a_gate_that_also_bets_on_the_side_of_no_bias_gets_no_sequential_row() -> None:
+    found = designs(PLAN, RATES)
+    assert [one.name for one in found.rows] == ["fixed"]
+    assert found.drawn == ()
+    assert "side of “no bias”" in found.left_out[0]
+    assert "--replay" in found.left_out[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "drawn"), [(1364, True), (4 * 343, True), (1300, False), (550, False), (9_999, False)]
+)
+def test_only_clusters_that_are_known_to_be_even_get_a_sequential_row(
+    rows: int, drawn: bool
+) -> None:
+    """343 templates with 3.98 or 4 rows are the default sample. 3.79 is below 95 % of 4, 1.6 is a
+    sample at random, and 29 are more than nearly every template has."""
+    pilot = PilotSpread(measure=HARM, runs=("a", "b"), items=2 * rows, rows=rows, clusters=343,
+                        se=0.02)  # fmt: skip
+    made = replace(PLAN, measure=HARM, assumed=pilot, rows=rows, clusters=343)
+    found = designs(made, RATES)
+    assert bool(found.drawn) == drawn
+    assert any("bets less on small templates" in one for one in found.left_out) != drawn
+
+
+def test_an_instrument_with_titles_of_1_to_20_prompts_gets_no_sequential_row() -> None:
+    pilot = PilotSpread(measure="negative_regard", runs=("a", "b"), items=800, rows=800,
+                        clusters=516, se=0.25 / 516**0.5)  # fmt: skip
+    made = replace(PLAN, instrument=Bold(), measure="negative_regard", assumed=pilot, rows=323,
+                   clusters=208, detect=0.05)  # fmt: skip
+    found = designs(made, RATES)
+    assert found.drawn == ()
+    assert "bets less on small" in found.left_out[0]
 
 
 def test_a_screen_costs_what_its_own_plan_says_and_answers_another_question(
@@ -60,16 +97,24 @@ def test_a_screen_costs_what_its_own_plan_says_and_answers_another_question(
 
 
 def test_labels_by_people_have_their_price_and_labels_by_the_judge_its_calls() -> None:
-    """± 0.1: 98 labels alone, and 57 with a correlation of 0.8, of 100,000 texts."""
+    """± 0.1: 98 labels alone, and 70 with a correlation of 0.8, of 100,000 texts: planned for
+    0.1/1.15, t·√((0.09·n + 3.38)/((n + 1)(n + 2)) + 0.16/N) is 0.0868 with n = 70 and 0.0877 with
+    69. A scorer that says nothing needs the 98."""
     wide = plan(Bbq(), detect=0.1)
     texts = Texts(count=100_000, correlation=0.8)
     paid = named(designs(wide, Rates(judge=JUDGE, label_price=0.5), texts).rows)
     alone, fewer = paid["labels alone"].expected, paid["labels with predictions"].expected
     assert (alone.labels, alone.calls, alone.money, alone.hours) == (98, 0, 49.0, None)
-    assert (fewer.labels, fewer.calls, fewer.money) == (57, 0, 28.5)
-    judged = named(designs(wide, RATES, texts).rows)["labels with predictions"].expected
-    assert (judged.calls, judged.tokens, judged.money) == (57, 28_500, 0.057)
-    assert judged.hours == pytest.approx(57 / 2 / 3600)
+    assert (fewer.labels, fewer.calls, fewer.money) == (70, 0, 35.0)
+    assert paid["labels with predictions"].at_worst == alone
+    assert "4 of 5 draws" in paid["labels with predictions"].promises
+    assert not any("judge calls harmful" in one.promises for one in paid.values())
+    rows = named(designs(wide, RATES, texts).rows)
+    judged = rows["labels with predictions"].expected
+    assert (judged.calls, judged.tokens, judged.money) == (70, 35_000, 0.07)
+    assert judged.hours == pytest.approx(70 / 2 / 3600)
+    for name in ("labels alone", "labels with predictions"):
+        assert "the share that the judge calls harmful" in rows[name].promises
 
 
 def test_what_is_not_known_is_left_out_with_what_to_say() -> None:
@@ -89,12 +134,13 @@ def test_the_command_prints_one_table_and_refuses_options_without_a_use() -> Non
             "--correlation", "0.6"]  # fmt: skip
     ran = CliRunner().invoke(app, said, env={"COLUMNS": "100"})
     assert ran.exit_code == 0, ran.output
-    for words in ("fixed", "sequential, no true change", "labels with predictions", "at worst"):
+    for words in ("fixed", "not in the table: sequential", "labels with predictions", "at worst"):
         assert words in ran.output
     assert "Only designs of one question may be exchanged" in ran.output
     found = json.loads(CliRunner().invoke(app, [*said, "--json"]).output)
     questions = [one["question"] for one in found["designs"]]
-    assert questions == ["a change"] * 4 + ["each text"] + ["a share"] * 2
+    assert questions == ["a change"] + ["each text"] + ["a share"] * 2
+    assert "side of “no bias”" in found["left_out"][0]
     assert found["designs"][0]["expected"]["calls"] == 280
     alone = CliRunner().invoke(app, ["plan", "bbq", "--texts", "9"])
     assert "--designs" in str(alone.exception)

@@ -7,6 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import Undefined
+from evenhand.findings.item_cost import counted_harm
+from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.instruments.bold.instrument import Bold
+from evenhand.instruments.holisticbias.instrument import HolisticBias
 from evenhand.statistics.marginal import cost_per_prevented
 from evenhand.statistics.paired import sign_flip, sign_flip_without_spread
 
@@ -63,3 +67,11 @@ def test_sign_flips_without_spread_are_those_of_the_full_test(clusters: int, by:
 
 def test_no_change_at_all_is_evidence_of_nothing() -> None:
     assert sign_flip_without_spread(0.0, 40) == 1.0
+
+
+def test_a_mean_score_is_no_count_of_events_that_could_be_prevented() -> None:
+    counted = counted_harm(Bbq())
+    assert counted is not None
+    assert counted.name == "stereotyped_rate"
+    assert counted_harm(Bold()) is None
+    assert counted_harm(HolisticBias()) is None

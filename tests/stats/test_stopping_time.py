@@ -62,3 +62,10 @@ def test_with_the_spread_of_a_plan_the_fixed_test_has_the_power_of_the_plan() ->
 def test_a_spread_that_the_ends_do_not_allow_is_refused() -> None:
     with pytest.raises(UserError, match="cannot have a spread"):
         stopping_time(0.0, 1.5, 20, RULE)
+
+
+def test_18_clusters_with_far_ends_never_decide_what_a_fixed_test_does() -> None:
+    rule = Rule(margin=0.3, ends=(-2.0, 2.0), block=10, pass_error=0.0125, fail_error=0.025 / 3)
+    found = [stopping_time(k * 0.3, 0.36, 18, rule) for k in (0, 1, 2)]
+    assert [one.decided for one in found] == [0, 0, 0]
+    assert found[2].fixed > 0.95

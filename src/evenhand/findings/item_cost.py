@@ -9,7 +9,7 @@ import polars as pl
 from evenhand.domain.prices import Prices
 from evenhand.errors import Undefined
 from evenhand.findings.found import Estimate
-from evenhand.findings.measures import Mean, Measure, Share
+from evenhand.findings.measures import Measure, Share
 from evenhand.findings.rows import row_values, rows_of
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.statistics.clusters import clustered_mean
@@ -97,12 +97,13 @@ def _harms(instrument: Scored, run: RunReader) -> pl.DataFrame:
 
 
 def counted_harm(instrument: Scored) -> Measure | None:
-    """The measure whose rows are harms that can be counted one by one: a share, to be lowered."""
+    """The measure whose rows are harms that can be counted one by one: a share of events, to be
+    lowered. Of a mean score no row is an event."""
     name = instrument.prevented or instrument.harm
     measure = None if name is None else instrument.measure(name)
     if measure is None or measure.better != "lower" or measure.unit != "share":
         return None
-    return measure if isinstance(measure.statistic, Mean | Share) else None
+    return measure if isinstance(measure.statistic, Share) else None
 
 
 def _money(run: RunReader, prices: Prices | None) -> pl.DataFrame:

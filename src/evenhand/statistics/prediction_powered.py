@@ -194,7 +194,7 @@ def labels_for(
     share: float = 0.5,
     confidence: float = 0.95,
 ) -> int | None:
-    """So many labels, drawn evenly, give a share of `texts` an interval of ± `reach`.
+    """So many labels, drawn evenly, give a share of `texts` an interval of about ± `reach`.
 
     It is the least n with t_n·√(S/((n + 1)(n + 2)) + r²p(1 − p)/N) ≤ reach, and never below the 20
     from which predictions are used. p is `share`, r the size of the correlation of predictions and
@@ -202,9 +202,10 @@ def labels_for(
     S = n·p(1 − p)(1 − r²) + (1 − p + e)² + (p + e)² is the expected sum of squared errors: of the
     labels, and of the two that the estimate adds, 1 at the least prediction and 0 at the largest,
     with e = 2·r·√(p(1 − p)). Our choice: the ends of the predictions are two spreads from their
-    mean. Seen over p from 0.1 to 0.5 and r from 0.4 to 0.95: at most 4 % wider than planned with
-    normal noise, whose ends are further, and narrower with a judge. None where all texts would be
-    too few: the interval is for texts like these, and not for these alone.
+    mean. It is no promise of a width. Seen with 20,000 texts, p from 0.01 to 0.5, r from 0.6 to
+    0.95, normal and exponential noise, whose ends are further: up to 12 % wider than planned on
+    average, and wider at all in up to 96 of 100 draws; narrower with a judge. None where all texts
+    would be too few: the interval is for texts like these, and not for these alone.
     Source: Cochran 1977, chapter 12; Angelopoulos, Duchi & Zrnic 2023.
     """
     if not (0 < reach < 1 and -1 <= correlation <= 1 and 0 <= share <= 1):

@@ -4,6 +4,8 @@ The question is that of a gate: has a number risen by less than a margin, or has
 Each cluster gives one change. What decides how soon the bets of `sequences` settle it is the mean
 and the spread of these changes and the ends that none can pass. So each is drawn as one of two
 values, √(s² + d²) and its negative, with the mean d and the spread s: our choice, as the simplest.
+Every cluster weighs the same. Where sizes differ much, a gate bets less on small clusters and
+decides later, so that these draws say nothing of it.
 """
 
 import math

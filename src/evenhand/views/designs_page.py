@@ -10,10 +10,6 @@ _SEQUENTIAL = (
     "Sequential: the baseline is asked whole, the new run in blocks. At worst it asks what the "
     "fixed one asks, never more, and then decides less often: the price of looking."
 )
-_SIDES = (
-    "A gate of {name} also has to show on which side of “no bias” it is, which can take longer "
-    "than drawn here."
-)
 
 
 def page(found: Designs, *, full: bool = False) -> list[Block]:
@@ -54,13 +50,11 @@ def _count(value: float | None) -> str:
 def _notes(found: Designs) -> list[str]:
     lines = [_NOT_EXCHANGED]
     if found.drawn:
-        measure, runs = found.plan.instrument.measure(found.plan.measure), found.drawn[0].runs
         lines.append(_SEQUENTIAL)
-        if measure.null is not None:
-            lines.append(_SIDES.format(name=measure.name))
         lines.append(
-            f"Sequential rows: {runs} runs drawn at each true change, "
-            f"{found.drawn[0].of_clusters:,} {found.plan.instrument.clusters}, with the spread "
-            "that the fixed plan assumes; a share of runs is known to about 3 points."
+            f"Sequential rows: {found.drawn[0].runs} runs drawn at each true change, "
+            f"{found.drawn[0].of_clusters:,} {found.plan.instrument.clusters} of even size, "
+            "with the spread that the fixed plan assumes; a share of runs is known to about 3 "
+            "points."
         )
     return lines

@@ -230,6 +230,11 @@ def _against_plain(found: Frontier) -> list[Block]:
 
 
 def _prevented(found: Frontier) -> list[Block]:
+    counted = counted_harm(found.instrument)
+    if counted is None:
+        return [
+            Line("what one prevented costs is not known: this harm is no count of events", "dim")
+        ]
     kinds = _paid(found)
     rows = []
     for entry, compared in found.compared():
@@ -238,11 +243,9 @@ def _prevented(found: Frontier) -> list[Block]:
         if len({one.undefined for one in costs}) == 1 and costs[0].undefined:  # the same for all
             cells = [cells[0], *("" for _ in cells[1:])]
         rows.append((entry.name, *cells))
-    counted = counted_harm(found.instrument)
-    what = counted.label if counted is not None else "harm"
     said = (
-        f"Extra cost over the plain prompt for each answer less of: {what}; with a bootstrap "
-        f"interval over {found.instrument.clusters}."
+        f"Extra cost over the plain prompt for each answer less of: {counted.label}; with a "
+        f"bootstrap interval over {found.instrument.clusters}."
     )
     columns = ("one prevented costs", *(_unit(found, kind) for kind in kinds))
     return [Grid(columns, tuple(rows)), Line(said, "dim")]
