@@ -21,6 +21,8 @@ from evenhand.instruments import instrument_named
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
+_JUDGE_TOKENS = 500.0  # our choice: a prompt of a judge with a text of a few paragraphs
+
 
 def plan(
     benchmark: Annotated[str, typer.Argument(help="The benchmark, such as bbq.")],
@@ -61,7 +63,7 @@ def plan(
     calls: Annotated[float, typer.Option(help="Calls an item (StarDTox on choices: 2 to 6).")] = 1,
     tokens: Annotated[float, typer.Option(help="Tokens a call, in and out.")] = 220,
     price: Annotated[
-        float | None, typer.Option(help="Money for a million tokens, in your currency.")
+        float | None, typer.Option(min=0.0, help="Money for a million tokens, in your currency.")
     ] = None,
     designs: Annotated[
         bool,
@@ -88,8 +90,9 @@ def plan(
         typer.Option(min=0.0, help="… money for a label by people. Default: the judge labels."),
     ] = None,
     judge_tokens: Annotated[
-        float, typer.Option(help="… tokens a call of the judge, in and out.")
-    ] = 500,
+        float | None,
+        typer.Option(min=0.0, help="… tokens a call of the judge, in and out. Default: 500."),
+    ] = None,
     calls_per_second: Annotated[
         float | None, typer.Option(min=1e-6, help="… how fast calls are answered, for the hours.")
     ] = None,
@@ -107,7 +110,8 @@ def plan(
     instrument = instrument_named(benchmark)
     found: planning.Plan | RatioPlan | Designs
     of_texts = {"--texts": texts, "--screen": screen, "--harmful": harmful,
-                "--correlation": correlation, "--label-price": label_price}  # fmt: skip
+                "--correlation": correlation, "--label-price": label_price,
+                "--judge-tokens": judge_tokens}  # fmt: skip
     _refuse_idle(of_texts, calls_per_second, designs=designs)
     if groups is not None or rate is not None or ratio is not None:
         found = _of_ratios(instrument, groups, rate, ratio, power)
@@ -122,7 +126,8 @@ def plan(
             measure=measure,
         )
         if designs:
-            judge = planning.Price(tokens=judge_tokens, per_million=price)
+            judge = planning.Price(tokens=_JUDGE_TOKENS if judge_tokens is None else judge_tokens,
+                                   per_million=price)  # fmt: skip
             rates = Rates(judge=judge, label_price=label_price, calls_per_second=calls_per_second)
             found = side_by_side(found, rates, _texts(texts, screen, harmful, correlation))
     if json:

@@ -17,8 +17,9 @@ def billed_as(name: str, described: Mapping[str, Any]) -> str | None:
     asks a language model, that model's; None where nothing is billed by the token."""
     if described.get("kind") != "scorer":
         return None if described.get("kind") in ("search", "borrowed") else name
-    asked = described.get("scorer", {}).get("model")
-    return str(asked["model"]) if isinstance(asked, Mapping) else None
+    scorer = described.get("scorer")
+    asked = scorer.get("model") if isinstance(scorer, Mapping) else None
+    return str(asked.get("model", "unknown")) if isinstance(asked, Mapping) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

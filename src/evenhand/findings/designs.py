@@ -160,7 +160,7 @@ def _fixed(plan: Plan, rates: Rates, calls: float) -> Design:
 def _sequential(plan: Plan, rates: Rates, calls: float, drawn: StoppingTime) -> Design:
     """The baseline is whole, and the run after it is asked in blocks."""
     margins = round(drawn.effect / plan.detect)
-    true = ("no true change", "worse by one margin", "worse by two")[margins]
+    true = ("no true change", "worse by one margin", "worse by two margins")[margins]
     return Design(
         question="a change",
         name=f"sequential, {true}",
