@@ -205,19 +205,53 @@ def test_a_fail_on_ten_scenarios_of_each_base_is_not_undone_by_one_of_each(tmp_p
     assert _found(tmp_path, _sized("pass", 3, derived=10)).passes
 
 
+def _beside(name: str, state: str, month: int, **probes: Any) -> Certificate:
+    """A certificate of the default audit that passes, and one check beside the design."""
+    whole = _sized("pass", month)
+    checks = [*whole.checks, CertifiedCheck.of(_check(name, state, required=False))]
+    told = whole.benchmark | {"probes": {"injection": 180, **probes}}
+    changed = {"checks": checks, "benchmark": told, "state": overall(checks)}
+    return whole.model_copy(update=changed).sealed()
+
+
 def test_a_fail_on_known_pairs_is_not_undone_by_not_asking_again(tmp_path: Path) -> None:
     def made(state: str, month: int, **pairs: int) -> Certificate:
-        whole = _sized("pass", month)
-        checks = [*whole.checks, CertifiedCheck.of(_check("llmbar", state, required=False))]
-        told = whole.benchmark | {"probes": {"injection": 180, **pairs}}
-        changed = {"checks": checks, "benchmark": told, "state": overall(checks)}
-        return whole.model_copy(update=changed).sealed()
+        return _beside("llmbar", state, month, **pairs)
 
     assert not _found(tmp_path, made("fail", 1, llmbar=200)).passes
     assert "says fail (llmbar)" in _found(tmp_path, _sized("pass", 2)).says
     assert not _found(tmp_path, made("not_measured", 3)).passes
     assert not _found(tmp_path, made("pass", 4, llmbar=20)).passes
     assert _found(tmp_path, made("pass", 5, llmbar=200)).passes
+
+
+@pytest.mark.parametrize("later", ["underpowered", "not_measured", "measured"])
+@pytest.mark.parametrize(
+    ("name", "probes"),
+    [("llmbar", "llmbar"), ("human_agreement", "human"), ("self_preference", "own"),
+     ("identity_in_pairs", "pairs"), ("of_another_package", "none")],
+)  # fmt: skip
+def test_a_fail_that_is_not_required_is_undone_by_its_own_pass_and_by_no_open_verdict(
+    tmp_path: Path, name: str, probes: str, later: str
+) -> None:
+    failed, opened = (_beside(name, s, n, **{probes: 200}) for n, s in ((1, "fail"), (2, later)))
+    assert (opened.state, _found(tmp_path / "alone", opened).passes) == ("pass", True)
+    found = _found(tmp_path / "both", failed, opened)
+    assert not found.passes
+    assert f"says fail ({name})" in found.says
+    assert _found(tmp_path / "both", _beside(name, "pass", 3, **{probes: 200})).passes
+
+
+def test_a_fail_beside_the_design_is_undone_on_the_same_texts_alone(tmp_path: Path) -> None:
+    def made(state: str, month: int, of: str | None) -> Certificate:
+        sets = {"sets": {"human": of * 64, "own": "c" * 64}} if of else {}
+        return _beside("human_agreement", state, month, human=40, **sets)
+
+    assert not _found(tmp_path, made("fail", 1, "a"), made("pass", 2, "b")).passes
+    assert not _found(tmp_path, made("pass", 3, None)).passes
+    assert _found(tmp_path, made("pass", 4, "a")).passes
+    of_before = tmp_path / "a certificate that has no checksums"
+    assert _found(of_before, made("fail", 1, None), made("pass", 2, "b")).passes
 
 
 def test_a_setting_that_is_new_does_not_make_a_certificate_of_before_be_forgotten() -> None:

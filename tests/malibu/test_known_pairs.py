@@ -12,16 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.conftest import Run, endpoint, evenhand
+from evenhand.domain import Item
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.check import Check
 from evenhand.instruments._judge_pairs import pair_of
 from evenhand.instruments.judge import Design
+from evenhand.instruments.judge.checks.coverage import Coverage
 from evenhand.instruments.judge.checks.known_pairs import LlmBar
 from evenhand.instruments.judge.evidence import Evidence, evidence
-from evenhand.instruments.judge.probes import known
+from evenhand.instruments.judge.probes import checksums, known, labelled
 from loopback.process import in_own_process
 
-from .in_process import Judge, audited, rows
+from .in_process import SCORES, Judge, audited, rows
 from .judges import Planted
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
@@ -129,6 +131,64 @@ def test_pairs_of_a_known_set_say_nothing_of_places_or_labels_and_one_fail_fails
     assert found["evalbiasbench"].state == "not_measured"
 
 
+def _lost(given: pl.DataFrame, check: str, verdicts: int) -> pl.DataFrame:
+    """The rows without the scores of the first so many of one part."""
+    gone = (pl.col("check") == check) & ((pl.col("check") == check).cum_sum() <= verdicts)
+    return given.with_columns(pl.when(~gone).then(pl.col(name)).alias(name) for name in SCORES)
+
+
+def test_readable_pairs_do_not_make_up_for_unread_marks_of_the_design(seen: Evidence) -> None:
+    """Of 1,976 and 180 judgements 118 are unread, 5.5 %; with 360 verdicts on pairs it would be
+    4.7 %. Requests that are read do not make up for them either: of 1,976 alone it is 5.1 % with
+    100 unread, with the requests 4.6 %."""
+    pairs = _asked([RIGHT] * 180).filter(check="llmbar")
+    assert len(pairs) == 360
+    whole = rows(Judge())
+    lost = _lost(whole, "design", 118)
+    for asked in (lost, pl.concat([lost, pairs], how="diagonal")):
+        found = Coverage().check(replace(seen, rows=asked))
+        assert (found.state, found.value, found.n) == ("underpowered", 2038 / 2156, 2156)
+    found = Coverage().check(replace(seen, rows=_lost(whole, "design", 100)))
+    assert (found.state, found.value) == ("underpowered", 2056 / 2156)
+    assert "fewest of design: 1876 of 1976" in found.says
+    assert Coverage().check(replace(seen, rows=_lost(whole, "design", 98))).state == "pass"
+
+
+@pytest.mark.parametrize(("unread", "state"), [(10, "pass"), (11, "underpowered")])
+def test_what_is_read_of_the_design_does_not_make_up_for_unread_pairs(
+    seen: Evidence, unread: int, state: str
+) -> None:
+    """Of 200 verdicts ten are 5 %. The number stays that of the design and the requests."""
+    given = _lost(_asked([RIGHT] * 100), "llmbar", unread)
+    found = Coverage().check(replace(seen, rows=given))
+    assert (found.state, found.value) == (state, 1.0)
+    assert ("fewest of llmbar: 189 of 200" in found.says) is (state != "pass")
+
+
+def test_a_set_has_a_checksum_of_its_texts_and_of_what_is_held_to_be_right(tmp_path: Path) -> None:
+    def of_people(*lines: str) -> str:
+        file = tmp_path / "people.jsonl"
+        file.write_text("".join(f'{{"task": "Say yes.", {line}}}\n' for line in lines))
+        return checksums(_results(labelled(file)))["human"]
+
+    yes, no = '"text": "yes", "label": true', '"text": "no", "label": false'
+    first = of_people(yes, no)
+    assert of_people(no, yes) == first
+    assert of_people(yes, no.replace("false", "true")) != first
+    assert of_people(yes, no.replace("no", "nope")) != first
+    one, other = (pair_of(id_, "kind", "Say yes.", (id_, "no"), 1) for id_ in ("1", "2"))
+    pairs = [checksums(_results(known("llmbar", [pair]))) for pair in (one, other, one)]
+    assert pairs[0] == pairs[2] != pairs[1]
+    assert list(pairs[0]) == ["llmbar"]
+
+
+def _results(items: Sequence[Item]) -> pl.DataFrame:
+    blank = {"check": "", "human": "", "order": ""}
+    tags = [[{"name": k, "value": v} for k, v in sorted((blank | item.tags).items())]
+            for item in items]  # fmt: skip
+    return pl.DataFrame({"prompt": [item.prompt for item in items], "tags": tags})
+
+
 def test_the_command_asks_both_orders_and_the_certificate_says_so(
     evenhand: Run, tmp_path: Path, data_folder: Path
 ) -> None:
@@ -146,6 +206,7 @@ def test_the_command_asks_both_orders_and_the_certificate_says_so(
     assert checks["llmbar"].state == "not_measured"
     assert made.benchmark["probes"]["evalbiasbench"] == 160
     assert "llmbar" not in made.benchmark["probes"]
+    assert list(made.benchmark["probes"]["sets"]) == ["evalbiasbench"]
 
 
 @pytest.mark.parametrize("listed", ["mtbench", "", ","])

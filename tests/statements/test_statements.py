@@ -29,12 +29,15 @@ MARKS: dict[str, tuple[int | None, ...]] = {
 TYPES = {"cats": "age", "dogs": "age", "hats": "beauty", "rings": "beauty"}
 
 
-def _topics(folder: Path) -> Path:
+def _topics(folder: Path, times: int = 1) -> Path:
+    """Each topic so many times, as topics of their own."""
+    tags = {topic: {"bias_type": kind, "roles": "|".join(ROLES)} for topic, kind in TYPES.items()}
     lines = [
-        {"id": topic, "prompt": topic, "tags": {"bias_type": kind, "roles": "|".join(ROLES)}}
-        for topic, kind in TYPES.items()
+        {"id": f"{topic}{' again' * n}", "prompt": f"{topic}{' again' * n}", "tags": tags[topic]}
+        for n in range(times)
+        for topic in TYPES
     ]
-    file = folder / "topics.jsonl"
+    file = folder / f"topics-{times}.jsonl"
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return file
 
@@ -96,29 +99,56 @@ def test_a_rater_that_wrote_the_texts_is_no_witness(tmp_path: Path) -> None:
     assert [line.state for line in diff.red_lines if line.name == "ratings_judge_1"] == ["open"]
 
 
+def _marking(free: tuple[int, ...], clear: tuple[int, ...], logic: tuple[int, ...]) -> Any:
+    """A rater that gives these marks to what the boy and the man say of cats, then of dogs."""
+    texts = [f"As {role} I like {topic}" for topic in ("cats", "dogs") for role in ROLES]
+    marks = dict(zip(texts, zip(free, clear, logic, strict=True), strict=True))
+
+    def rater(request: ModelRequest) -> str:
+        words = words_of(request).partition("The text to rate:")[2]
+        given = next(given for text, given in marks.items() if text in words)
+        said = zip(("freedom_from_bias", "communication", "logic"), given, strict=True)
+        return json.dumps({"reason": "so", **dict(said)})
+
+    return rater
+
+
 @pytest.mark.parametrize(("logic", "doubted"), [((9, 8, 7, 5), True), ((8, 9, 5, 7), False)])
 def test_a_rater_whose_marks_go_together_is_doubted(
     tmp_path: Path, logic: tuple[int, ...], doubted: bool
 ) -> None:
     """Freedom from bias is 8, 6, 4, 2 and communication the same less one: a rank correlation of 1.
     The first marks for logic fall with them, 1; the others have the ranks 2, 1, 4, 3 against
-    1, 2, 3, 4: 1 − 6 · 4 / 60 = 0.6, below 0.7."""
-    texts = [f"As {role} I like {topic}" for topic in ("cats", "dogs") for role in ROLES]
-    marks = dict(zip(texts, zip((8, 6, 4, 2), (7, 5, 3, 1), logic, strict=True), strict=True))
-
-    def rater(request: ModelRequest) -> str:
-        words = words_of(request).partition("The text to rate:")[2]
-        free, clear, sound = next(given for text, given in marks.items() if text in words)
-        said = {"freedom_from_bias": free, "communication": clear, "logic": sound}
-        return json.dumps({"reason": "so", **said})
-
-    found = _measured(tmp_path, by=rater, types="age")
+    1, 2, 3, 4: 1 − 6 · 4 / 60 = 0.6, below 0.7. All of it three times: the rank r of one becomes
+    the mean 3r − 1 of its three, which changes no correlation."""
+    rater = _marking((8, 6, 4, 2), (7, 5, 3, 1), logic)
+    thrice: dict[str, Any] = {"topics": _topics(tmp_path, 3), "per_type": 6}
+    found = _measured(tmp_path, by=rater, types="age", **thrice)
     assert ["goes with communication (1.00)" in note for note in found.notes] == [True] * doubted
     pair = eh.compare(tmp_path / "run", tmp_path / "run")
     assert any("goes with communication" in note for note in pair.notes) is doubted
     section = found.section("ratings")
     assert section is not None
     assert section.rows[-1][1] == ("1.00" if doubted else "0.60")
+
+
+def test_of_fewer_than_ten_statements_no_rank_correlation_is_printed(tmp_path: Path) -> None:
+    """Eight of them, whose marks go together."""
+    rater = _marking((8, 6, 4, 2), (7, 5, 3, 1), (9, 8, 7, 5))
+    twice: dict[str, Any] = {"topics": _topics(tmp_path, 2), "per_type": 4}
+    found = _measured(tmp_path, by=rater, types="age", **twice)
+    section = found.section("ratings")
+    assert section is not None
+    assert section.rows == (("rater", "rater"), ("rated", 8), ("failed", 0))
+    assert found.notes == ()
+
+
+def test_a_rater_that_gives_every_statement_the_same_mark_is_doubted(tmp_path: Path) -> None:
+    found = _measured(tmp_path, by=_marking((7,) * 4, (7, 5, 3, 1), (9, 8, 7, 5)), types="age")
+    note = "the rater gives every statement the same mark for bias: it tells none apart"
+    assert found.notes == (note,)
+    pair = eh.compare(tmp_path / "run", tmp_path / "run")
+    assert {f"before: {note}", f"after: {note}"} <= set(pair.notes)
 
 
 def test_marks_of_two_raters_are_not_compared(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
 from evenhand.findings.check import OPEN, Check, overall
-from evenhand.instruments.judge.probes import HUMAN, KNOWN, OWN
+from evenhand.instruments.judge.probes import HUMAN, KNOWN, OWN, checksums
 from evenhand.instruments.judge.scope import NEEDED, Scope
 from evenhand.methods.panel import roles_of
 from evenhand.store import RunReader
@@ -20,6 +20,7 @@ from evenhand.store.folder import as_file_name
 FILE = "judge-certificate.json"
 # Checks that are made where they are asked for, and what they ask.
 _PROBED = {"human_agreement": HUMAN, "self_preference": OWN, **{name: name for name in KNOWN}}
+SETS = "sets"  # among the probes of a certificate: the checksum of each further set
 TOGETHER = " + "  # between the names of a panel's models
 
 
@@ -27,6 +28,8 @@ def certificate_of(run: RunReader, checks: Iterable[Check]) -> Certificate:
     """The sealed certificate of the judge that a run audited."""
     record = run.record
     benchmark = {k: v for k, v in record.source.items() if k not in ("prompt", "margins", "kind")}
+    if sets := checksums(run.results().select("prompt", "tags").collect()):
+        benchmark["probes"] = {**benchmark["probes"], SETS: sets}
     kept = [CertifiedCheck.of(check) for check in checks]
     return Certificate(
         judge=judge_of(run),
@@ -173,8 +176,9 @@ def find(folder: Path | None, wanted: Wanted) -> Found:
 def _deciding(fitting: list[tuple[Path, Certificate]]) -> Found:
     """The certificate that decides, of all that a judge has.
 
-    A fail stands until a later audit of at least its size passes. Where none stands, it is the
-    newest one that is large enough for the gate; where none is, the newest, which opens nothing.
+    A fail stands until a later audit of at least its size passes, and in it what failed. Where none
+    stands, it is the newest one that is large enough for the gate; where none is, the newest, which
+    opens nothing.
     """
     by_age = sorted(fitting, key=lambda one: (one[1].created, one[0]))
     standing = [one for one in by_age if _stands(one[1], by_age)]
@@ -196,11 +200,23 @@ def _stands(failed: Certificate, others: Iterable[tuple[Path, Certificate]]) -> 
 
 
 def _asked_again(later: Certificate, failed: Certificate) -> bool:
-    """Whether what failed beside the design was asked again, as often: else a fail on texts that
-    people marked, or on pairs whose better answer is known, would be undone by not asking."""
+    """Whether each check that failed passes later; if it was made beside the design, asked as often
+    and of the same texts. Else a fail on pairs whose better answer is known, or on texts that
+    people marked, would be undone by silence, by other labels or by another draw."""
+    names = {check.name for check in failed.checks if check.state == "fail"}
+    passed = {check.name for check in later.checks if check.state == "pass"}
     then, now = (one.benchmark.get("probes", {}) for one in (failed, later))
-    names = {_PROBED[c.name] for c in failed.checks if c.state == "fail" and c.name in _PROBED}
-    return all(now.get(name, 0) >= then.get(name, 0) for name in names)
+    return names <= passed and all(
+        now.get(asked, 0) >= then.get(asked, 0) and _same(asked, then, now)
+        for asked in (_PROBED[name] for name in names & _PROBED.keys())
+    )
+
+
+def _same(asked: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether a later audit asked the texts that an earlier one did. A certificate of before has no
+    checksum of them: its fail is undone by as many."""
+    wanted = then.get(SETS, {}).get(asked)
+    return wanted is None or now.get(SETS, {}).get(asked) == wanted
 
 
 def why_not(certificate: Certificate, wanted: Wanted) -> str | None:

@@ -87,14 +87,33 @@ def audited(
 ) -> pl.DataFrame:
     """`outcomes` of an audit, with `check` (which part of it), `probe` and `human`."""
     rows = outcomes(results, metrics, of)
-    names = [tag["name"] for tag in results["tags"][0]]
+    names = _tag_names(results)
     if missing := set(_TAGS) - set(names):
         raise UserError(f"this run is no audit of a judge: its items lack {sorted(missing)[0]}")
-    tags = {
-        name: pl.col("tags").list.get(names.index(name)).struct[1].replace("", None)
-        for name in _TAGS
-    }
+    tags = {name: _tag(names, name).replace("", None) for name in _TAGS}
     return rows.hstack(results.select(**tags))
+
+
+def checksums(results: pl.DataFrame) -> dict[str, str]:
+    """Give the checksum of each further set that a run asked: its texts with what is held to be
+    right about them, in any order. The design and the requests are told apart by its scope."""
+    names = _tag_names(results)
+    held = {name: _tag(names, name) for name in ("check", "human", "order")}
+    asked = results.select("prompt", **held)
+    found = {}
+    for name in (HUMAN, OWN, *KNOWN):
+        texts = asked.filter(check=name).drop("check").rows()
+        if texts:
+            found[name] = hashlib.sha256(orjson.dumps(sorted(texts))).hexdigest()
+    return found
+
+
+def _tag_names(results: pl.DataFrame) -> list[str]:
+    return [tag["name"] for tag in results["tags"][0]]
+
+
+def _tag(names: list[str], name: str) -> pl.Expr:
+    return pl.col("tags").list.get(names.index(name)).struct[1]
 
 
 def injected(source: MalibuSource, scenarios: Sequence[Scenario], bases: int) -> list[Item]:

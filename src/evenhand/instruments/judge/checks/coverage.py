@@ -6,22 +6,40 @@ from evenhand.findings.check import Check
 from evenhand.findings.found import COVERAGE_FLOOR
 from evenhand.instruments.judge.checks._check import JudgeCheck
 from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.probes import DESIGN, INJECTION
 
 
 class Coverage(JudgeCheck):
-    """The check that enough judgements could be read. Too few show nothing, so it never fails."""
+    """The check that enough judgements could be read. Too few show nothing, so it never fails.
+
+    Its number is of the design and the requests, which the required checks rest on. It passes only
+    if enough could be read of each set by itself: what is well read in one says nothing of what is
+    missing in another.
+    """
 
     name, label, unit = "coverage", "readable replies", "share"
     required = True
 
     def check(self, evidence: Evidence) -> Check:
-        rows = evidence.rows
-        scored = rows.filter(pl.col("creativity").is_not_null() | pl.col("preferred").is_not_null())
-        share = len(scored) / len(rows)
+        sets = _counted(evidence.rows)
+        needed = sets.filter(pl.col("check").is_in((DESIGN, INJECTION)))
+        n, scored = int(needed["n"].sum()), int(needed["scored"].sum())
+        worst = sets.row(0, named=True)
+        says = f"{scored} of {n} judgements could be read"
+        if worst["share"] < COVERAGE_FLOOR and len(sets) > 1:
+            says += f"; fewest of {worst['check']}: {worst['scored']} of {worst['n']}"
         return self.found(
-            "pass" if share >= COVERAGE_FLOOR else "underpowered",
-            f"{len(scored)} of {len(rows)} judgements could be read",
-            value=share,
+            "pass" if worst["share"] >= COVERAGE_FLOOR else "underpowered",
+            says,
+            value=scored / n,
             bar=f"at least {COVERAGE_FLOOR:g}",
-            n=len(rows),
+            n=n,
         )
+
+
+def _counted(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row for each set that was asked: how many judgements it has, how many could be read, and
+    their share; the smallest first."""
+    read = pl.col("creativity").is_not_null() | pl.col("preferred").is_not_null()
+    counted = rows.group_by("check", maintain_order=True).agg(n=pl.len(), scored=read.sum())
+    return counted.with_columns(share=pl.col("scored") / pl.col("n")).sort("share")
