@@ -1,15 +1,18 @@
 """What a scorer does for a method is paid like any other call, and is seen in a frontier."""
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import polars as pl
 import pytest
 
 from evenhand.agents import Agent, Ask, Cast
-from evenhand.domain import Answer, Draft, Item, Usage
+from evenhand.agents.conversation import Conversation
+from evenhand.domain import Answer, Draft, Item, Message, Turn, Usage
 from evenhand.domain.prices import Price, Prices
-from evenhand.errors import UserError
+from evenhand.errors import DeadlinePassed, UserError
 from evenhand.findings.forecast import forecast
 from evenhand.findings.frontier import Arm, frontier
 from evenhand.instruments.bbq.instrument import Bbq
@@ -21,8 +24,8 @@ from evenhand.runners.purse import Purse
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.canonical import Canonicalised
 from evenhand.scorers.judge import Judge
-from evenhand.store import RunReader
-from evenhand.store.spending import spent_on
+from evenhand.store import RunReader, tables
+from evenhand.store.spending import billed_tokens, spent_on
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid
 
@@ -134,3 +137,66 @@ async def test_a_text_that_is_read_twice_is_paid_twice() -> None:
 
     assert await tokens("plain words") == 110
     assert await tokens("ｆｕｌｌ ｗｉｄｔｈ") == 220
+
+
+def asked(text: str) -> ModelRequest:
+    ends = asyncio.get_running_loop().time() + 60
+    return ModelRequest(messages=(Message("user", text),), max_tokens=1024, deadline=ends)
+
+
+class Silent:
+    """A model that is asked and never answers: meanwhile an hour goes by."""
+
+    name = "dear"
+
+    def __init__(self) -> None:
+        self.sent: list[ModelRequest] = []
+
+    @property
+    def most(self) -> int:
+        """The most tokens of all that it was asked, from what reached it."""
+        words = (m.content for request in self.sent for m in request.messages)
+        return sum(len(one.encode()) for one in words) + (1280 + 300) * len(self.sent)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "endpoint", "model": "dear"}
+
+    async def close(self) -> None:
+        return None
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.sent.append(request)
+        loop = asyncio.get_running_loop()
+        clock = loop.time
+        loop.time = lambda: clock() + 3600  # type: ignore[method-assign]
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def timed_out(scorer: ScorerModel, purse: Purse, text: str) -> Turn:
+    turns: list[Turn] = []
+    with pytest.raises(DeadlinePassed):
+        await Conversation(Cast(YES, {"screen": purse.guard(scorer)}), turns.append)(
+            SCREEN, draft=text
+        )
+    return turns[0]
+
+
+def billed(turn: Turn, scorer: ScorerModel) -> list[tuple[Any, ...]]:
+    _, table = tables.to_parquet([tables.encode(turn)], tables.TURNS)
+    return billed_tokens(pl.LazyFrame(table), {"screen": scorer.describe()}).collect().rows()
+
+
+async def test_a_model_behind_a_scorer_that_runs_out_of_time_is_counted_and_paid() -> None:
+    silent, purse = Silent(), Purse(max_calls=2, max_cost=1e6, prices=PRICES)
+    scorer = ScorerModel(Judge(silent))
+    for _ in range(2):
+        turn = await timed_out(scorer, purse, "Hi.")
+        assert (turn.error, turn.attempts) == ("deadline_passed", 1)
+        assert len(billed(turn, scorer)) == 1  # a resumed run knows of it
+    assert (len(silent.sent), purse.calls) == (2, 2)
+    assert purse.cost > 2 * 1280 * 2
+    third = asyncio.create_task(purse.guard(scorer).complete(asked("Hi.")))
+    await asyncio.sleep(0)
+    assert (len(silent.sent), purse.exhausted) == (2, "--max-calls")
+    third.cancel()

@@ -130,6 +130,11 @@ class ScorerModel:
     def describe(self) -> dict[str, Any]:
         return {"kind": "scorer", "model": self._scorer.name, "scorer": self._scorer.describe()}
 
+    @property
+    def _billed(self) -> bool:
+        """Whether it asks a language model: then what failed or came too late may be billed."""
+        return billed_as(self.name, self.describe()) is not None
+
     async def close(self) -> None:
         await self._scorer.close()
 
@@ -141,11 +146,11 @@ class ScorerModel:
             async with asyncio.timeout_at(request.deadline):
                 [outcome] = await self._scorer.score([text])
         except TimeoutError:
-            raise DeadlinePassed(f"{self.name}: the item's time ended in a score") from None
+            said = f"{self.name}: the item's time ended in a score"
+            raise DeadlinePassed(said, attempts=int(self._billed)) from None
         if isinstance(outcome, Unscored):
-            asked = billed_as(self.name, self.describe()) is not None  # then it may be billed
             said = f"{self.name}: {outcome.reason}: {outcome.message}"
-            raise ScorerFailed(said, attempts=int(asked))
+            raise ScorerFailed(said, attempts=int(self._billed))
         others = {name: value for name, value in outcome.values.items() if name != TOXICITY}
         reply = {"toxicity": outcome.toxicity, "attributes": others, "because": outcome.because}
         return ModelReply(
