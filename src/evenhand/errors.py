@@ -55,6 +55,8 @@ class ModelError(EvenhandError):
         super().__init__(message)
         self.attempts = attempts
         self.recorded: tuple[int, float] | None = None  # when and how long, if it was recorded
+        # Of the prompt and the reply, where a model behind a scorer counted them all the same.
+        self.tokens: tuple[int, int] | None = None
 
 
 class ModelBusy(ModelError):

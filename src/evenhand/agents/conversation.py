@@ -13,8 +13,15 @@ from pydantic import Field, ValidationError
 
 from evenhand.agents.agent import Agent, FreeText, Reply
 from evenhand.agents.budget import Budget
-from evenhand.domain import Message, Turn
-from evenhand.errors import REFUSAL, DeadlinePassed, ModelError, UnreadableReply, UserError
+from evenhand.domain import Message, Turn, Usage
+from evenhand.errors import (
+    REFUSAL,
+    DeadlinePassed,
+    ModelError,
+    ScorerFailed,
+    UnreadableReply,
+    UserError,
+)
 from evenhand.metrics.refusal import refuses
 from evenhand.models.ask_once import AskOnce
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, request_sha256
@@ -201,6 +208,8 @@ class Conversation:
         except (ModelError, asyncio.CancelledError) as ended:
             error = ended if isinstance(ended, ModelError) else self._late(clock())
             if error is not None:
+                if isinstance(error, ScorerFailed) and error.attempts:  # a model was asked
+                    self.budget.settle(reserved, _counted(error), words, learns=False)
                 when = error.recorded or (started_us, clock() - started)
                 self._keep(agent, request, index, *when, error=error)
             raise
@@ -260,7 +269,7 @@ class Conversation:
         error: ModelError | None = None,
     ) -> None:
         samples = reply.samples if reply else ()
-        usage = reply.usage if reply else None
+        usage = reply.usage if reply else _counted(error)
         logprobs = request.logprobs is not None and reply is not None
         self._record(
             Turn(
@@ -288,6 +297,11 @@ class Conversation:
                 error_message=str(error) if error else None,
             )
         )
+
+
+def _counted(error: ModelError | None) -> Usage | None:
+    """Give the tokens that a failed call took, where they are known."""
+    return Usage(*error.tokens) if error is not None and error.tokens is not None else None
 
 
 def _worded(agent: Agent[Any], variables: dict[str, Any]) -> tuple[Message, ...]:

@@ -10,6 +10,9 @@ _MILLION = 1_000_000
 # Our choice, in tokens: chat template and the reply's schema, which an endpoint adds to the words.
 # The longest schema of a method has 722 bytes.
 AROUND_THE_WORDS = 1280
+# Where the description of a scorer says what it asks a language model at most, beside the text. It
+# follows from the rest of the description, and records of earlier versions lack it.
+ASKS = "asks"
 
 
 def billed_as(name: str, described: Mapping[str, Any]) -> str | None:

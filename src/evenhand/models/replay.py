@@ -65,19 +65,24 @@ def reply_of(turn: Turn) -> ModelReply:
     if turn.error is not None:
         error = model_error(turn.error, turn.error_message or "", turn.attempts)
         error.recorded = turn.started_us, turn.seconds
+        error.tokens = _tokens(turn)
         raise error
-    usage = None
-    if turn.prompt_tokens is not None and turn.completion_tokens is not None:
-        usage = Usage(turn.prompt_tokens, turn.completion_tokens)
+    tokens = _tokens(turn)
     logprobs = _logprobs(turn.logprobs) or [None] * len(turn.texts)
     return ModelReply(
         samples=tuple(map(Sample, turn.texts, turn.finish, logprobs)),
-        usage=usage,
+        usage=None if tokens is None else Usage(*tokens),
         served_by=turn.served_by,
         attempts=turn.attempts,
         started_us=turn.started_us,
         seconds=turn.seconds,
     )
+
+
+def _tokens(turn: Turn) -> tuple[int, int] | None:
+    if turn.prompt_tokens is None or turn.completion_tokens is None:
+        return None
+    return turn.prompt_tokens, turn.completion_tokens
 
 
 def _logprobs(raw: str | None) -> list[tuple[TokenLogprob, ...] | None] | None:

@@ -10,6 +10,7 @@ from typing import Any
 from evenhand.domain.prices import Prices, billed_as
 from evenhand.errors import ModelError, ModelRefused, UserError
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest
+from evenhand.scorers.base import ScorerModel
 
 MAX_CALLS, MAX_COST = "--max-calls", "--max-cost"
 
@@ -166,24 +167,34 @@ class _Guarded:
         await self._model.close()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        most = 0.0 if self._billed is None else self._purse.most(self._billed, request)
+        most = self._most(request)
         await self._purse.take(most)
         try:
             reply = await self._model.complete(request)
         except ModelError as error:
             # Refused is not billed. Out of time or cut off may be: unknown is never free.
             billed = error.attempts > 0 and not isinstance(error, ModelRefused)
-            self._purse.settle(most, most if billed else 0.0, sent=error.attempts > 0)
+            cost = self._cost(error.tokens, most) if billed else 0.0
+            self._purse.settle(most, cost, sent=error.attempts > 0)
             raise
         except BaseException:  # cancelled: it may have reached the endpoint
             self._purse.cancelled_cost += most
             self._purse.settle(most, most)
             raise
-        self._purse.settle(most, self._cost(reply, most))
+        usage = reply.usage
+        counted = None if usage is None else (usage.prompt_tokens, usage.completion_tokens)
+        self._purse.settle(most, self._cost(counted, most))
         return reply
 
-    def _cost(self, reply: ModelReply, most: float) -> float:
+    def _most(self, request: ModelRequest) -> float:
+        """Compute the most that a request can cost; of a scorer, what it asks a language model."""
+        if self._billed is None:
+            return 0.0
+        asked = self._model.requests(request) if isinstance(self._model, ScorerModel) else ()
+        return sum(self._purse.most(self._billed, one) for one in asked or (request,))
+
+    def _cost(self, counted: tuple[int, int] | None, most: float) -> float:
         prices = self._purse.prices
-        if prices is None or self._billed is None or reply.usage is None:
+        if prices is None or self._billed is None or counted is None:
             return most
-        return prices.cost(self._billed, reply.usage.prompt_tokens, reply.usage.completion_tokens)
+        return prices.cost(self._billed, *counted)

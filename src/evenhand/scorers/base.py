@@ -5,12 +5,12 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
 from evenhand.domain import Usage
-from evenhand.domain.prices import billed_as
+from evenhand.domain.prices import AROUND_THE_WORDS, ASKS, billed_as
 from evenhand.errors import DeadlinePassed, ScorerFailed
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 
@@ -25,6 +25,7 @@ ATTRIBUTES = (
     "profanity",
     "sexual",
 )
+_READ_TWICE = "ｘ"  # a text that `canonical` reads a second time
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Unscored:
 
     reason: str  # a short stable word, counted in reports: timeout, http_500, garbage, …
     message: str
+    # The tokens of a language model that was asked all the same; None: not known.
+    usage: Usage | None = field(default=None, compare=False)
 
 
 class Scorer(Protocol):
@@ -69,6 +72,18 @@ class Scorer(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class AsksModel(Protocol):
+    """A scorer that asks a language model, and says beforehand what: a spending cap counts it."""
+
+    def requests(self, text: str) -> tuple[ModelRequest, ...]: ...
+
+
+def requests_of(scorer: Scorer, text: str) -> tuple[ModelRequest, ...]:
+    """Give what a scorer asks a language model about a text; nothing where it does not say."""
+    return scorer.requests(text) if isinstance(scorer, AsksModel) else ()
 
 
 def checked(values: Mapping[str, Any], because: tuple[str, ...] = ()) -> Scores | Unscored:
@@ -128,24 +143,37 @@ class ScorerModel:
         return self._scorer.name
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "scorer", "model": self._scorer.name, "scorer": self._scorer.describe()}
+        described = {"kind": "scorer", "model": self.name, "scorer": self._scorer.describe()}
+        asked = requests_of(self._scorer, _READ_TWICE)
+        return {**described, ASKS: _most(asked)} if asked else described
+
+    def requests(self, request: ModelRequest) -> tuple[ModelRequest, ...]:
+        """Give what the scorer asks a language model for this request."""
+        return requests_of(self._scorer, _text(request))
+
+    @property
+    def _billed(self) -> bool:
+        """Whether it asks a language model: then what failed or came too late may be billed."""
+        inside = {"kind": "scorer", "scorer": self._scorer.describe()}
+        return billed_as(self.name, inside) is not None
 
     async def close(self) -> None:
         await self._scorer.close()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         started, clock = time.time_ns() // 1000, asyncio.get_running_loop().time()
-        # The first thing said is the text; what follows it is talk about an unreadable score.
-        text = next(message.content for message in request.messages if message.role == "user")
         try:
             async with asyncio.timeout_at(request.deadline):
-                [outcome] = await self._scorer.score([text])
+                [outcome] = await self._scorer.score([_text(request)])
         except TimeoutError:
-            raise DeadlinePassed(f"{self.name}: the item's time ended in a score") from None
+            said = f"{self.name}: the item's time ended in a score"
+            raise DeadlinePassed(said, attempts=int(self._billed)) from None
         if isinstance(outcome, Unscored):
-            asked = billed_as(self.name, self.describe()) is not None  # then it may be billed
             said = f"{self.name}: {outcome.reason}: {outcome.message}"
-            raise ScorerFailed(said, attempts=int(asked))
+            failure = ScorerFailed(said, attempts=int(self._billed))
+            if outcome.usage is not None:
+                failure.tokens = outcome.usage.prompt_tokens, outcome.usage.completion_tokens
+            raise failure
         others = {name: value for name, value in outcome.values.items() if name != TOXICITY}
         reply = {"toxicity": outcome.toxicity, "attributes": others, "because": outcome.because}
         return ModelReply(
@@ -155,3 +183,18 @@ class ScorerModel:
             started_us=started,
             seconds=asyncio.get_running_loop().time() - clock,
         )
+
+
+def _text(request: ModelRequest) -> str:
+    """The first thing said is the text; what follows it is talk about an unreadable score."""
+    return next(message.content for message in request.messages if message.role == "user")
+
+
+def _most(asked: Sequence[ModelRequest]) -> dict[str, int]:
+    """How often a text is read at most, and the most tokens of that beside its own words."""
+    said = sum(len(message.content.encode()) for one in asked for message in one.messages)
+    return {
+        "readings": len(asked),
+        "prompt_tokens": said + AROUND_THE_WORDS * len(asked),
+        "reply_tokens": sum(one.max_tokens or 0 for one in asked),
+    }

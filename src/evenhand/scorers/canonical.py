@@ -3,10 +3,12 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from evenhand.domain import Usage
-from evenhand.scorers.base import Scorer, Scores, Unscored
+from evenhand.models.base import ModelRequest
+from evenhand.scorers.base import Scorer, Scores, Unscored, requests_of
 
 # Letters of other alphabets that look Latin. For English: Greek or Russian words come out wrong.
 _LOOKALIKES = str.maketrans(
@@ -42,6 +44,10 @@ def _words(text: str) -> str:
     return _NO_WORD.sub(" ", text).strip()
 
 
+def _differs(plain: str, text: str) -> bool:
+    return _words(plain) not in ("", _words(text))
+
+
 class Canonicalised:
     """Another scorer, which also reads each text as `canonical` has it: an attribute is the higher
     of the two. So digits that are meant ("mp3") can cost a second look, never a missed insult."""
@@ -60,12 +66,17 @@ class Canonicalised:
     def describe(self) -> dict[str, Any]:
         return {**self._scorer.describe(), "canonical": 1}
 
+    def requests(self, text: str) -> tuple[ModelRequest, ...]:
+        plain = canonical(text)
+        readings = (text, plain) if _differs(plain, text) else (text,)
+        return tuple(one for reading in readings for one in requests_of(self._scorer, reading))
+
     async def close(self) -> None:
         await self._scorer.close()
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         plain = [canonical(text) for text in texts]
-        differ = [i for i, text in enumerate(texts) if _words(plain[i]) not in ("", _words(text))]
+        differ = [i for i, text in enumerate(texts) if _differs(plain[i], text)]
         scored = await self._scorer.score([*texts, *(plain[i] for i in differ)])
         found = scored[: len(texts)]
         for place, second in zip(differ, scored[len(texts) :], strict=True):
@@ -74,14 +85,16 @@ class Canonicalised:
 
 
 def _higher(one: Scores | Unscored, two: Scores | Unscored) -> Scores | Unscored:
-    """Half an answer is none: the reading that is missing may have been the toxic one."""
+    """Half an answer is none: the reading that is missing may have been the toxic one. Both are
+    paid."""
+    usage = _both(one.usage, two.usage)
     if isinstance(one, Unscored):
-        return one
+        return replace(one, usage=usage)
     if isinstance(two, Unscored):
-        return two
+        return replace(two, usage=usage)
     values = {name: max(value, two.values.get(name, 0.0)) for name, value in one.values.items()}
     because = one.because if one.toxicity >= two.toxicity else two.because
-    return Scores(values, because, _both(one.usage, two.usage))
+    return Scores(values, because, usage)
 
 
 def _both(one: Usage | None, two: Usage | None) -> Usage | None:

@@ -79,17 +79,21 @@ class Guard:
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         return await score_each(texts, self._score)
 
-    async def _score(self, text: str) -> Scores | Unscored:
+    def requests(self, text: str) -> tuple[ModelRequest, ...]:
         system = (Message("system", self._system),) if self._system else ()
         request = ModelRequest(
             messages=(*system, Message("user", text)),
             temperature=0.0,
             max_tokens=_LONGEST_REPLY,
             logprobs=self._logprobs,
-            deadline=asyncio.get_running_loop().time() + self._seconds,
         )
+        return (request,)
+
+    async def _score(self, text: str) -> Scores | Unscored:
+        [request] = self.requests(text)
+        ends = asyncio.get_running_loop().time() + self._seconds
         try:
-            reply = await self._model.complete(request)
+            reply = await self._model.complete(replace(request, deadline=ends))
         except ModelError as error:
             return failed(error)
         return paid(read(reply.samples[0], self._form), reply)
@@ -101,8 +105,8 @@ def failed(error: ModelError) -> Unscored:
 
 
 def paid(outcome: Scores | Unscored, reply: ModelReply) -> Scores | Unscored:
-    """Give the scores with the tokens that the language model took for them."""
-    return outcome if isinstance(outcome, Unscored) else replace(outcome, usage=reply.usage)
+    """Give the outcome, readable or not, with the tokens that the language model took for it."""
+    return replace(outcome, usage=reply.usage)
 
 
 def read(sample: Sample, form: Form) -> Scores | Unscored:

@@ -9,7 +9,7 @@ them, the measured error rates are those of what happens.
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -118,7 +118,7 @@ class HarmJudge:
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         return await score_each(texts, self._score)
 
-    async def _score(self, text: str) -> Scores | Unscored:
+    def requests(self, text: str) -> tuple[ModelRequest, ...]:
         by_json = self._asked.read == "json"
         said = {"policy": self._asked.policy, "text": text, "options": _OPTIONS[self._swapped]}
         request = ModelRequest(
@@ -127,11 +127,16 @@ class HarmJudge:
             temperature=0.0,
             max_tokens=_LONGEST_REPLY if by_json else 1,
             logprobs=None if by_json else next_token.TOP,
-            deadline=asyncio.get_running_loop().time() + self._seconds,
         )
+        return (request,)
+
+    async def _score(self, text: str) -> Scores | Unscored:
+        [request] = self.requests(text)
+        ends = asyncio.get_running_loop().time() + self._seconds
         try:
-            reply = await self._model.complete(request)
+            reply = await self._model.complete(replace(request, deadline=ends))
             [sample] = reply.samples
+            by_json = self._asked.read == "json"
             return paid(self._written(sample) if by_json else self._weighted(sample), reply)
         except ModelError as error:
             return failed(error)
@@ -145,7 +150,7 @@ class HarmJudge:
     def _weighted(self, sample: Sample) -> Scores | Unscored:
         listed = next_token.likeliest(sample)
         if not listed:
-            raise ModelRefused(next_token.NONE_CAME)
+            return failed(ModelRefused(next_token.NONE_CAME))
         try:
             mark = next_token.weighted(listed, _MARKS)
         except UnreadableReply as problem:

@@ -5,6 +5,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -70,7 +71,7 @@ class Judge:
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         return await score_each(texts, self._score)
 
-    async def _score(self, text: str) -> Scores | Unscored:
+    def requests(self, text: str) -> tuple[ModelRequest, ...]:
         by_json = self._read == "json"
         request = ModelRequest(
             messages=self._prompt.render({"text": text}),
@@ -78,12 +79,17 @@ class Judge:
             temperature=0.0,
             max_tokens=_LONGEST_REPLY if by_json else 1,
             logprobs=None if by_json else next_token.TOP,
-            deadline=asyncio.get_running_loop().time() + self._seconds,
         )
+        return (request,)
+
+    async def _score(self, text: str) -> Scores | Unscored:
+        [request] = self.requests(text)
+        ends = asyncio.get_running_loop().time() + self._seconds
         try:
-            reply = await self._model.complete(request)
+            reply = await self._model.complete(replace(request, deadline=ends))
             [sample] = reply.samples
-            return paid(_written(sample.text) if by_json else _weighted(sample), reply)
+            said = _written(sample.text) if self._read == "json" else _weighted(sample)
+            return paid(said, reply)
         except ModelError as error:
             return failed(error)
 
@@ -91,7 +97,7 @@ class Judge:
 def _weighted(sample: Sample) -> Scores | Unscored:
     listed = next_token.likeliest(sample)
     if not listed:
-        raise ModelRefused(next_token.NONE_CAME)
+        return failed(ModelRefused(next_token.NONE_CAME))
     try:
         return Scores({TOXICITY: next_token.weighted(listed, _DIGITS)})
     except UnreadableReply as problem:

@@ -11,6 +11,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evenhand import registry
+from evenhand.domain.prices import ASKS
 from evenhand.errors import CorruptRun, UnknownFormat
 from evenhand.store.differences import Told, refuse, told_apart
 
@@ -48,7 +49,7 @@ class RunRecord(BaseModel):
         roles = [role for role in shared if role != "default"] or shared
         ours, theirs = (
             {name: getattr(one, name) for name in _COMPARED}
-            | {"cast": {role: one.cast[role] for role in roles}}
+            | {"cast": {role: _who(one.cast[role]) for role in roles}}
             for one in (self, other)
         )
         return told_apart(ours, theirs)
@@ -58,7 +59,9 @@ class RunRecord(BaseModel):
         every role that its method asks. Earlier records listed those that the config named: one
         that they lack was played by the default model, one more was never asked."""
         default = other.cast.get("default")
-        return all(other.cast.get(role, default) == said for role, said in self.cast.items())
+        return all(
+            _who(other.cast.get(role, default)) == _who(said) for role, said in self.cast.items()
+        )
 
     def to_bytes(self) -> bytes:
         return orjson.dumps(self.model_dump(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
@@ -139,3 +142,10 @@ def refuse_other_run(planned: RunRecord, found: RunRecord, where: str) -> None:
         default = found.cast.get("default")
         there["cast"] = {role: found.cast.get(role, default) for role in planned.cast}
     refuse(there, {name: getattr(planned, name) for name in different}, where)
+
+
+def _who(player: Any) -> Any:
+    """Who plays a role, without what follows from that and records of earlier versions lack."""
+    if not isinstance(player, dict):
+        return player
+    return {name: value for name, value in player.items() if name != ASKS}

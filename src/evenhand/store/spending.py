@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain.prices import AROUND_THE_WORDS, Prices, billed_as
+from evenhand.domain.prices import AROUND_THE_WORDS, ASKS, Prices, billed_as
 from evenhand.store import ledger, tables
 from evenhand.store.folder import Folder, open_folder
 from evenhand.store.journal import Recovered
@@ -62,23 +62,36 @@ def spent_on(location: str | Path, prices: Prices | None) -> Spent:
 def billed_tokens(turns: pl.LazyFrame, cast: Mapping[str, Any]) -> pl.LazyFrame:
     """Yield position, model, prompt and completion tokens of each turn that may have been billed.
     What a scorer asked a language model is billed under the name of that model, by the run's cast.
-    Where the endpoint did not count, they are as many as there can have been: unknown is never
-    free."""
+    Where the endpoint did not count, they are as many as there can have been, with the scorer's own
+    prompt: unknown is never free. A text that a scorer rewrites is taken at its own length. Runs of
+    earlier versions have 0 for what a scorer asked: not known either."""
     words = pl.col("messages").list.eval(pl.element().struct.field("content").str.len_bytes())
-    most_said = words.list.sum() + AROUND_THE_WORDS
-    most_replied = _setting("max_tokens", 0) * _setting("n", 1)
+    asks = {one["model"]: one[ASKS] for one in cast.values() if ASKS in one}
+    readings = _asked(asks, "readings", pl.lit(1))
+    most_said = words.list.sum() * readings
+    most_said += _asked(asks, "prompt_tokens", pl.lit(AROUND_THE_WORDS))
+    set_longest = _setting("max_tokens", 0) * _setting("n", 1)
+    most_replied = _asked(asks, "reply_tokens", set_longest)
     billed = {one["model"]: billed_as(one["model"], one) for one in cast.values()}
     names = {name: known for name, known in billed.items() if known is not None}
     scorers = [name for name, known in names.items() if known != name]
     unbilled = pl.col("error").is_in(_UNBILLED).fill_null(False)
     unbilled &= ~(pl.col("model").is_in(scorers) & (pl.col("error") == "scorer_failed"))
     counted = pl.col("prompt_tokens").is_not_null() | ~unbilled
+    tokens = pl.col("prompt_tokens"), pl.col("completion_tokens")
+    known = ~(pl.col("model").is_in(scorers) & (tokens[0] + tokens[1] == 0)).fill_null(False)
     return turns.filter(_SENT & counted).select(
         "position",
         pl.col("model").replace(names),
-        pl.col("prompt_tokens").fill_null(most_said).alias("prompt"),
-        pl.col("completion_tokens").fill_null(most_replied).alias("completion"),
+        pl.when(known).then(tokens[0]).fill_null(most_said).alias("prompt"),
+        pl.when(known).then(tokens[1]).fill_null(most_replied).alias("completion"),
     )
+
+
+def _asked(asks: Mapping[str, Mapping[str, int]], name: str, default: pl.Expr) -> pl.Expr:
+    """Give one of the numbers that scorers describe, and for other models the default."""
+    numbers = {model: most[name] for model, most in asks.items()}
+    return pl.col("model").replace_strict(numbers, default=default, return_dtype=pl.Int64)
 
 
 def _setting(name: str, default: int) -> pl.Expr:
