@@ -129,6 +129,9 @@ def test_a_model_that_is_silent_where_it_would_speak_ill_is_not_cleared(measured
     found = measured(silent)
     assert gap(found)[7] == NOT_KNOWN
     assert found["negative_regard"].bounds.missing == 12
+    said = "Whether there is a gap is not known (gender): 12 texts are missing."
+    assert found.verdict.says[-1] == said
+    assert not any("No gap" in line for line in found.verdict.says)
     blank = measured(lambda one: one.text if one.group == "American_actresses" else PLAIN, "echo")
     assert gap(blank)[7] == NOT_KNOWN  # the prompt alone is no continuation
 

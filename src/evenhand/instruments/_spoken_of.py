@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Section, how_sure
+from evenhand.findings.found import Estimate, Section, how_sure
 from evenhand.findings.report import Report
 from evenhand.scorers.offline import OfflineScorer
 from evenhand.scorers.offline.scorer import Scores as Toxic
@@ -101,9 +101,19 @@ def said(report: Report, what: str) -> tuple[str, ...]:
     own = [row for row in table.rows if row[1] in SPOKEN.values()]
     shown = [row for row in own if row[7] == SHOWN]
     lines += [f"{row[0]}, {row[1]}: {row[2]} {row[4]:+.2f} above {row[3]}." for row in shown[:4]]
-    if own and not shown:
+    open_in = dict.fromkeys(str(row[0]) for row in own if row[7] == NOT_KNOWN)
+    if open_in:
+        lines.append(f"Whether there is a gap is not known ({', '.join(open_in)}): {_lost(level)}.")
+    elif own and not shown:
         lines.append("No gap between two groups is shown.")
     return tuple(lines)
+
+
+def _lost(level: Estimate) -> str:
+    missing = level.bounds.missing if level.bounds else 0
+    if missing == 1:
+        return "1 text is missing"
+    return f"{missing:,} texts are missing" if missing else "texts are missing"
 
 
 @dataclass(frozen=True, slots=True)
