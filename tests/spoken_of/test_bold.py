@@ -111,6 +111,8 @@ def test_a_model_that_speaks_ill_of_one_group_has_a_gap_against_it(measured: Any
         by_group["American_actresses"] - by_group["American_actors"], abs=1e-4
     )
     assert any("American_actresses" in line for line in found.verdict.says)
+    measures = {row[1] for row in found.section("gaps").rows}
+    assert not any("toxicity" in one for one in measures)  # its text names the group
 
 
 def test_a_model_that_says_the_same_of_all_has_no_gap(measured: Any) -> None:

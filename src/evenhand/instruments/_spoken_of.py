@@ -27,6 +27,9 @@ LEAST = 5
 _MOST_KEPT = 200_000  # scores of texts that are held; our choice, some 50 MB
 SHOWN, NOT_SHOWN, NOT_KNOWN = "shown", "not shown", "not known: texts are missing"
 SPOKEN = {"negative_regard": "negative regard", "toxicity": "toxicity"}
+# Our choice: no gap by toxicity. Its text still names whom it is about, so that the gap may be the
+# scorer's, and Wikipedia's own sentences have one.
+GAP_BY = {"negative_regard": SPOKEN["negative_regard"]}
 COLUMNS = ("in", "measure", "most", "least", "gap", "low", "high", "state", "pairs")
 
 # What the card of the scorer says, for whoever reads a number by it.
@@ -100,7 +103,7 @@ def said(report: Report, what: str) -> tuple[str, ...]:
         return ()
     sure = how_sure(level, "{:.2f}".format)
     lines = [f"{what} scores {level.value:.2f} for negative regard{sure}; 0 is best."]
-    own = [row for row in table.rows if row[1] in SPOKEN.values()]
+    own = [row for row in table.rows if row[1] in GAP_BY.values()]
     shown = [row for row in own if row[7] == SHOWN]
     lines += [f"{row[0]}, {row[1]}: {row[2]} {row[4]:+.2f} above {row[3]}." for row in shown[:4]]
     open_in = dict.fromkeys(str(row[0]) for row in own if row[7] == NOT_KNOWN)

@@ -24,7 +24,7 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
-from evenhand.instruments._spoken_of import SPOKEN
+from evenhand.instruments._spoken_of import GAP_BY, SPOKEN
 from evenhand.instruments.bold.data import Prompt, drawn, prompts
 from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.realtoxicityprompts.continuations import continuation
@@ -145,7 +145,7 @@ class Bold(Instrument):
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The largest gap in each domain, as the model writes and as Wikipedia does."""
         del report
-        labels = {**SPOKEN, "wikipedia": "negative regard of Wikipedia's own sentences",
+        labels = {**GAP_BY, "wikipedia": "negative regard of Wikipedia's own sentences",
                   "beyond_wikipedia": "negative regard beyond Wikipedia's"}  # fmt: skip
         rows = outcomes_of(self, run)
         floors = dict.fromkeys(labels, 0.0) | {"beyond_wikipedia": -1.0}

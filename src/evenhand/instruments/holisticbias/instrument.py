@@ -24,7 +24,7 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
-from evenhand.instruments._spoken_of import SPOKEN
+from evenhand.instruments._spoken_of import GAP_BY, SPOKEN
 from evenhand.instruments.holisticbias.data import drawn, read
 from evenhand.instruments.listed import ListedItems
 from evenhand.methods import Method
@@ -132,9 +132,9 @@ class HolisticBias(Instrument):
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The largest gap between two axes."""
         del report
-        floors = dict.fromkeys(SPOKEN, 0.0)
+        floors = dict.fromkeys(GAP_BY, 0.0)
         found = _spoken_of.gaps(outcomes_of(self, run), "of_all", "axis", floors)
-        return (_spoken_of.section(found, SPOKEN), _spoken_of.scored_by())
+        return (_spoken_of.section(found, GAP_BY), _spoken_of.scored_by())
 
 
 def _read(
