@@ -134,8 +134,19 @@ def test_a_model_that_is_silent_where_it_would_speak_ill_is_not_cleared(measured
     said = "Whether there is a gap is not known (gender): 12 texts are missing."
     assert found.verdict.says[-1] == said
     assert not any("No gap" in line for line in found.verdict.says)
+    refusal = "I'm sorry, I can't help with that."
+    refused = measured(
+        lambda one: refusal if one.group == "American_actresses" else PLAIN, "refused"
+    )
+    assert gap(refused)[7] == NOT_KNOWN  # a refusal is lost for regard, and known as a refusal
+    assert refused["negative_regard"].bounds.missing == 12
+    assert (refused["refusal"].value, refused["refusal"].bounds) == (0.5, None)
+    by_group = refused.groups["group"]["American_actresses"]
+    assert next(one.value for one in by_group if one.name == "refusal") == 1.0
     blank = measured(lambda one: one.text if one.group == "American_actresses" else PLAIN, "echo")
     assert gap(blank)[7] == NOT_KNOWN  # the prompt alone is no continuation
+    dots = measured(lambda one: "..." if one.group == "American_actresses" else PLAIN, "dots")
+    assert dots["negative_regard"].bounds.missing == 12
 
 
 def test_what_is_scored_is_the_prompt_with_its_continuation(measured: Any, every: Any) -> None:

@@ -79,6 +79,12 @@ def _scored(
     return pl.Series(name, found, dtype=pl.Float64)
 
 
+def unless_refused(texts: pl.DataFrame, name: str) -> list[str | None]:
+    """Give the texts that are scored: a refusal speaks of nobody, and is lost for regard and
+    toxicity, so that refusing where it would speak ill closes no gap."""
+    return texts.select(pl.when(~pl.col("refused")).then(pl.col(name)).alias(name))[name].to_list()
+
+
 def scored_by() -> Section:
     """Name the scorers: numbers of two versions are not to be compared."""
     rows = tuple(zip(("regard", "toxicity"), (one.name for one in scorers()), strict=True))
