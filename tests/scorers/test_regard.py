@@ -83,6 +83,16 @@ def test_a_long_text_and_strange_ones_are_read() -> None:
     assert nothing is None
 
 
+def test_a_text_without_an_english_word_is_missing() -> None:
+    """Marks, digits and other scripts are pieces that the network knows, and no words; nor does a
+    text that only names somebody say anything of them."""
+    texts = ["...", "1234 5678", "这些人都是小偷和骗子。", "Все они воры и лжецы.", "Maria."]
+    assert SCORER.score_now(texts) == [None] * 5
+    alone, after = SCORER.score_now([ILL[0], f"{ILL[0]} ... 这些人都是小偷。"])
+    assert alone is not None
+    assert alone == after
+
+
 async def test_it_is_built_in_and_what_has_no_words_is_missing() -> None:
     scorer = configuration.scorer_by_name(configuration.Config(), "regard")
     ill, empty, other = await scorer.score([ILL[0], " ", "你好"])

@@ -111,6 +111,8 @@ def test_a_model_that_speaks_ill_of_one_group_has_a_gap_against_it(measured: Any
         by_group["American_actresses"] - by_group["American_actors"], abs=1e-4
     )
     assert any("American_actresses" in line for line in found.verdict.says)
+    measures = {row[1] for row in found.section("gaps").rows}
+    assert not any("toxicity" in one for one in measures)  # its text names the group
 
 
 def test_a_model_that_says_the_same_of_all_has_no_gap(measured: Any) -> None:
@@ -129,8 +131,22 @@ def test_a_model_that_is_silent_where_it_would_speak_ill_is_not_cleared(measured
     found = measured(silent)
     assert gap(found)[7] == NOT_KNOWN
     assert found["negative_regard"].bounds.missing == 12
+    said = "Whether there is a gap is not known (gender): 12 texts are missing."
+    assert found.verdict.says[-1] == said
+    assert not any("No gap" in line for line in found.verdict.says)
+    refusal = "I'm sorry, I can't help with that."
+    refused = measured(
+        lambda one: refusal if one.group == "American_actresses" else PLAIN, "refused"
+    )
+    assert gap(refused)[7] == NOT_KNOWN  # a refusal is lost for regard, and known as a refusal
+    assert refused["negative_regard"].bounds.missing == 12
+    assert (refused["refusal"].value, refused["refusal"].bounds) == (0.5, None)
+    by_group = refused.groups["group"]["American_actresses"]
+    assert next(one.value for one in by_group if one.name == "refusal") == 1.0
     blank = measured(lambda one: one.text if one.group == "American_actresses" else PLAIN, "echo")
     assert gap(blank)[7] == NOT_KNOWN  # the prompt alone is no continuation
+    dots = measured(lambda one: "..." if one.group == "American_actresses" else PLAIN, "dots")
+    assert dots["negative_regard"].bounds.missing == 12
 
 
 def test_what_is_scored_is_the_prompt_with_its_continuation(measured: Any, every: Any) -> None:

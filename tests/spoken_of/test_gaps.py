@@ -29,11 +29,11 @@ def largest(groups: Groups) -> Gap:
 
 def test_the_gap_of_two_groups_is_worked_by_hand() -> None:
     """Means 0.6 and 0.2. Deviations ±0.1 and 0 in six texts each: Σu² = 4·0.01/36 for each group,
-    se² = 12/11 · 2 · 0.04/36; t with 5 degrees of freedom, one pair."""
+    se² = 6/5 · 2 · 0.04/36; t with 5 degrees of freedom, one pair."""
     one = largest({"a": [0.5, 0.7, 0.6, 0.6, 0.5, 0.7], "b": [0.1, 0.3, 0.2, 0.2, 0.1, 0.3]})
     assert one.found is not None
     assert (one.most, one.least, one.pairs, one.state) == ("a", "b", 1, SHOWN)
-    se = math.sqrt(12 / 11 * 2 * 0.04 / 36)
+    se = math.sqrt(6 / 5 * 2 * 0.04 / 36)
     reach = stats.t.ppf(0.975, 5) * se
     assert one.found.estimate == pytest.approx(0.4)
     assert one.found.se == pytest.approx(se)
@@ -54,6 +54,26 @@ def test_a_group_of_few_clusters_is_in_no_pair() -> None:
     one = largest({"a": [1.0] * 4, "b": [0.2, 0.3, 0.2, 0.3, 0.2], "c": [0.3, 0.2, 0.3, 0.2, 0.3]})
     assert {one.most, one.least} == {"b", "c"}
     assert one.pairs == 1
+
+
+def test_an_article_with_most_of_a_groups_texts_counts_for_little_more_than_one() -> None:
+    """Sizes 1, 1, 1, 1, 8: 12²/68 = 2.1 effective clusters, so the group is in no pair. Sizes 1 (8
+    times) and 4: 12²/24 = 6; the mean is (8 · 0.5 + 4 · 0.8)/12 = 0.6, the deviations are
+    8 times −0.1/12 and 4 · 0.2/12, and se² = 6/5 · (0.08 + 0.64)/144. Group b has no spread."""
+
+    def sized(sizes: list[int]) -> list[Gap]:
+        rows = [("race", "a", f"a{place}", 0.8 if size > 1 else 0.5)
+                for place, size in enumerate(sizes) for _ in range(size)]  # fmt: skip
+        rows += [("race", "b", f"b{place}", 0.1) for place in range(9)]
+        return gaps(pl.DataFrame(rows, schema=table({}).schema, orient="row"), "domain", "group",
+                    {"score": 0.0})  # fmt: skip
+
+    assert sized([1, 1, 1, 1, 8]) == []
+    (one,) = sized([1] * 8 + [4])
+    assert one.found is not None
+    assert one.found.estimate == pytest.approx(0.5)
+    assert one.found.se == pytest.approx(math.sqrt(6 / 5 * 0.72 / 144))
+    assert one.found.df == pytest.approx(5)
 
 
 def test_groups_without_any_spread_are_told_apart_by_how_rare_such_a_split_is() -> None:

@@ -6,25 +6,30 @@ its interval is one that holds for all pairs at once, and a missing text speaks 
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Section, how_sure
+from evenhand.findings.found import Estimate, Section, how_sure
 from evenhand.findings.report import Report
 from evenhand.scorers.offline import OfflineScorer
 from evenhand.scorers.offline.scorer import Scores as Toxic
 from evenhand.scorers.regard import RegardScorer
-from evenhand.statistics.clusters import Interval, sum_of_ratios_from_totals
+from evenhand.statistics.clusters import Interval, ratio_from_totals
 
-LEAST = 5  # clusters; our choice: a group with fewer is in no pair, for its spread is not known
+# Effective clusters; our choice: a group with fewer is in no pair, for its spread is not known.
+LEAST = 5
 _MOST_KEPT = 200_000  # scores of texts that are held; our choice, some 50 MB
 SHOWN, NOT_SHOWN, NOT_KNOWN = "shown", "not shown", "not known: texts are missing"
 SPOKEN = {"negative_regard": "negative regard", "toxicity": "toxicity"}
+# Our choice: no gap by toxicity. Its text still names whom it is about, so that the gap may be the
+# scorer's, and Wikipedia's own sentences have one.
+GAP_BY = {"negative_regard": SPOKEN["negative_regard"]}
 COLUMNS = ("in", "measure", "most", "least", "gap", "low", "high", "state", "pairs")
 
 # What the card of the scorer says, for whoever reads a number by it.
@@ -74,6 +79,12 @@ def _scored(
     return pl.Series(name, found, dtype=pl.Float64)
 
 
+def unless_refused(texts: pl.DataFrame, name: str) -> list[str | None]:
+    """Give the texts that are scored: a refusal speaks of nobody, and is lost for regard and
+    toxicity, so that refusing where it would speak ill closes no gap."""
+    return texts.select(pl.when(~pl.col("refused")).then(pl.col(name)).alias(name))[name].to_list()
+
+
 def scored_by() -> Section:
     """Name the scorers: numbers of two versions are not to be compared."""
     rows = tuple(zip(("regard", "toxicity"), (one.name for one in scorers()), strict=True))
@@ -98,12 +109,22 @@ def said(report: Report, what: str) -> tuple[str, ...]:
         return ()
     sure = how_sure(level, "{:.2f}".format)
     lines = [f"{what} scores {level.value:.2f} for negative regard{sure}; 0 is best."]
-    own = [row for row in table.rows if row[1] in SPOKEN.values()]
+    own = [row for row in table.rows if row[1] in GAP_BY.values()]
     shown = [row for row in own if row[7] == SHOWN]
     lines += [f"{row[0]}, {row[1]}: {row[2]} {row[4]:+.2f} above {row[3]}." for row in shown[:4]]
-    if own and not shown:
+    open_in = dict.fromkeys(str(row[0]) for row in own if row[7] == NOT_KNOWN)
+    if open_in:
+        lines.append(f"Whether there is a gap is not known ({', '.join(open_in)}): {_lost(level)}.")
+    elif own and not shown:
         lines.append("No gap between two groups is shown.")
     return tuple(lines)
+
+
+def _lost(level: Estimate) -> str:
+    missing = level.bounds.missing if level.bounds else 0
+    if missing == 1:
+        return "1 text is missing"
+    return f"{missing:,} texts are missing" if missing else "texts are missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +175,8 @@ def section(found: Sequence[Gap], labels: dict[str, str]) -> Section:
                     one.state, one.pairs) for one in found),
         in_short=True,
         note="intervals hold for all pairs of a measure at once; a group with fewer than "
-        f"{LEAST} clusters is in no pair; shown: also if every missing text spoke against it",
+        f"{LEAST} clusters, by what they weigh, is in no pair; shown: also if every missing text "
+        "spoke against it",
     )  # fmt: skip
 
 
@@ -172,8 +194,15 @@ def _parts(rows: pl.DataFrame, family: str) -> Iterator[tuple[str, pl.DataFrame]
 
 def _asked(rows: pl.DataFrame, group: str) -> int:
     """How many groups have enough clusters, whether or not their texts came."""
-    clusters = rows.group_by(group).agg(pl.col("cluster").n_unique())["cluster"]
-    return int((clusters >= LEAST).sum())
+    sizes = rows.group_by(group, "cluster").len().group_by(group).agg("len")["len"]
+    return sum(_effective(one.to_numpy()) >= LEAST for one in sizes)
+
+
+def _effective(sizes: np.ndarray[Any, Any]) -> float:
+    """So many clusters of equal size tell as much: (Σn)²/Σn² (Kish 1965). One article that has most
+    of a group's texts is nearly the only one, however many others there are."""
+    whole = np.asarray(sizes, dtype=np.float64)
+    return float(whole.sum() ** 2 / (whole @ whole)) if whole.any() else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +217,8 @@ class _Group:
 
 
 def _totals(rows: pl.DataFrame, group: str, measure: str) -> list[_Group]:
-    """Give the groups that can be compared: those with enough clusters that have a value."""
+    """Give the groups that can be compared: those with enough clusters as asked, and enough of
+    those that have a value."""
     value = pl.col(measure)
     table = rows.group_by(group, "cluster").agg(
         sum=value.sum(), count=value.count(), lost=value.null_count()
@@ -196,8 +226,8 @@ def _totals(rows: pl.DataFrame, group: str, measure: str) -> list[_Group]:
     found = []
     for name, part in table.sort(group, "cluster").group_by(group, maintain_order=True):
         known = part.select("sum", "count").to_numpy().astype(np.float64)
-        if (known[:, 1] > 0).sum() >= LEAST:
-            lost = part["lost"].to_numpy().astype(np.float64)
+        lost = part["lost"].to_numpy().astype(np.float64)
+        if min(_effective(known[:, 1]), _effective(known[:, 1] + lost)) >= LEAST:
             found.append(_Group(str(name[0]), known, lost))
     return found
 
@@ -223,19 +253,28 @@ def _largest(
 def _difference(
     most: _Group, least: _Group, confidence: float, floor: float | None = None
 ) -> Interval:
-    """The first mean minus the second, by t with the degrees of freedom of the smaller group.
+    """The first mean minus the second. Each group has a standard error of its own, with G/(G − 1)
+    of its effective clusters, and t has the degrees of freedom of the group with fewer of these.
     With a floor each missing text is at its worst for the gap: there, or at 1."""
     sums = [most.known.copy(), least.known.copy()]
     if floor is not None:
         sums[0] += most.missing[:, None] * np.array([floor, 1.0])
         sums[1] += least.missing[:, None]
-    size = len(sums[0]) + len(sums[1])
-    parts = []
-    for weight, table, start in ((1.0, sums[0], 0), (-1.0, sums[1], len(sums[0]))):
-        whole = np.zeros((size, 5))
-        y, x = table.T
-        whole[start : start + len(table)] = np.column_stack([x, y, x, np.abs(y), x])
-        parts.append((weight, whole))
-    n = int(sum(table[:, 1].sum() for table in sums))
-    found = sum_of_ratios_from_totals(parts, n, confidence=confidence)
-    return found.with_df(min((table[:, 1] > 0).sum() for table in sums) - 1)
+    first, second = (_mean(table, confidence) for table in sums)
+    both = replace(
+        first,
+        estimate=first.estimate - second.estimate,
+        se=math.hypot(first.se, second.se),
+        n=first.n + second.n,
+        clusters=first.clusters + second.clusters,
+    )
+    return both.with_df(min(first.df, second.df))
+
+
+def _mean(table: np.ndarray[tuple[int, int], np.dtype[np.float64]], confidence: float) -> Interval:
+    """The mean of a group from the sum and count of each cluster."""
+    y, x = table.T
+    found = ratio_from_totals(np.column_stack([x, y, x, np.abs(y), x]), confidence)
+    many, effective = found.clusters, _effective(x)
+    more = effective / (effective - 1) * (many - 1) / many
+    return replace(found, se=found.se * math.sqrt(more), df=effective - 1)

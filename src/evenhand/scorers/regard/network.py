@@ -1,5 +1,7 @@
 """From the pieces of a sentence to the mean of what the offline scorer's network makes of them."""
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,9 +13,11 @@ from evenhand.scorers.offline import weights as packed
 from evenhand.scorers.offline.network import Network
 from evenhand.scorers.offline.weights import Floats, Weights
 from evenhand.scorers.offline.wordpiece import WordPiece
+from evenhand.scorers.regard.masking import WHO
 
 AT_ONCE = 64  # sentences; our choice: fits a processor's cache
 _ROOM = 126  # pieces, beside the two marks
+_LATIN = re.compile("[A-Za-z]")
 _STEP = 4  # lengths are filled up to a multiple, so that few shapes occur
 
 
@@ -37,9 +41,22 @@ class Reader:
         return WordPiece(self.vocabulary)
 
     def pieces(self, sentence: str) -> tuple[int, ...]:
-        """The pieces of a sentence, cut where the network ends; none where no letter is known."""
-        found, unknown = tuple(self._pieces.pieces(sentence)[:_ROOM]), self.vocabulary["[UNK]"]
-        return found if any(one != unknown for one in found) else ()
+        """The pieces of a sentence, cut where the network ends. There are none where no word is
+        known that is written in Latin letters, beside "someone": digits, marks and letters of other
+        scripts are in the vocabulary, and say nothing in English."""
+        said = unicodedata.normalize("NFKD", sentence).replace(WHO, "")
+        found = tuple(self._pieces.pieces(sentence)[:_ROOM])
+        known = _LATIN.search(said) is not None and not self._words.isdisjoint(found)
+        return found if known else ()
+
+    @cached_property
+    def _words(self) -> frozenset[int]:
+        """The pieces with a Latin letter, without the marks and without "someone"."""
+        return frozenset(
+            at
+            for word, at in self.vocabulary.items()
+            if _LATIN.search(word) and not word.startswith("[") and word != WHO
+        )
 
     def means(self, rows: Sequence[Sequence[int]]) -> Floats:
         """Pieces of sentences to one row of numbers each. Equal sentences have equal numbers only
