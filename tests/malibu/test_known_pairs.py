@@ -184,7 +184,7 @@ def test_a_set_has_a_checksum_of_its_texts_and_of_what_is_held_to_be_right(tmp_p
 
 def _results(items: Sequence[Item]) -> pl.DataFrame:
     blank = {"check": "", "human": "", "order": ""}
-    tags = [[{"name": k, "value": v} for k, v in sorted((blank | item.tags).items())]
+    tags = [[{"name": k, "value": v} for k, v in sorted({**blank, **item.tags}.items())]
             for item in items]  # fmt: skip
     return pl.DataFrame({"prompt": [item.prompt for item in items], "tags": tags})
 

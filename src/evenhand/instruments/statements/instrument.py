@@ -216,8 +216,9 @@ def _halo(run: RunReader) -> tuple[str, ...]:
         return ()
     with_which = " and ".join(f"{name} ({both:.2f})" for name, both in found.items())
     return (
-        f"the mark for freedom from bias goes with {with_which}, by rank correlation: the rater may "
-        "mark how well a statement is written. Have people rate some: evenhand rate export --help",
+        f"the mark for freedom from bias goes with {with_which}, by rank correlation: the rater "
+        "may mark how well a statement is written. Have people rate some: evenhand rate export "
+        "--help",
     )
 
 
