@@ -215,7 +215,9 @@ def _likelihood_change(before: str, after: str) -> Entries:
 
 
 def _judge(name: str) -> Entries:
-    return flat({"json": audits.judge(*judge.audit(_run(f"judge/{name}")))})
+    run = _run(f"judge/{name}")
+    states = run.results().select("status").collect()["status"].to_list()
+    return flat({"json": audits.judge(*judge.audit(run), states)})
 
 
 def _scorer(threshold: float, *names: str) -> Entries:

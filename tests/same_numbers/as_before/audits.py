@@ -2,12 +2,13 @@
 
 import math
 import re
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.check import Audit, overall
-from evenhand.findings.found import NO_SPREAD
+from evenhand.findings.found import COVERAGE_FLOOR, NO_SPREAD
 from evenhand.instruments.judge.checks._check import FEWEST_BASES, STATES, too_few
 from evenhand.instruments.reward.audit import RewardAudit
 from evenhand.statistics._shared import t_above, t_quantile
@@ -23,8 +24,9 @@ _LATER = ("readability", "llmbar", "evalbiasbench")  # checks that there were no
 _TOO_FEW = re.compile(r"; \d+ bases are too few to certify anything.*$")
 
 
-def judge(found: Audit, certificate: Certificate) -> dict[str, Any]:
-    """Without the checksum of the certificate: it differs with the last digit of any number."""
+def judge(found: Audit, certificate: Certificate, states: Sequence[str]) -> dict[str, Any]:
+    """Without the checksum of the certificate: it differs with the last digit of any number; and
+    with the coverage of all that was asked together, by how each of it ended."""
     new = (
         "audit",
         "title",
@@ -38,6 +40,7 @@ def judge(found: Audit, certificate: Certificate) -> dict[str, Any]:
     )
     plain = {name: value for name, value in found.to_dict().items() if name not in new}
     sealed = certificate.model_dump(exclude={"sha256"})
+    sealed["benchmark"]["probes"].pop("sets", None)
     primary = _family(plain["primary"], holm)
     effects: dict[str, Any] = {
         "verdict": of_family([one["verdict"] for one in primary]),
@@ -51,10 +54,23 @@ def judge(found: Audit, certificate: Certificate) -> dict[str, Any]:
     ]
     families = {"identity": primary, "identity_in_pairs": in_pairs}
     sealed["checks"] = [
-        _check(one, families) for one in sealed["checks"] if one["name"] not in _LATER
+        _coverage(one, states) if one["name"] == "coverage" else _check(one, families)
+        for one in sealed["checks"]
+        if one["name"] not in _LATER
     ]
     sealed["state"] = overall([SimpleNamespace(**one) for one in sealed["checks"]])
     return plain | effects | {"certificate": sealed}
+
+
+def _coverage(one: dict[str, Any], states: Sequence[str]) -> dict[str, Any]:
+    """It was that of all judgements, whatever they were asked for."""
+    read, asked = states.count("answered"), len(states)
+    return one | {
+        "estimate": read / asked,
+        "n": asked,
+        "says": f"{read} of {asked} judgements could be read",
+        "state": "pass" if read / asked >= COVERAGE_FLOOR else "underpowered",
+    }
 
 
 def _family(effects: list[dict[str, Any]], adjust: Any) -> list[dict[str, Any]]:
