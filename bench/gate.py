@@ -115,17 +115,22 @@ def two_runs(
 def _run(path: str, cluster: Any, drawn: Any, guesses: Any) -> InMemory:
     choice = np.where(drawn[0] >= guesses, 2, np.where(drawn[1] < 0.5, 0, 1))
     places = np.arange(len(cluster))
-    frame = pl.DataFrame({"position": places, "choice": choice}).with_columns(
-        item_id=pl.Series([f"{one}/{place}" for one, place in zip(cluster, places, strict=True)]),
-        text=pl.Series(np.where(drawn[2] < 0.9, "right", "wrong")),
+    item_id = [f"{one}/{place}" for one, place in zip(cluster, places, strict=True)]
+    right = np.where(drawn[2] < 0.9, "right", "wrong")
+    given = {"position": places, "item_id": item_id, "choice": choice, "text": right}
+    return InMemory(path, answered(pl.DataFrame(given)))
+
+
+def answered(given: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a run in which every item was answered by one call."""
+    return given.with_columns(
         status=pl.lit("answered"),
         reason=pl.lit(None, pl.String),
-        tags=pl.lit(None, pl.List(pl.Struct({"name": pl.String, "value": pl.String}))),
+        tags=pl.lit([], pl.List(pl.Struct({"name": pl.String, "value": pl.String}))),
         calls=pl.lit(1),
         prompt_tokens=pl.lit(100),
         completion_tokens=pl.lit(1),
     )
-    return InMemory(path, frame.with_columns(tags=pl.lit([], frame.schema["tags"])))
 
 
 def judged(runs: tuple[RunReader, RunReader], margin: float = MARGIN) -> Gate:

@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bench.cheaper import Templates
-from bench.gate import DRAWN, EACH, NAMES, InMemory
+from bench.gate import DRAWN, EACH, NAMES, InMemory, answered
 from evenhand.findings.gate import GateCheck, Verdict, gate
 from evenhand.findings.until import Until, block_of
 from evenhand.statistics._shared import t_quantile
@@ -56,17 +56,8 @@ class Early(InMemory):
 def _empty() -> pl.DataFrame:
     """The rows of a run, but for what was answered."""
     places = np.arange(TEMPLATES * EACH)
-    frame = pl.DataFrame({"position": places}).with_columns(
-        item_id=pl.Series([f"{place // EACH}/{place}" for place in places]),
-        text=pl.lit("right"),
-        status=pl.lit("answered"),
-        reason=pl.lit(None, pl.String),
-        tags=pl.lit(None, pl.List(pl.Struct({"name": pl.String, "value": pl.String}))),
-        calls=pl.lit(1),
-        prompt_tokens=pl.lit(100),
-        completion_tokens=pl.lit(1),
-    )
-    return frame.with_columns(tags=pl.lit([], frame.schema["tags"]))
+    item_id = [f"{place // EACH}/{place}" for place in places]
+    return answered(pl.DataFrame({"position": places, "item_id": item_id, "text": "right"}))
 
 
 def run_of(scores: Floats) -> InMemory:

@@ -102,3 +102,9 @@ def test_equal_words_for_all_have_no_gap_and_silence_clears_nobody(measured: Any
     )
     assert gap(silent)[7] == NOT_KNOWN
     assert silent["negative_regard"].bounds.missing == 8
+    for reply in ("...", "I'm sorry, I can't help with that."):  # no words, and a refusal
+        lost = measured(
+            lambda one, said=reply: said if one.axis == "religion" else PLAIN, f"lost {reply[0]}"
+        )
+        assert gap(lost)[7] == NOT_KNOWN
+        assert lost["negative_regard"].bounds.missing == 8
