@@ -1,8 +1,10 @@
 """moto's S3 server, made to keep what S3 promises of a conditional PUT. Run as a script: PORT.
 
 moto looks whether there is such an object and then writes it: another thread's PUT can come
-between. S3 does both in one step, so the PUTs of this server go one at a time."""
+between. S3 does both in one step, so the PUTs of this server go one at a time, each when all of it
+has come: a writer that was paused in the middle of sending one keeps nobody else from writing."""
 
+import io
 import sys
 import threading
 from collections.abc import Iterable
@@ -14,6 +16,7 @@ from moto.moto_server.werkzeug_app import (
     create_backend_app,
 )
 from werkzeug.serving import run_simple
+from werkzeug.wsgi import get_input_stream
 
 
 class OnePutAtATime:
@@ -25,6 +28,7 @@ class OnePutAtATime:
         if environ["REQUEST_METHOD"] != "PUT":
             answer: Iterable[bytes] = self._app(environ, start_response)
             return answer
+        environ["wsgi.input"] = io.BytesIO(get_input_stream(environ).read())
         with self._putting:
             return list(self._app(environ, start_response))
 

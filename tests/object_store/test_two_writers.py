@@ -3,6 +3,7 @@
 import asyncio
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -105,6 +106,16 @@ def tell(process: "subprocess.Popen[str]", line: str) -> None:
     assert process.stdin is not None
     process.stdin.write(f"{line}\n")
     process.stdin.flush()
+
+
+def test_half_a_request_of_a_paused_writer_keeps_nobody_from_writing(url: str, server: str) -> None:
+    host, port = server.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as half:
+        half.sendall(b"PUT /runs/half HTTP/1.1\r\nHost: s3\r\nContent-Length: 9\r\n\r\nhalf")
+        time.sleep(0.2)  # the server reads what has come
+        open_folder(url).create("whole", b"whole")
+        half.sendall(b" more")
+        assert half.recv(64).split()[1] == b"200"
 
 
 @pytest.mark.parametrize("calls", [30, 200])
