@@ -21,7 +21,7 @@ CLEAN, UNSURE, HARMFUL = (
 
 def _written(place: Path, rows: list[dict[str, Any]]) -> str:
     place.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(place)  # the workers are in another folder
+    return place.name  # where the command stands; the workers are in another folder
 
 
 def test_a_screen_on_the_cluster_gives_row_for_row_the_verdicts_of_the_local_one(
@@ -41,7 +41,7 @@ def test_a_screen_on_the_cluster_gives_row_for_row_the_verdicts_of_the_local_one
     counts = {}
     apply = ("screen", "apply", "screen.json", answers, "--judge", "wordlist", "--json")
     for engine in (("local",), ("ray", "--actors", "1")):
-        where = ("--out", str(tmp_path / engine[0]), "--engine", *engine)
+        where = ("--out", engine[0], "--engine", *engine)
         ran = evenhand(*apply, *where, RAY_ADDRESS=nodes.address)
         assert ran.returncode == 0, ran.stderr[-3000:]
         counts[engine[0]] = {**json.loads(ran.stdout), "drift": None, "run": ""}

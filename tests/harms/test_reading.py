@@ -1,17 +1,20 @@
 """What a table of a harm and a file of examples must hold, and what is refused in which words."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from evenhand.domain import Usage
 from evenhand.errors import UserError
 from evenhand.instruments.harm.examples import fewest, read_examples
 from evenhand.instruments.harm.settings import HarmConfig, own_harm
 from evenhand.instruments.harm.source import GIVEN, ORDER, PARAPHRASE, PLAIN, HarmSource
-from evenhand.models import ScriptedModel
+from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.scorers import Scores, Unscored
 from evenhand.scorers.harm import Asked, HarmJudge
 from unit.stage import told, words_of
@@ -102,6 +105,7 @@ def test_an_example_that_the_policy_quotes_tests_nothing(tmp_path: Path) -> None
         ({"least_sensitivity": 1.0}, "least_sensitivity"),
         ({"most_flips": float("nan")}, "most_flips"),
         ({"bound": 0.3}, "a verdict in words has none"),
+        ({"orders": "both"}, "two verdicts in words have no mean"),
         ({"colour": "red"}, "colour"),
     ],
 )
@@ -168,6 +172,45 @@ async def test_by_log_probability_the_verdict_is_on_which_side_of_the_bound_yes_
     [found] = await HarmJudge(asked, model).score(["Well."])
     assert isinstance(found, Scores)
     assert found.toxicity == toxicity
+
+
+# In one order "yes" gets 0.35, in the other 0.75: each alone says something else, the mean is 0.55.
+@pytest.mark.parametrize(("bound", "toxicity"), [(0.5, 1), (0.6, 0)])
+@pytest.mark.parametrize("swapped", [False, True])
+async def test_in_both_orders_the_mean_of_the_two_decides_whichever_comes_first(
+    swapped: bool, bound: float, toxicity: float
+) -> None:
+    asked = Asked(name="x", policy="No.", read="logprob", bound=bound, orders="both")
+    judge = HarmJudge(asked, ScriptedModel(leaning(0.35, 0.75)), swapped=swapped)
+    [found] = await judge.score(["Well."])
+    assert isinstance(found, Scores)
+    assert found.toxicity == toxicity
+    assert found.usage == Usage(20, 2)  # of both calls
+    assert len(judge.requests("Well.")) == 2
+
+
+@pytest.mark.parametrize("silent", [0, 1])
+async def test_half_of_a_verdict_in_both_orders_is_missing_and_what_was_paid_is_counted(
+    silent: int,
+) -> None:
+    sure = [0.9, 0.9]
+    sure[silent] = 0.0
+    asked = Asked(name="x", policy="No.", read="logprob", orders="both")
+    [found] = await HarmJudge(asked, ScriptedModel(leaning(*sure))).score(["Well."])
+    assert isinstance(found, Unscored)
+    assert found.usage == Usage(10 * (silent + 1), silent + 1)
+
+
+def leaning(yes_first: float, no_first: float) -> Callable[[ModelRequest], ModelReply]:
+    """A judge whose probability of "yes" depends on the order of the words; at 0 it says neither
+    of them."""
+
+    def say(request: ModelRequest) -> ModelReply:
+        yes = yes_first if "yes or no" in words_of(request) else no_first
+        said = told({"yes": yes, "no": 1 - yes} if yes else {"maybe": 1.0})
+        return replace(said, usage=Usage(10, 1))
+
+    return say
 
 
 @pytest.mark.parametrize("said", ["Yes.", '{"breaks": "yes"}', '{"reason": "", "breaks": "maybe"}'])

@@ -30,6 +30,7 @@ from evenhand.scorers import Scorer, Scores
 from evenhand.scorers.base import TOXICITY
 from evenhand.scorers.batches import Batched, score_all
 from evenhand.scorers.kinds import said_as
+from evenhand.scorers.shipped import BUILT_IN, SAYS
 from evenhand.views import terminal_of
 
 scorers = typer.Typer(
@@ -51,15 +52,15 @@ def list_(config: ConfigFile = None, json: Json = False) -> None:
     Example: evenhand scorers list
     """
     settings = configuration.load(config, None, None)
-    rows = [{"name": name, "kind": "built in"} for name in configuration.SCORERS]
+    rows = [{"name": name, "kind": "built in", "says": SAYS[name]} for name in BUILT_IN]
     rows += [{"name": name, "kind": entry.kind} for name, entry in settings.scorers.items()]
     rows += _of_other_packages()
     if json:
         print_json(rows)
         return
-    table = Table("scorer", "kind", box=None)
+    table = Table("scorer", "kind", "what it says", box=None)
     for row in rows:
-        table.add_row(row["name"], row["kind"])
+        table.add_row(row["name"], row["kind"], row.get("says", ""))
     out.print(table)
 
 
@@ -115,7 +116,7 @@ def _said(text: str, one: Any) -> dict[str, Any]:
 
 
 def _scores(texts: Sequence[str], scored: Batched) -> Table:
-    table = Table("toxicity", "text", "because", box=None)
+    table = Table("score", "text", "because", box=None)
     for text, one in zip(texts, scored.outcomes, strict=True):
         value = f"{one.toxicity:.3f}" if isinstance(one, Scores) else f"missing: {one.reason}"
         because = "; ".join(one.because) if isinstance(one, Scores) else one.message

@@ -94,6 +94,7 @@ class JsonlFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._whole = path.absolute()  # another process may stand in another folder
         if not path.is_file():
             raise UserError(
                 f'{path} is not a file. It should hold lines like {{"prompt": "Describe a nurse."}}'
@@ -154,7 +155,7 @@ class JsonlFile:
     def _lines(self, offset: int = 0, first: int = 1) -> Iterator[tuple[int, bytes]]:
         """Yield the lines with their numbers, from a place on; never more of one than a line may
         have."""
-        with self._path.open("rb") as file:
+        with self._whole.open("rb") as file:
             file.seek(offset)
             for number in count(first):
                 line = file.readline(_LONGEST_LINE)

@@ -131,6 +131,15 @@ async def score_each(
     return list(await asyncio.gather(*map(one, texts)))
 
 
+def both(one: Usage | None, two: Usage | None) -> Usage | None:
+    """Add up the tokens of two readings; where one was not counted, both are not."""
+    if one is None or two is None:
+        return None
+    return Usage(
+        one.prompt_tokens + two.prompt_tokens, one.completion_tokens + two.completion_tokens
+    )
+
+
 class ScorerModel:
     """A scorer as a member of a cast, so that its scores are recorded, replayed and paid for by
     the same conversation that asks the language models."""

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from evenhand.domain import Usage
 from evenhand.models.base import ModelRequest
-from evenhand.scorers.base import Scorer, Scores, Unscored, requests_of
+from evenhand.scorers.base import Scorer, Scores, Unscored, both, requests_of
 
 # Letters of other alphabets that look Latin. For English: Greek or Russian words come out wrong.
 _LOOKALIKES = str.maketrans(
@@ -87,7 +86,7 @@ class Canonicalised:
 def _higher(one: Scores | Unscored, two: Scores | Unscored) -> Scores | Unscored:
     """Half an answer is none: the reading that is missing may have been the toxic one. Both are
     paid."""
-    usage = _both(one.usage, two.usage)
+    usage = both(one.usage, two.usage)
     if isinstance(one, Unscored):
         return replace(one, usage=usage)
     if isinstance(two, Unscored):
@@ -95,12 +94,3 @@ def _higher(one: Scores | Unscored, two: Scores | Unscored) -> Scores | Unscored
     values = {name: max(value, two.values.get(name, 0.0)) for name, value in one.values.items()}
     because = one.because if one.toxicity >= two.toxicity else two.because
     return Scores(values, because, usage)
-
-
-def _both(one: Usage | None, two: Usage | None) -> Usage | None:
-    """Add up the tokens of two readings; where one was not counted, both are not."""
-    if one is None or two is None:
-        return None
-    return Usage(
-        one.prompt_tokens + two.prompt_tokens, one.completion_tokens + two.completion_tokens
-    )

@@ -73,3 +73,9 @@ BUILT_IN: Mapping[str, Callable[[], Scorer]] = {
     "wordlist": WordList,
     "regard": RegardScorer,
 }
+# What a score of each says, in a few words.
+SAYS: Mapping[str, str] = {
+    "offline": "how toxic a text is, by a small network",
+    "wordlist": "how toxic a text is, by a few dozen insults",
+    "regard": "how ill a text speaks of whom it is about",
+}

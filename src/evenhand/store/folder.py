@@ -112,7 +112,7 @@ class LocalFolder:
                 "use it on Linux or macOS, or on Windows inside WSL 2"
             )
         self.root = str(root)
-        self._path = root
+        self._path = root.absolute()  # another process may stand in another folder
 
     def read(self, name: str) -> bytes:
         return plain_files.read_plain(self._at(name))

@@ -15,6 +15,9 @@ _SEQUENTIAL = (
 def page(found: Designs, *, full: bool = False) -> list[Block]:
     """The blocks of the designs; there is no longer form of them."""
     del full
+    left_out = [Line(f"not in the table: {one}", "open") for one in found.left_out]
+    if not found.rows:
+        return [Line("No design answers a question here.", "strong"), *left_out]
     questions = dict.fromkeys(one.question for one in found.rows)
     priced = any(one.expected.money is not None for one in found.rows)
     columns = ("question", "design", "calls", "at worst", "tokens", *(["money"] * priced), "hours")
@@ -25,7 +28,7 @@ def page(found: Designs, *, full: bool = False) -> list[Block]:
         GAP,
         Line("what each promises", "strong"),
         *(Line(f"{one.name}: {one.promises}", indent=2) for one in found.rows),
-        *(Line(f"not in the table: {one}", "open") for one in found.left_out),
+        *left_out,
         *(Line(one, "dim") for one in _notes(found)),
     ]
 

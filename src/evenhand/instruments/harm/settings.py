@@ -5,6 +5,7 @@ policy_file = "tenants.md"        # or policy = "…"
 examples = "tenants.jsonl"        # labelled texts: docs/harms.md
 judge = "default"                 # a name in [models]
 read = "logprob"                  # or "json": a reason and a verdict in words
+orders = "both"                   # "yes or no" and "no or yes", the mean of the two
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from evenhand.errors import UserError
 from evenhand.instruments.harm.examples import Examples, fewest, read_examples, refuse_leaked
 from evenhand.models.next_token import Read
-from evenhand.scorers.harm import Asked
+from evenhand.scorers.harm import Asked, Orders
 
 _Share = Annotated[float, Field(ge=0.001, le=0.999, allow_inf_nan=False)]
 _LONGEST_POLICY = 20_000  # our choice, in signs: a judge reads it before every text
@@ -38,6 +39,7 @@ class HarmConfig(BaseModel):
     judge: str = "default"
     read: Read = "json"
     bound: _Share = 0.5  # of the probability of "yes"; a verdict in JSON has none
+    orders: Orders = "one"
     # Our choice: one error in five. A loop acts on every verdict, and with more errors than that
     # most of its repairs are of texts that needed none, or leave the harm where it was.
     least_sensitivity: _Share = 0.8
@@ -56,6 +58,10 @@ class HarmConfig(BaseModel):
         if self.read == "json" and self.bound != HarmConfig.model_fields["bound"].default:
             raise ValueError(
                 'bound: a verdict in words has none; leave it out, or read = "logprob"'
+            )
+        if self.read == "json" and self.orders == "both":
+            raise ValueError(
+                'orders: two verdicts in words have no mean; leave it out, or read = "logprob"'
             )
         return self
 
@@ -90,7 +96,13 @@ class OwnHarm:
     @cached_property
     def asked(self) -> Asked:
         config = self.config
-        return Asked(name=self.name, policy=self._policy, read=config.read, bound=config.bound)
+        return Asked(
+            name=self.name,
+            policy=self._policy,
+            read=config.read,
+            bound=config.bound,
+            orders=config.orders,
+        )
 
     @property
     def _policy(self) -> str:

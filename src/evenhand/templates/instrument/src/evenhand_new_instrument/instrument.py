@@ -14,7 +14,7 @@ from evenhand.instruments import (
     SCORED,
     DataFolder,
     ListedItems,
-    Mean,
+    Share,
     option,
     why_lost,
 )
@@ -46,7 +46,7 @@ class NewInstrument(eh.Instrument):
         eh.Measure(
             name="guessed",
             label="guesses where the text is open",
-            statistic=Mean(~pl.col("silent")),
+            statistic=Share(~pl.col("silent")),
             where=pl.col("is_open"),
             better="lower",
             role="primary",
@@ -55,7 +55,7 @@ class NewInstrument(eh.Instrument):
         eh.Measure(
             name="right",
             label="right where the text does say",
-            statistic=Mean(pl.col("correct")),
+            statistic=Share(pl.col("correct")),
             where=~pl.col("is_open"),
             better="higher",
             role="primary",
