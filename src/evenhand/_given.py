@@ -15,10 +15,19 @@ from evenhand.errors import UserError
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.request import Engine, OpenCast, Request
 from evenhand.experiments.running import Ended
+from evenhand.experiments.stopping import Question
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.comparison import compare as comparison_of
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run
 from evenhand.findings.scored import Scored
-from evenhand.instruments import DataFolder, Instrument, instrument_named
+from evenhand.instruments import (
+    DataFolder,
+    Instrument,
+    instrument_named,
+    instrument_of,
+    same_instrument,
+)
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.models.base import ChatModel
@@ -209,3 +218,25 @@ def whole(ended: Ended) -> None:
             f"stopped at {ended.capped_by or 'a signal'} before every method was run; nothing is "
             "lost: call it again, with a higher cap, to go on"
         )
+
+
+def compared(
+    before: Given | Sequence[Given],
+    after: Given | Sequence[Given],
+    instrument: Instrument | None,
+) -> Comparison:
+    """Compare two sides of one instrument: the one that is said, that a report says, or a run."""
+    sides = listed(before), listed(after)
+    runs = [[reader_of(one) for one in side] for side in sides]
+    for run in (*runs[0], *runs[1]):
+        same_instrument(runs[0][0], run)
+    said = [one.instrument for side in sides[::-1] for one in side if isinstance(one, Report)]
+    chosen = instrument or next(iter(said), None) or instrument_of(runs[1][0])
+    return comparison_of(chosen, *runs)
+
+
+def question_of(until: str | None, these: bool) -> Question | None:
+    """The question that a measurement is to decide; none where all items are asked."""
+    if until is None and these:
+        raise UserError('until_these says of what, and not what: add until="MEASURE=MARGIN"')
+    return None if until is None else Question(until, these)

@@ -31,10 +31,10 @@ from evenhand.experiments.dossiers import dossier_of
 from evenhand.experiments.measuring import Measured, Measurement
 from evenhand.experiments.request import Engine
 from evenhand.experiments.running import Ended, execute, is_done
+from evenhand.experiments.stopping import until_decided
 from evenhand.experiments.sweep import Series
 from evenhand.experiments.watch import Watch
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.comparison import compare as compared
 from evenhand.findings.dossier import Dossier
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.forecast import forecast as forecast_of
@@ -45,7 +45,7 @@ from evenhand.findings.reliability import reliability as reliability_of
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run
 from evenhand.findings.traced_answer import TracedAnswer
-from evenhand.instruments import Instrument, instrument_of, same_instrument
+from evenhand.instruments import Instrument, instrument_of
 from evenhand.methods import Method
 from evenhand.runners import Source
 from evenhand.scorers import Scorer
@@ -166,6 +166,8 @@ async def measure(
     certificates: str | Path | None = None,
     scorers: Mapping[str, Scorer] | None = None,
     data: str | Path | None = None,
+    until: str | None = None,
+    until_these: bool = False,
     watch: Watch | None = None,
     **options: Any,
 ) -> Report:
@@ -178,6 +180,8 @@ async def measure(
     (`max_calls`, or `max_cost` with `prices`) stopped is a report with `not_run` above 0; the same
     call with a higher cap goes on. `scorers` adds scorers by name, `data` is the folder of data
     sets (else EVENHAND_DATA), `watch` is told of progress: derive from `evenhand.aio.Watch`.
+    `until="s_amb=0.05"` stops when that measure is shown to be within 0.05 of no bias or beyond it;
+    with `until_these`, of exactly these items (docs/until.md).
     """
     found = await _measured(
         _given.measuring(instrument),
@@ -185,6 +189,8 @@ async def measure(
         method=method,
         scorers=scorers,
         data=data,
+        until=until,
+        until_these=until_these,
         watch=watch,
         model=model,
         out=out,
@@ -255,6 +261,8 @@ async def frontier(
     """
     measured = _given.measuring(instrument)
     require_harm(measured)
+    if {"until", "until_these"} & settings.keys():
+        raise UserError("a frontier asks every method the same items: leave out until")
     options = {name: settings.pop(name) for name in [*settings] if name not in _SETTINGS}
     certified = settings.pop("require_certified_judges", False)
     services = _given.Scorers(scorers)
@@ -297,7 +305,7 @@ async def compare(
     which each item counts with its mean. An instrument of your own that is not installed as a
     package must be said, unless a report says it.
     """
-    return await asyncio.to_thread(_compared, before, after, instrument)
+    return await asyncio.to_thread(_given.compared, before, after, instrument)
 
 
 async def reliability(
@@ -363,6 +371,8 @@ async def _measured(
     method: Method | str = "default",
     scorers: Mapping[str, Scorer] | None = None,
     data: str | Path | None = None,
+    until: str | None = None,
+    until_these: bool = False,
     watch: Watch | None = None,
     **settings: Any,
 ) -> Measured:
@@ -373,22 +383,12 @@ async def _measured(
     )
     chosen = measurement.method(_given.method_of(method))
     source = await asyncio.to_thread(measurement.items, _given.folder_of(data))
+    question = _given.question_of(until, until_these)
+    if question is not None:
+        seed = settings.get("seed")
+        source = await asyncio.to_thread(until_decided, instrument, source, question, seed=seed)
     request = _given.request_of(source, chosen, **settings)
     return await measuring.measure(measurement, request, watch or Watch())
-
-
-def _compared(
-    before: Given | Sequence[Given],
-    after: Given | Sequence[Given],
-    instrument: Instrument | None,
-) -> Comparison:
-    sides = _given.listed(before), _given.listed(after)
-    runs = [[_given.reader_of(one) for one in side] for side in sides]
-    for run in (*runs[0], *runs[1]):
-        same_instrument(runs[0][0], run)
-    said = [one.instrument for side in sides[::-1] for one in side if isinstance(one, Report)]
-    chosen = instrument or next(iter(said), None) or instrument_of(runs[1][0])
-    return compared(chosen, *runs)
 
 
 def _nothing(ended: Ended, out: str) -> str:

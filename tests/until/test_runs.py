@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import evenhand as eh
 from evenhand.errors import UserError
 from evenhand.experiments.stopping import Question, until_decided
 from evenhand.findings.comparison import compare
@@ -88,6 +89,30 @@ def test_a_lean_is_decided_early_and_the_report_says_where_why_and_what_was_save
     assert f"stopped after {decided} of 200 templates" in said
     assert f"saved about {760 - items:,} calls" in said
     assert "0.3 or more from no bias is shown" in said
+
+
+def test_measure_in_python_stops_where_the_command_does(tmp_path: Path) -> None:
+    asked = planted.model(_leaning)
+    made = eh.measure(Planted(), model=asked, out=tmp_path / "python", until="lean=0.3", seed=3)
+    again = planted.run(tmp_path / "run", _leaning, "lean=0.3", seed=3).report
+    stopped, same = _stopped(made)[1], _stopped(again)[1]
+    assert stopped == same
+    assert asked.requests == stopped.items < 760
+    these = eh.measure(Planted(), model=asked, out=tmp_path / "these", until="lean=0.3",
+                       until_these=True, seed=3)  # fmt: skip
+    assert _stopped(these)[1].these
+    assert not stopped.these
+
+
+def test_in_python_what_decides_nothing_is_refused(tmp_path: Path) -> None:
+    given: Any = {"model": planted.model(_leaning), "out": tmp_path / "run"}
+    with pytest.raises(UserError, match="until_these says of what"):
+        eh.measure(Planted(), **given, until_these=True)
+    with pytest.raises(UserError, match="no measure 'leen'"):
+        eh.measure(Planted(), **given, until="leen=0.3")
+    with pytest.raises(UserError, match="every method the same items"):
+        eh.frontier("bbq", **given, until="s_amb=0.1")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_report_has_no_number_of_a_fixed_size(tmp_path: Path) -> None:
