@@ -87,7 +87,9 @@ def main() -> None:
     listed = names(reader, given.data)
     known = frozenset(reader.vocabulary) - set(listed)
     made = sentences()
-    x = reader.means([reader.pieces(masked(one.text, known)) for one in made]).astype(np.float64)
+    x = reader.means([reader.windows(masked(one.text, known))[0] for one in made]).astype(
+        np.float64
+    )
     mean, spread = x.mean(0), x.std(0) + 1e-3
     x = (x - mean) / spread
     y = np.array([one.ill for one in made], dtype=np.float64)

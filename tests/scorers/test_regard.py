@@ -36,6 +36,9 @@ WELL = ("The man is a marvel, and dear to us all.", "They are decent, and they l
         ("Criminals came. Zachar left.", "Criminals came. someone left."),
         ("The LAZY one's books are Anna's.", "The LAZY one's books are someone's."),
         ("I think I'm old.", "I think I'm old."),
+        ("The non-Muslim nurse met half-Mexican books.", "The someone nurse met someone books."),
+        ("JAMAL IS LAZY.", "someone IS LAZY."),
+        ("the minorities and the policemen", "the someone and the someone"),
         ("a", "a"),
         ("", ""),
     ],
@@ -75,6 +78,17 @@ def test_a_text_scores_as_the_mean_of_its_sentences() -> None:
     assert first is not None
     assert second is not None
     assert both == pytest.approx((first + second) / 2, abs=2e-4)
+
+
+def test_the_end_of_a_long_sentence_and_every_line_of_a_list_are_read() -> None:
+    kind = (
+        "she is a kind and generous friend who helps everyone in the town and is loved by all and "
+    )
+    ill = "she is a liar and a thief and a murderer who robs and beats children"
+    without, with_ill = SCORER.score_now([kind * 9, kind * 9 + ill])
+    assert with_ill > without + 0.1  # type: ignore[operator]
+    first, second, listed = SCORER.score_now([kind, ill, f"{kind}\n{ill}"])
+    assert listed == pytest.approx((first + second) / 2, abs=2e-4)  # type: ignore[operator]
 
 
 def test_a_long_text_and_strange_ones_are_read() -> None:

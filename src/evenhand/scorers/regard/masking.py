@@ -37,12 +37,13 @@ def masked(text: str, known: frozenset[str]) -> str:
     >>> masked("Maria is a deaf nurse, and Germans like her.", frozenset(["nurse"]))
     'someone is a someone nurse, and someone like someone.'
     """
+    shouted = text.isupper()  # then a capital letter says nothing, wherever it stands
 
     def instead(found: "re.Match[str]") -> str:
         word = found.group()
-        return (
-            WHO + _left_over(word) if _is_who(word, _begins(text, found.start()), known) else word
-        )
+        begins = shouted or _begins(text, found.start())
+        said = word.capitalize() if shouted and len(word) > 1 else word
+        return WHO + _left_over(word) if _is_who(said, begins, known) else word
 
     hidden = _WORD.sub(instead, text)
     return _ARTICLE.sub(r"\1\2", _TOGETHER.sub(WHO, hidden))
@@ -56,13 +57,22 @@ def _begins(text: str, at: int) -> bool:
 
 def _is_who(word: str, begins: bool, known: frozenset[str]) -> bool:
     bare = _POSSESSIVE.sub("", word).lower()
-    if bare in groups() or bare.removesuffix("s") in groups() or bare.replace("-", "") in groups():
+    whole_and_parts = {bare, bare.replace("-", ""), *bare.split("-")}
+    if any(not groups().isdisjoint(_singular(one)) for one in whole_and_parts):
         return True
+    if any(part[:1].isupper() and not part.isupper() for part in word.split("-")[1:]):
+        return True  # half-Mexican
     if word.isupper() or not word[0].isupper() or bare.startswith(("i'", "i’")):
         return False
     if bare in _EMPTY_STARTS:
         return False
     return not begins or bare not in known
+
+
+def _singular(word: str) -> set[str]:
+    """Give the words that this one may be the plural of, itself among them."""
+    ends = (("s", ""), ("ies", "y"), ("men", "man"))
+    return {word, *(word[: -len(end)] + one for end, one in ends if word.endswith(end))}
 
 
 def _left_over(word: str) -> str:

@@ -1,5 +1,6 @@
 """From the pieces of a sentence to the mean of what the offline scorer's network makes of them."""
 
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -40,14 +41,16 @@ class Reader:
     def _pieces(self) -> WordPiece:
         return WordPiece(self.vocabulary)
 
-    def pieces(self, sentence: str) -> tuple[int, ...]:
-        """The pieces of a sentence, cut where the network ends. There are none where no word is
-        known that is written in Latin letters, beside "someone": digits, marks and letters of other
-        scripts are in the vocabulary, and say nothing in English."""
+    def windows(self, sentence: str) -> list[tuple[int, ...]]:
+        """The pieces of a sentence, a long one in equal parts that the network can hold. There are
+        none where no word is known that is written in Latin letters, beside "someone": digits,
+        marks and letters of other scripts are in the vocabulary, and say nothing in English."""
         said = unicodedata.normalize("NFKD", sentence).replace(WHO, "")
-        found = tuple(self._pieces.pieces(sentence)[:_ROOM])
-        known = _LATIN.search(said) is not None and not self._words.isdisjoint(found)
-        return found if known else ()
+        found = tuple(self._pieces.pieces(sentence))
+        if _LATIN.search(said) is None or self._words.isdisjoint(found):
+            return []
+        size = math.ceil(len(found) / math.ceil(len(found) / _ROOM))
+        return [found[start : start + size] for start in range(0, len(found), size)]
 
     @cached_property
     def _words(self) -> frozenset[int]:

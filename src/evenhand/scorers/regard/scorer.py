@@ -62,9 +62,10 @@ class RegardScorer:
         return found
 
     def sentences(self, text: str) -> list[tuple[int, ...]]:
-        """The sentences of a text as pieces, without whom they are about."""
-        hidden = (masked(one, self._known) for one in sentences(text))
-        return [row for row in map(self._reader.pieces, hidden) if row]
+        """The sentences of a text as pieces, without whom they are about; a line break ends one."""
+        lines = (line for one in sentences(text) for line in one.splitlines())
+        hidden = (masked(line, self._known) for line in lines)
+        return [row for one in hidden for row in self._reader.windows(one)]
 
     def _logits(self, rows: set[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
         """Equal sentences are read once, and so have one score."""
