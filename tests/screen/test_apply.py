@@ -2,7 +2,9 @@
 said."""
 
 import json
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.domain import Answered, Failed, Item
 from evenhand.errors import ScorerFailed, UserError
+from evenhand.experiments.screens import begin_looks, keep_look
 from evenhand.findings.screened import Counted, look_at
 from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
 from evenhand.methods.screened import Screened
@@ -125,6 +128,24 @@ def test_texts_that_the_judge_failed_on_are_no_drift(tmp_path: Path) -> None:
     assert not look.drifted
     assert look.open  # what they scored is not known: they could hide one
     assert look_at(file, made([*kept, *[None] * len(failed)]), 1, **about).drifted
+
+
+def test_of_runs_that_end_at_once_each_is_a_look_of_its_own(tmp_path: Path) -> None:
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), Asked(), BY)
+    path = tmp_path / "screen.json"
+    begin_looks(path, file)
+    together = threading.Barrier(8)
+
+    def ends(name: str) -> None:
+        together.wait()
+        keep_look(path, file, made(file.reference.scores), run=name, place=name, created="now")
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(ends, "abcdefgh"))
+    looks = keep_look(path, file, made([]), run="a", place="a", created="now")
+    assert [one.number for one in looks] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert {one.run for one in looks} == {*"abcdefgh"}
 
 
 # -- the command -----------------------------------------------------------------------------------

@@ -8,10 +8,11 @@ import orjson
 
 from evenhand.errors import UserError
 from evenhand.findings.screen_file import ScreenFile
-from evenhand.findings.screened import Look, Screened, counted, look_at
+from evenhand.findings.screened import Counted, Look, Screened, counted, look_at
 from evenhand.findings.sealed import Part
 from evenhand.runners.source import read_row
 from evenhand.store import RunReader
+from evenhand.store.folder import held
 
 _PUT_BACK = "put {} back, or calibrate anew with evenhand screen calibrate"
 
@@ -47,15 +48,13 @@ def screened(path: Path, file: ScreenFile, run: RunReader) -> Screened:
     """Count a finished run, and look whether its scores have drifted. A run is looked at once: the
     second time the look is the one that was kept."""
     made = counted(run)
-    known = _looks(path, file)
     mark = hashlib.sha256(run.record.to_bytes()).hexdigest()
+    about = {"run": mark, "place": str(run.path), "created": run.record.created}
+    if made.coverage(run.planned).below_floor:
+        known = _looks(path, file)
+    else:
+        known = keep_look(path, file, made, **about)
     look = next((one for one in known if one.run == mark), None)
-    enough = not made.coverage(run.planned).below_floor
-    if look is None and enough:
-        about = {"run": mark, "place": str(run.path), "created": run.record.created}
-        look = look_at(file, made, len(known) + 1, **about)
-        known.append(look)
-        _append(path, orjson.dumps(look.model_dump()) + b"\n")
     return Screened(
         run=str(run.path),
         file=str(path),
@@ -66,6 +65,18 @@ def screened(path: Path, file: ScreenFile, run: RunReader) -> Screened:
         look=look,
         alarm=next((one for one in known if one.drifted), None),
     )
+
+
+def keep_look(path: Path, file: ScreenFile, made: Counted, **about: str) -> list[Look]:
+    """Look at a run that has no look yet; give all looks. Of two runs that end at once each is a
+    look of its own, so one waits for the other."""
+    _looks(path, file)  # says what is wrong with them, before they are held
+    with held(looks_beside(path)):
+        known = _looks(path, file)
+        if about["run"] not in {one.run for one in known}:
+            known.append(look_at(file, made, len(known) + 1, **about))
+            _append(path, orjson.dumps(known[-1].model_dump()) + b"\n")
+    return known
 
 
 def _looks(path: Path, file: ScreenFile) -> list[Look]:

@@ -259,3 +259,13 @@ def _told(error: OSError, name: str) -> StoreError:
             "command again to resume"
         )
     return StoreError(f"cannot write {name}: {error.strerror or error}")
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a local file that several processes read and add to: whoever else wants to hold it
+    waits."""
+    with path.open("rb") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
