@@ -9,7 +9,9 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.findings.certificate import Certificate
+from evenhand.instruments.judge.probes import checksums
 from evenhand.metrics.judge_calibration import auroc_interval
+from evenhand.store import RunReader
 from loopback.process import RemoteServer, in_own_process
 
 from .judges import Planted
@@ -297,6 +299,11 @@ def test_a_judge_that_takes_its_own_models_text_is_found_by_what_another_judge_s
     check = _checks(tmp_path / "run")["self_preference"]
     assert check.details == {"own": 1.0, "own_by_other": 0.0}
     assert (check.estimate, check.n, check.state) == (1.0, 8, "fail")
+    # The fail is of these tasks beside this model: beside another one it is not undone.
+    made = json.loads((tmp_path / "run" / "judge-certificate.json").read_text())
+    results = RunReader(tmp_path / "run").results().select("prompt", "tags").collect()
+    assert made["benchmark"]["probes"]["sets"]["own"] == checksums(results, "rival")["own"]
+    assert checksums(results, "rival")["own"] != checksums(results, "another")["own"]
 
 
 def test_two_judges_that_prefer_the_same_text_show_no_preference_for_their_own(

@@ -180,6 +180,7 @@ def test_a_set_has_a_checksum_of_its_texts_and_of_what_is_held_to_be_right(tmp_p
     pairs = [checksums(_results(known("llmbar", [pair]))) for pair in (one, other, one)]
     assert pairs[0] == pairs[2] != pairs[1]
     assert list(pairs[0]) == ["llmbar"]
+    assert checksums(_results(known("llmbar", [one])), "a model") == pairs[0]
 
 
 def _results(items: Sequence[Item]) -> pl.DataFrame:

@@ -14,6 +14,7 @@ from evenhand.findings.check import OPEN, Check, overall
 from evenhand.instruments.judge.probes import HUMAN, KNOWN, OWN, checksums
 from evenhand.instruments.judge.scope import NEEDED, Scope
 from evenhand.methods.panel import roles_of
+from evenhand.methods.self_preference import OTHER
 from evenhand.store import RunReader
 from evenhand.store.folder import as_file_name
 
@@ -28,7 +29,8 @@ def certificate_of(run: RunReader, checks: Iterable[Check]) -> Certificate:
     """The sealed certificate of the judge that a run audited."""
     record = run.record
     benchmark = {k: v for k, v in record.source.items() if k not in ("prompt", "margins", "kind")}
-    if sets := checksums(run.results().select("prompt", "tags").collect()):
+    other = str(record.cast.get(OTHER, {}).get("model", ""))
+    if sets := checksums(run.results().select("prompt", "tags").collect(), other):
         benchmark["probes"] = {**benchmark["probes"], SETS: sets}
     kept = [CertifiedCheck.of(check) for check in checks]
     return Certificate(

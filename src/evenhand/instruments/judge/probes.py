@@ -94,9 +94,10 @@ def audited(
     return rows.hstack(results.select(**tags))
 
 
-def checksums(results: pl.DataFrame) -> dict[str, str]:
+def checksums(results: pl.DataFrame, other: str = "") -> dict[str, str]:
     """Give the checksum of each further set that a run asked: its texts with what is held to be
-    right about them, in any order. The design and the requests are told apart by its scope."""
+    right about them, in any order; of tasks that two models do, those with the name of the `other`
+    one. The design and the requests are told apart by its scope."""
     names = _tag_names(results)
     held = {name: _tag(names, name) for name in ("check", "human", "order")}
     asked = results.select("prompt", **held)
@@ -104,7 +105,8 @@ def checksums(results: pl.DataFrame) -> dict[str, str]:
     for name in (HUMAN, OWN, *KNOWN):
         texts = asked.filter(check=name).drop("check").rows()
         if texts:
-            found[name] = hashlib.sha256(orjson.dumps(sorted(texts))).hexdigest()
+            asked_of = other.encode() if name == OWN else b""
+            found[name] = hashlib.sha256(orjson.dumps(sorted(texts)) + asked_of).hexdigest()
     return found
 
 
