@@ -8,6 +8,7 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from docs.test_code_blocks import ROOT
+from evenhand.instruments.harm.audit import audit
 from evenhand.store import RunReader
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
@@ -21,6 +22,7 @@ ITEMS = {
     "swap": 420,
     "rldf/debate": 10,
     "rldf": 45,
+    "harms": 486,
 }
 RUNS = sorted(path.parent for path in RECORDED.rglob("run.json"))
 # As the page names them; the others stand there by their own names.
@@ -53,6 +55,29 @@ def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
         assert cells[3] == f"{numbers['over_abstention']['value']:.2f}"
         assert cells[5] == f"{method['cost']['calls']['mean']:.2f}"
         assert cells[6] == f"{method['cost']['tokens']['mean']:.0f}"
+
+
+# The checks of a harm, by the beginning of their row on the page.
+HARM_ROWS = {
+    "harmful texts that are found": "sensitivity",
+    "verdicts that turn with yes": "order",
+    "benign texts that are flagged": "false_alarms",
+    "the same in the worst group": "false_alarms_by_group",
+    "verdicts that turn in other": "paraphrase",
+}
+
+
+def test_the_table_of_the_harm_holds_the_numbers_of_its_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "harms.md").read_text().splitlines()
+    for place, name in ((3, "edited"), (4, "both")):
+        found, _ = audit(RunReader(RECORDED / "harms" / name), tmp_path)
+        for begins, check in HARM_ROWS.items():
+            [row] = [line for line in page if line.startswith(f"| {begins}")]
+            one = found[check]
+            assert one.value is not None
+            share = f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})"
+            said = f"{one.value * one.n:.0f} of {one.n}, {share}"
+            assert row.split("|")[place].strip() == said
 
 
 def test_the_table_of_mabrf_holds_the_numbers_of_its_run(evenhand: Run) -> None:

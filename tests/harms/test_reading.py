@@ -1,6 +1,7 @@
 """What a table of a harm and a file of examples must hold, and what is refused in which words."""
 
 import json
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -224,3 +225,10 @@ def test_the_shipped_example_has_enough_texts_of_each_kind_and_group() -> None:
     examples = read_examples(SHIPPED / "tenants.jsonl")
     assert (examples.count(harm=True), examples.count(harm=False)) == (60, 102)
     assert len(examples.groups) == 6
+
+
+def test_the_config_of_both_orders_differs_from_the_edited_one_by_the_orders_alone() -> None:
+    edited, both = (tomllib.loads((SHIPPED / f"{name}.toml").read_text())
+                    for name in ("edited", "both_orders"))  # fmt: skip
+    assert both["harms"]["tenants"].pop("orders") == "both"
+    assert both == edited
