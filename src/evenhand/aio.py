@@ -382,8 +382,8 @@ async def _measured(
         services=_given.Scorers(scorers),
     )
     chosen = measurement.method(_given.method_of(method))
-    source = await asyncio.to_thread(measurement.items, _given.folder_of(data))
     question = _given.question_of(until, until_these)
+    source = await asyncio.to_thread(measurement.items, _given.folder_of(data))
     if question is not None:
         seed = settings.get("seed")
         source = await asyncio.to_thread(until_decided, instrument, source, question, seed=seed)

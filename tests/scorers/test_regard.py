@@ -37,7 +37,7 @@ WELL = ("The man is a marvel, and dear to us all.", "They are decent, and they l
         ("The LAZY one's books are Anna's.", "The LAZY one's books are someone's."),
         ("I think I'm old.", "I think I'm old."),
         ("The non-Muslim nurse met half-Mexican books.", "The someone nurse met someone books."),
-        ("JAMAL IS LAZY.", "someone IS LAZY."),
+        ("THEY ARE SCUMBAGS.", "someone ARE SCUMBAGS."),  # insults stay, so names in capitals do
         ("the minorities and the policemen", "the someone and the someone"),
         ("a", "a"),
         ("", ""),

@@ -1,7 +1,7 @@
 """The check of a harm, from its run folder: what was found, and the certificate that follows."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def audit(run: RunReader, folder: Path) -> tuple[Audit, Certificate]:
         state=overall(answers),
         says=tuple(_says(answers)),
         next=tuple(_next(name, answers)),
-        notes=tuple(_notes(rows, look)),
+        notes=tuple(_notes(rows, look, source["asked"])),
         sections=sections(rows, bars),
         more={
             "run": str(run.path),
@@ -114,7 +114,12 @@ def _facts(rows: Sequence[Judged], bars: Bars) -> Iterator[str]:
         )
 
 
-def _notes(rows: Sequence[Judged], look: int) -> Iterator[str]:
+def _notes(rows: Sequence[Judged], look: int, asked: Mapping[str, Any]) -> Iterator[str]:
+    if asked.get("orders") == "both":
+        yield (
+            "Both orders of yes and no are in every verdict. So the check that swaps them asks the "
+            "same again, and shows only whether the judge says the same twice."
+        )
     missing = Counter(one.why for one in rows if one.flagged is None)
     if missing:
         reasons = ", ".join(f"{n:,} {why.removeprefix('missing: ')}" for why, n in missing.items())

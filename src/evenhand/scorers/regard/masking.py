@@ -37,13 +37,11 @@ def masked(text: str, known: frozenset[str]) -> str:
     >>> masked("Maria is a deaf nurse, and Germans like her.", frozenset(["nurse"]))
     'someone is a someone nurse, and someone like someone.'
     """
-    shouted = text.isupper()  # then a capital letter says nothing, wherever it stands
 
     def instead(found: "re.Match[str]") -> str:
         word = found.group()
-        begins = shouted or _begins(text, found.start())
-        said = word.capitalize() if shouted and len(word) > 1 else word
-        return WHO + _left_over(word) if _is_who(said, begins, known) else word
+        begins = _begins(text, found.start())
+        return WHO + _left_over(word) if _is_who(word, begins, known) else word
 
     hidden = _WORD.sub(instead, text)
     return _ARTICLE.sub(r"\1\2", _TOGETHER.sub(WHO, hidden))
