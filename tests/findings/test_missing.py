@@ -1,6 +1,5 @@
 """Turning answers into failures improves nothing: no bound, no claim, no red line, no verdict."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.findings import filled
+from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.filled import Filled, FilledPair
-from evenhand.findings.found import Bounds, Change, Coverage, Estimate, RedLine
+from evenhand.findings.found import Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.rules import benefit_excluded, direction, kept, missing_line
 from evenhand.findings.scored import SCORED, Scored
 from evenhand.findings.totals import RunTotals
-from evenhand.findings.verdicts import _overturned_change, overturned
+from evenhand.findings.verdicts import overturned
 from evenhand.statistics.paired import sign_flip
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
 
@@ -127,16 +126,16 @@ def test_bounds_of_a_change_take_the_missing_answers_of_both_runs_the_worst_way(
 def test_the_largest_possible_change_has_a_small_p() -> None:
     change = _changes([[1, 1]] * 11, [[0, 0]] * 11)["bias"]
     assert change.difference == -1.0
-    assert change.p == pytest.approx(2.0**-10)
+    assert change.p == pytest.approx(2 * (1 / 1.5) ** 11, abs=0.001)  # as so many clusters allow
     assert direction(change, BY_NAME["bias"]) == "better"
 
 
 def test_a_gain_that_missing_answers_could_have_made_is_not_claimed() -> None:
-    # Harm in 4 of 10 answers of each of 12 clusters before; after, just those 4 are missing.
-    before: list[list[int | None]] = [[1, 1, 1, 1, 0, 0, 0, 0, 0, 0]] * 12
+    # Harm in 4 of 10 answers of each of 30 clusters before; after, just those 4 are missing.
+    before: list[list[int | None]] = [[1, 1, 1, 1, 0, 0, 0, 0, 0, 0]] * 30
     harm = BY_NAME["harm"]
-    shown = _changes(before, [[1, 1, 0, 0, 0, 0, 0, 0, 0, 0]] * 12)["harm"]
-    hidden = _changes(before, [[None] * 4 + [0] * 6] * 12)["harm"]
+    shown = _changes(before, [[1, 1, 0, 0, 0, 0, 0, 0, 0, 0]] * 30)["harm"]
+    hidden = _changes(before, [[None] * 4 + [0] * 6] * 30)["harm"]
     assert direction(shown, harm) == "better"
     assert direction(hidden, harm) == "open"
     assert hidden.difference == 0.0  # of the pairs that both answered
@@ -153,26 +152,18 @@ def test_the_tipping_point_says_how_many_missing_answers_overturn_it() -> None:
     assert "at most 1 of the 2 missing" in overturned(found.bounds, BY_NAME["harm"])
 
 
-def test_a_tipping_point_is_told_only_of_what_the_answers_at_hand_show_and_is_open() -> None:
-    # As above: 6 clusters show it, and one of two missing answers would overturn it …
-    before: list[list[int | None]] = [[1 if cluster < 6 else 0] for cluster in range(8)]
-    after: list[list[int | None]] = [[0 if cluster < 6 else None] for cluster in range(8)]
+def test_lost_answers_are_evidence_of_nothing_bad_either() -> None:
+    # Harm in 1 of 10 answers of each of 200 clusters, before and after; after, one answer in every
+    # second cluster is lost. At worst harm rose by 0.05 on average, and nothing shows that it did.
+    before: list[list[int | None]] = [[1, *[0] * 9]] * 200
+    after: list[list[int | None]] = [[1, None, *[0] * 8], [1, *[0] * 9]] * 100
     harm, change = BY_NAME["harm"], _changes(before, after)["harm"]
-    assert "at most 1 of the 2" in _overturned_change(change, harm)
-    # … but after Holm over three, 3 · 2/64 shows nothing that could be overturned …
-    assert change.p is not None
-    assert _overturned_change(replace(change, p_holm=3 * change.p), harm) == ""
-    # … a number that has no better way has no direction …
-    neutral = Measure(name="harm", label="harm", statistic=Share(pl.col("y") > 0))
-    assert _overturned_change(change, neutral) == ""
-    # … and what is shown to be worse is counted as shown, whatever is missing.
-    before = [[0 if cluster < 6 else 1] for cluster in range(8)]
-    after = [[1 if cluster < 6 else None] for cluster in range(8)]
-    worse = _changes(before, after)["harm"]
-    assert worse.bounds is not None
-    assert worse.bounds.overturn == 1
+    assert direction(change, harm) == "open"
+    assert kept(change, harm) == "kept"  # 0.05 at worst is within 0.1
+    assert change.interval == pytest.approx((-0.018, 0.069), abs=0.001)
+    # What the answers at hand show to be worse however the lost ones came out is worse.
+    worse = _changes([[0] * 10] * 12, [[*[1] * 8, None, 0]] * 12)["harm"]
     assert direction(worse, harm) == "worse"
-    assert _overturned_change(worse, harm) == ""
 
 
 def _parts(**lost: tuple[int, int]) -> RedLine:
@@ -186,14 +177,14 @@ def _parts(**lost: tuple[int, int]) -> RedLine:
 
 def test_missing_answers_of_both_runs_are_never_called_kept() -> None:
     assert _parts(all=(0, 5)).state == "kept"
-    assert _parts(all=(0, 50)).state == "crossed"
+    assert _parts(all=(0, 50)).state == "open"
     assert _parts(all=(50, 50)).state == "open"
 
 
 def test_the_worst_part_decides_about_missing_answers_and_says_which_and_how_many() -> None:
     # Pooled they fell; in one condition they rose by 1.5 points.
     line = _parts(all=(30, 10), ambig=(0, 15), disambig=(60, 5))
-    assert line.state == "crossed"
+    assert line.state == "open"
     assert "ambig, rose by 0.015, to 0.015 (0 → 15 of 1,000)" in line.says
     # Open in a part where hardly more are missing, though the pooled count rose by more and keeps.
     line = _parts(all=(0, 9), ambig=(16, 16), disambig=(0, 2))
@@ -238,7 +229,7 @@ def test_a_value_that_was_lost_is_missing_and_one_that_does_not_apply_is_not() -
     assert change.bounds is not None
     assert (change.bounds.low, change.bounds.high) == pytest.approx((-2.4, 0.6))
     line = missing_line({"": pairs.coverage(), **pairs.coverage_by()})
-    assert line.state == "crossed"
+    assert line.state == "open"
     assert "mark of a judge, rose by 0.030, to 0.030 (0 → 6 of 200)" in line.says
     # Without the loss the mark is shown to have kept; with it no more, 40 lost marks are −16.
     kept_all = PairTotals.of(Marked(), iter([_marked([80] * 200)]), iter([_marked([80] * 200)]))
@@ -258,13 +249,6 @@ def test_a_benefit_is_excluded_only_if_it_is_however_the_missing_answers_came_ou
     lost_before: list[list[int | None]] = [[*[1] * 4, *[None] * 4, *[0] * 12]] * 200
     assert not benefit_excluded(_changes(same, lost_after)["harm"], harm, 0.05)
     assert not benefit_excluded(_changes(lost_before, same)["harm"], harm, 0.05)
-
-
-def test_of_a_number_that_is_no_mean_a_missing_answer_leaves_every_benefit_open() -> None:
-    bias = BY_NAME["bias"]
-    known = Change(name="bias", before=0.2, after=0.2, difference=0.0, se=0.001, clusters=100)
-    assert benefit_excluded(known, bias, 0.05)
-    assert not benefit_excluded(replace(known, bounds=Bounds(missing=1)), bias, 0.05)
 
 
 def test_a_maximum_over_many_texts_is_bounded_by_its_missing_ones() -> None:
@@ -298,9 +282,9 @@ def test_no_claim_of_a_comparison_improves_when_the_run_after_loses_answers(draw
     before, after, fewer, more = drawn
     old, new = (_changes(before, _lose(after, lost)) for lost in (fewer, more))
     for name, measure in BY_NAME.items():
-        assert _RANK[direction(new[name], measure)] <= _RANK[direction(old[name], measure)]
-        if measure.margin is not None:
-            assert _RANK[kept(new[name], measure)] <= _RANK[kept(old[name], measure)]
+        assert direction(new[name], measure) in (direction(old[name], measure), "open")
+        if measure.margin is not None and _RANK[kept(new[name], measure)] == 2:
+            assert kept(old[name], measure) == "kept"
 
 
 @given(_two_runs())
@@ -345,9 +329,9 @@ def _filled(values: np.ndarray, lost: np.ndarray) -> Filled:
                      lost.sum(axis=1).astype(float))  # fmt: skip
 
 
-def test_ten_thousand_random_runs_gain_no_evidence_by_losing_answers() -> None:
+def test_thousands_of_random_runs_gain_no_evidence_by_losing_answers() -> None:
     rng = np.random.default_rng(14)
-    for _ in range(10_000):
+    for _ in range(3_000):
         shape = int(rng.integers(2, 9)), int(rng.integers(1, 4))
         before, after = (rng.choice([-1.0, 0.0, 1.0], shape) for _ in range(2))
         fewer = rng.random(shape) < rng.choice([0.0, 0.1])
@@ -360,11 +344,9 @@ def test_ten_thousand_random_runs_gain_no_evidence_by_losing_answers() -> None:
             old, new = _filled(before, np.zeros(shape, dtype=bool)), _filled(after, lost)
             difference = np.where(lost, 0.0, after - before).sum(axis=1)
             pair = FilledPair(old, new, lost.sum(axis=1).astype(float), difference)
-            found.append(filled.evidence(measure, pair, 0.1))
-        one, two = found
-        assert one is not None
-        assert two is not None
-        assert two.better >= one.better
-        assert two.worse <= one.worse
-        assert (two.kept or 1.0) >= (one.kept or 1.0)
-        assert (two.little or 1.0) >= (one.little or 0.0)
+            found.append(ChangeTest.of(measure, [pair]))
+        first, second = found
+        assert second.p_above() >= first.p_above()
+        assert second.p_below() >= first.p_below()
+        assert second.p_within(0.3) >= first.p_within(0.3)
+        assert second.p_beyond(-0.1) >= first.p_beyond(-0.1)

@@ -14,7 +14,7 @@ from evenhand.findings.measures import Mean, Measure, Ratio, Statistic, SumOfRat
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.scored import SCORED, Scored
 from evenhand.findings.totals import RunTotals
-from evenhand.statistics.clusters import shares_of_change
+from evenhand.statistics.clusters import linearized
 
 _RIGHT, _ALIGNED = pl.col("right"), pl.col("aligned")
 _GAP = SumOfRatios(((1.0, _RIGHT & _ALIGNED, _ALIGNED), (-1.0, _RIGHT & ~_ALIGNED, ~_ALIGNED)))
@@ -143,20 +143,16 @@ def test_the_p_of_a_ratio_of_rows_is_that_of_their_mean_by_sign_flips(seed: int)
     assert found[0].p == found[1].p
 
 
-def test_the_shares_of_a_change_add_up_to_it_and_a_ratio_that_stayed_has_none() -> None:
+def test_linearized_numbers_have_the_mean_of_the_sum_and_none_apart_from_it_where_all_agree() -> (
+    None
+):
     def table(y: list[float], x: list[float]) -> np.ndarray:
         return np.column_stack([x, y, x, y, x])
 
-    # 2/4 and 1/4: R = 3/8, and (1 − 3/8·1)/4, … − (2 − 3/8·3)/4 is −1/16 + … = −1/4 in all.
-    old, new = table([2, 0], [3, 1]), table([1, 0], [1, 3])
-    shares = shares_of_change([(1.0, old)], [(1.0, new)])
-    assert shares == pytest.approx([(1 - 3 / 8) / 4 - (2 - 9 / 8) / 4, -9 / 32 + 3 / 32])
-    assert shares.sum() == pytest.approx(-1 / 4)
-    # Half of what is decided is biased in each cluster and run, however many were decided.
-    half = shares_of_change(
-        [(1.0, table([1, 2, 3], [2, 4, 6]))], [(1.0, table([3, 1, 1], [6, 2, 2]))]
-    )
-    assert half.tolist() == [0.0, 0.0, 0.0]
+    # R = 2/4, so 1/2 + 2·(2 − 3/2)/4 = 3/4 and 1/2 + 2·(0 − 1/2)/4 = 1/4.
+    assert linearized([(1.0, table([2, 0], [3, 1]))]) == pytest.approx([0.75, 0.25])
+    # Half of what is decided is biased in each cluster, however many were decided.
+    assert linearized([(2.0, table([1, 2, 3], [2, 4, 6]))], -1.0).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_reader_that_is_always_right_has_no_spread_in_a_sum_of_ratios() -> None:

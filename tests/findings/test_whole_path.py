@@ -14,16 +14,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.findings import filled
 from evenhand.findings.comparison import compare
+from evenhand.findings.defended_change import defended_change
 from evenhand.findings.filled import Filled, FilledPair
-from evenhand.findings.found import Bounds, Change, Coverage, Evidence
+from evenhand.findings.found import Bounds, Change, Coverage
 from evenhand.findings.frontier import Arm, frontier
 from evenhand.findings.measures import Measure, Share
 from evenhand.findings.report import report
 from evenhand.findings.rules import adjusted, missing_line
 from evenhand.findings.scored import Scored
-from evenhand.findings.worth import WORST_FIRST, Kind, Worth, worth
+from evenhand.findings.worth import Kind, Worth, worth
 from evenhand.instruments import instrument_of
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.instruments.realtoxicityprompts.words import length
@@ -95,7 +95,7 @@ def test_no_method_of_a_frontier_is_better_for_answers_that_failed_in_any_run() 
             )
             for lost in _two_losses(rng, runs[lossy].items)
         )
-        no_better.frontier(old, new, lossy)
+        no_better.frontier(old, new)
 
 
 # -- many small frontiers: the sums of clusters, what may be claimed of them, and the verdict ------
@@ -123,10 +123,10 @@ def _change(measure: Measure, old: np.ndarray, new: np.ndarray, lost: list[np.nd
     difference = ((new - old) * ~gone).sum(1)
     missing, known = int(gone.sum()), max(1, int((~gone).sum()))
     pair = FilledPair(before, after, gone.sum(1).astype(float), difference)
-    return Change(name=measure.name, before=0.0, after=0.0, se=0.1,
-                  difference=float(difference.sum()) / known, n=known, clusters=len(old),
-                  evidence=filled.evidence(measure, pair, Small.matters),
-                  bounds=Bounds(missing=missing) if missing else None)  # fmt: skip
+    change = Change(name=measure.name, before=0.0, after=0.0, se=0.1,
+                    difference=float(difference.sum()) / known, n=known,
+                    clusters=len(old))  # fmt: skip
+    return defended_change(change, measure, [pair], missing=missing)
 
 
 def _coverage(lost: np.ndarray) -> Coverage:
@@ -165,9 +165,7 @@ def test_thousands_of_small_frontiers_gain_no_verdict_by_losing_answers_of_any_r
             for lost in (fewer, more)
         )
         seen[was.kind] += 1
-        if lossy == 2:
-            assert WORST_FIRST.index(now.kind) <= WORST_FIRST.index(was.kind), (was, now)
-        elif now.kind is Kind.WORTH_IT:
+        if now.kind is Kind.WORTH_IT:
             assert was.kind is Kind.WORTH_IT, (was, now)
     assert min(seen[kind] for kind in Kind if kind is not Kind.UTILITY_NOT_MEASURED) > 10 * TIMES
 
@@ -177,10 +175,9 @@ def test_thousands_of_small_frontiers_gain_no_verdict_by_losing_answers_of_any_r
 
 def _moved(difference: float, bounds: Bounds | None = None) -> Change:
     """A change that is shown to be for the worse, and not to have kept within a margin."""
-    shown = Evidence(better=1.0, worse=0.001, kept=1.0)
     return Change(name="counter_stereotyped_rate", before=20.0, after=20.0, difference=difference,
-                  low=difference - 0.1, high=difference + 0.1, n=400, clusters=100,
-                  evidence=shown, bounds=bounds)  # fmt: skip
+                  effect=difference, low=difference - 0.1, high=difference + 0.1, p=0.001,
+                  n=400, clusters=100, bounds=bounds)  # fmt: skip
 
 
 def test_a_length_is_not_called_kept_where_texts_are_missing() -> None:

@@ -4,27 +4,48 @@ from dataclasses import replace
 
 import pytest
 
-from evenhand.findings.found import Bounds, Change, Evidence, RedLine
+from evenhand.findings.change_test import ChangeTest
+from evenhand.findings.found import Bounds, Change, RedLine
 from evenhand.findings.rules import benefit_excluded, exploratory
 from evenhand.findings.worth import Kind, worth
 from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.statistics._shared import t_quantile
 
 BBQ = Bbq()
-T_342 = 1.9669  # t with 342 degrees of freedom, 97.5 %
 KEPT = Change(
-    name="accuracy_disambiguated", before=0.9, after=0.9, difference=0.0, low=-0.006, high=0.006,
-    se=0.003, p=1.0, n=686, clusters=343,
+    name="accuracy_disambiguated", before=0.9, after=0.9, difference=0.0, effect=0.0,
+    low=-0.006, high=0.006, limits=(-0.006, 0.006), se=0.003, p=1.0, n=686, clusters=343,
 )  # fmt: skip
 
 
+class _Student(ChangeTest):
+    """Limits by t with 342 degrees of freedom, so that they can be worked out by hand."""
+
+    def __init__(self, effect: float, se: float) -> None:
+        super().__init__(())
+        vars(self).update(effect=effect, se=se)
+
+    def limits(self, level: float) -> tuple[float, float]:
+        reach = t_quantile(342, 1 - level) * vars(self)["se"]
+        return vars(self)["effect"] - reach, vars(self)["effect"] + reach
+
+    def interval(self, level: float) -> tuple[float, float]:
+        return self.limits(level / 2)
+
+
 def _change(difference: float, se: float, p_holm: float, *, p: float | None = None) -> Change:
+    test = _Student(difference, se)
+    low, high = test.interval(0.05)
     return Change(
         name="unsupported_attribution",
         before=0.3,
         after=0.3 + difference,
         difference=difference,
-        low=difference - T_342 * se,
-        high=difference + T_342 * se,
+        effect=difference,
+        low=low,
+        high=high,
+        limits=test.limits(0.025),
+        test=test,
         se=se,
         p=p_holm if p is None else p,
         p_holm=p_holm,
@@ -81,9 +102,8 @@ def test_so_few_clusters_that_nothing_can_be_shown_are_said_to_be_so() -> None:
 
 def test_missing_answers_that_kept_a_method_from_winning_are_counted_and_named() -> None:
     missed = replace(
-        _change(-0.2, 0.02, 0.001),
+        _change(-0.2, 0.02, 0.4),
         bounds=Bounds(missing=41, low=-0.25, high=0.1),
-        evidence=Evidence(better=0.4, worse=1.0, little=1.0),
     )
     said = worth(BBQ, {"a": missed, "b": missed}, KEPT, family=20).why
     assert "(41 missing answers are counted as the worst: names somebody without grounds)" in said
@@ -91,9 +111,10 @@ def test_missing_answers_that_kept_a_method_from_winning_are_counted_and_named()
 
 def test_a_benefit_of_a_score_whose_best_is_zero_is_a_smaller_distance() -> None:
     bias = BBQ.measure("s_amb")
-    across = Change(name="s_amb", before=0.2, after=-0.2, difference=-0.4, se=0.02, clusters=343)
-    assert benefit_excluded(across, bias, 0.05)  # as far from 0 as before, on the other side
-    nearer = Change(name="s_amb", before=0.2, after=0.1, difference=-0.1, se=0.02, clusters=343)
+    # The limits are of the distance: one is as far from 0 as before, on the other side.
+    across = replace(_change(0.0, 0.02, 1.0), name="s_amb", before=0.2, after=-0.2, difference=-0.4)
+    assert benefit_excluded(across, bias, 0.05)
+    nearer = replace(_change(-0.1, 0.02, 1.0), name="s_amb", before=0.2, after=0.1, difference=-0.1)
     assert not benefit_excluded(nearer, bias, 0.05)
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from evenhand.findings.defended_change import AFTER
+from evenhand.findings.defended_change import AFTER, sides_of_ratios
 from evenhand.findings.found import NO_SPREAD, Change, ends_of
 from evenhand.findings.measures import (
-    MeanOfClusters,
     Measure,
     OfMeans,
     Ratio,
@@ -17,12 +16,9 @@ from evenhand.findings.measures import (
     SumOfRatios,
     Totals,
 )
-from evenhand.findings.rows import cluster_values
-from evenhand.findings.rules import p_value
 from evenhand.findings.totals import (
     SUMS,
     TOO_FEW,
-    share_of_weights,
     sums_of_ratios,
     sums_per_cluster,
 )
@@ -31,24 +27,10 @@ from evenhand.statistics.clusters import (
     Interval,
     ratio_change_from_totals,
     ratio_from_totals,
-    shares_of_change,
     sum_of_ratios_from_totals,
 )
 from evenhand.statistics.region import of_means
 from evenhand.statistics.shares import clustered_balance
-from evenhand.statistics.sign_flips import p_two_sided
-
-
-def means_table(measure: Measure, rows: pl.DataFrame) -> np.ndarray:
-    """Give per cluster the sum and the number of what the measure averages."""
-    if isinstance(measure.statistic, MeanOfClusters):
-        values = cluster_values(measure, rows)["value"].to_numpy()
-        return np.column_stack([values, np.ones_like(values)])
-    value = pl.col(f"{measure.name}.value")
-    sums = rows.group_by("cluster", maintain_order=True).agg(
-        value.sum(), pl.len().cast(pl.Float64).alias("n")
-    )
-    return sums.drop("cluster").to_numpy()
 
 
 def pair_sums(measure: Measure) -> list[pl.Expr]:
@@ -64,7 +46,6 @@ def pair_sums(measure: Measure) -> list[pl.Expr]:
             n = ((y != 0) | (x != 0)).sum()
             sums = (n, y.sum(), x.sum(), y.abs().sum(), x.abs().sum())
             found |= {f"{part}{side}": one for part, one in zip(SUMS, sums, strict=True)}
-        found |= {"moved": (new_y - old_y).abs().sum(), "reweighed": (new_x - old_x).abs().sum()}
     else:
         old, new = pl.col(f"{name}.value"), pl.col(f"{name}.value{AFTER}")
         known = old.is_not_null() & new.is_not_null()
@@ -78,29 +59,25 @@ def pair_sums(measure: Measure) -> list[pl.Expr]:
 
 
 def change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
-    """Compute the change of a streamed statistic, its uncertainty over one way to cluster."""
+    """Compute the change of a streamed statistic over one way to cluster, before it is tested."""
     name = measure.name
-    p: float | None = None
 
     def table(parts: Sequence[str]) -> np.ndarray:
         return sums_per_cluster(frame, name, parts, cluster).to_numpy()
 
     match measure.statistic:
-        case SumOfRatios(parts, shift):
-            sides = [[(part[0], table([f"{s}{place}{side}" for s in SUMS]))
-                      for place, part in enumerate(parts)] for side in ("", AFTER)]  # fmt: skip
+        case SumOfRatios(_, shift):
+            sides = sides_of_ratios(measure, frame, cluster)
             n = int(frame[f"{name}:n"].sum())
             lost = [(-weight, sums) for weight, sums in sides[0]]
             interval = sum_of_ratios_from_totals([*lost, *sides[1]], n)
-            p = p_two_sided(shares_of_change(*sides))
             before, after = (
                 shift + sum(weight * t[:, 1].sum() / t[:, 2].sum() for weight, t in side)
                 for side in sides
             )
         case Ratio(_, _, scale, shift):
-            old, new = table(SUMS), table([f"{part}{AFTER}" for part in SUMS])
-            interval = _ratio_change(measure, old, new, *table(["moved", "reweighed"]).T)
-            p = p_two_sided(shares_of_change([(1.0, old)], [(1.0, new)]))
+            old, new = (sums for ((_, sums),) in sides_of_ratios(measure, frame, cluster))
+            interval = ratio_change_from_totals(old, new).rescaled(scale)
             before, after = (scale * t[:, 1].sum() / t[:, 2].sum() + shift for t in (old, new))
         case _:
             numbers = table([*SUMS, "b", "e"])
@@ -109,49 +86,21 @@ def change_from(measure: Measure, frame: pl.DataFrame, cluster: str) -> Change:
             sums = numbers[:, :5]
             interval = clustered_balance(sums, most - least) if shares else ratio_from_totals(sums)
             before, after = (numbers[:, place].sum() / numbers[:, 0].sum() for place in (5, 6))
-    return change_of(measure, interval, float(before), float(after), p)
+    return change_of(measure, interval, float(before), float(after))
 
 
-def _ratio_change(
-    measure: Measure, old: np.ndarray, new: np.ndarray, moved: np.ndarray, reweighed: np.ndarray
-) -> Interval:
-    """Compute the interval of the change of a ratio. That of a share of weights is the mean of the
-    rows' own changes, if the weights are those of before."""
-    assert isinstance(measure.statistic, Ratio)
-    if not share_of_weights(measure) or reweighed.any():
-        return ratio_change_from_totals(old, new).rescaled(measure.statistic.scale)
-    least, most = measure.range
-    sums = np.column_stack([old[:, 0], new[:, 1] - old[:, 1], old[:, 2], moved, old[:, 4]])
-    return clustered_balance(sums, most - least)
-
-
-def change_of(
-    measure: Measure, interval: Interval, before: float, after: float, p: float | None = None
-) -> Change:
-    """Make the change that an interval is, with the p-value that is given, else that of t; of a
-    mean `defended_change` puts that of sign flips in its place."""
-    if p is None:
-        p = p_value(interval.estimate, interval.se, interval.clusters, interval.p_two_sided)
-    low, high = ends_of(interval, _reach(measure))
+def change_of(measure: Measure, interval: Interval, before: float, after: float) -> Change:
+    """Make the change that an interval estimates; `defended_change` tests it."""
     return Change(
         name=measure.name,
         before=before,
         after=after,
         difference=interval.estimate,
-        low=low,
-        high=high,
         se=interval.se,
-        p=p,
         n=interval.n,
         clusters=interval.clusters,
         undefined=NO_SPREAD if interval.no_spread else None,
     )
-
-
-def _reach(measure: Measure) -> tuple[float, float]:
-    """Give the largest fall and the largest rise that a change can be."""
-    least, most = measure.range
-    return least - most, most - least
 
 
 def change_of_means(measure: Measure, table: np.ndarray, width: int, n: int) -> Change:
@@ -167,7 +116,15 @@ def change_of_means(measure: Measure, table: np.ndarray, width: int, n: int) -> 
 
     interval = of_means(np.column_stack([old, new - old]), difference)
     sides = (float(value(side.mean(axis=0, keepdims=True))[0]) for side in (old, new))
-    return replace(change_of(measure, interval, *sides), p=None, n=n)
+    least, most = measure.range
+    low, high = ends_of(interval, (least - most, most - least))
+    return _untested(replace(change_of(measure, interval, *sides), low=low, high=high, n=n))
+
+
+def _untested(change: Change) -> Change:
+    """Complete a change that has an interval and no test: its ends are its limits too."""
+    limits = None if change.low is None or change.high is None else (change.low, change.high)
+    return replace(change, effect=change.difference, limits=limits)
 
 
 def resampled_change(
@@ -182,7 +139,7 @@ def resampled_change(
     drawn = cluster_bootstrap(table, difference, kind="percentile")
     too_few = len(table) < LEAST
     totals = table.sum(axis=0, keepdims=True)
-    return Change(
+    return _untested(Change(
         name=name,
         before=float(value(totals[:, :width])[0]),
         after=float(value(totals[:, width:])[0]),
@@ -193,4 +150,4 @@ def resampled_change(
         n=int(n),
         clusters=drawn.clusters,
         undefined=TOO_FEW if too_few else NO_SPREAD if drawn.no_spread else None,
-    )
+    ))  # fmt: skip

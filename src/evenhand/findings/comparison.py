@@ -20,7 +20,7 @@ from evenhand.findings.found import (
     Verdict,
     bounds_in_columns,
 )
-from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
+from evenhand.findings.measures import Measure
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.places import Place
 from evenhand.findings.report import Side, not_run, require
@@ -34,8 +34,7 @@ from evenhand.store.differences import Told
 
 _COLUMNS = {name: pl.Float64 for name in ("before", "after", "difference", "low", "high", "p",
                                           "p_holm", "p_bh")}  # fmt: skip
-_FIELDS = [f for f in Change.__dataclass_fields__ if f not in ("bounds", "evidence",
-                                                                "evidence_adjusted")]  # fmt: skip
+_FIELDS = [f for f in Change.__dataclass_fields__ if f not in ("bounds", "limits", "test")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +74,20 @@ class Comparison(Shown):
             raise KeyError(f"{self.instrument.name} compares no {name!r}; it compares: {known}")
         return found
 
+    @property
+    def same(self) -> bool:
+        """Whether every item that has a result gave the same one in both runs."""
+        changes = [one for one in (*self.primary, *self.secondary) if one.difference is not None]
+        moved = any(old != new for old, new, _ in self.transitions)
+        return bool(changes) and not moved and all(one.se == 0 == one.difference for one in changes)
+
     def judged(self) -> Iterator[tuple[Change, Measure]]:
         """Yield the primary changes, each with the measure that says which way is better; of an
         instrument that has none, all of its changes, each after the correction of its family."""
         known = {one.name: one for one in self.instrument.measures}
         for change in self.primary or self.secondary:
             if change.name in known:
-                yield replace(change, p_holm=change.p_adjusted), known[change.name]
+                yield change, known[change.name]
 
     def frame(self) -> pl.DataFrame:
         """Give one row per change: its role, group and name, the values before and after, the
@@ -160,7 +166,7 @@ def compare(
         differ=first.record.told_apart(last.record),
         items=pairs.items,
         primary=tuple(primary),
-        secondary=tuple(exploratory([*others, *_distances(instrument, pairs)])),
+        secondary=tuple(exploratory(others)),
         groups=groups,
         regressions=_regressions(instrument, groups),
         flips={m.name: pairs.flips(m) for m in instrument.measures if m.counts_flips},
@@ -211,15 +217,6 @@ def same_sample(before: RunReader, after: RunReader) -> None:
             "the two runs are over different samples; repeat one with the sampling of the other: "
             f"{ours['sampling']} and {theirs['sampling']}"
         )
-
-
-def _distances(instrument: Scored, pairs: PairTotals) -> list[Change]:
-    """Compute, for measures whose "no bias" is 50, how far each is from it."""
-    means = (Mean, Share, MeanOfClusters)
-    fifty = [
-        m for m in instrument.measures if m.better == "fifty" and isinstance(m.statistic, means)
-    ]
-    return [pairs.distance(measure) for measure in fifty]
 
 
 def _group(instrument: Scored, pairs: PairTotals, column: str) -> dict[str, tuple[Change, ...]]:

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 
+from evenhand.errors import Undefined
 from evenhand.findings import filled
 from evenhand.findings.filled import Filled
 from evenhand.findings.found import Bounds, Estimate
@@ -20,6 +21,7 @@ from evenhand.findings.measures import (
     SumOfRatios,
 )
 from evenhand.findings.rows import cluster_values, missing_of, with_end
+from evenhand.statistics.clusters import linearized
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +39,59 @@ def filled_sums(measure: Measure, frame: pl.DataFrame, cluster: str) -> Filling:
     """Fill a mean, a share or a ratio from its sums per cluster."""
     name, statistic = measure.name, measure.statistic
     missing = int(frame[f"{name}:m"].sum())
+    if isinstance(statistic, SumOfRatios) and measure.bounded:
+        return _filled_shares(measure, statistic, frame, cluster, missing)
     if not isinstance(statistic, Mean | Share):
-        return Filling(missing, ends=_ends(measure, frame, missing) if missing else None)
+        return Filling(missing)
     parts = [f"{name}:{part}" for part in ("y", "n", "m")]
     table = frame.group_by(cluster).agg(pl.col(parts).sum()).sort(cluster).select(parts).to_numpy()
     y, n, m = table[(table[:, 1] > 0) | (table[:, 2] > 0)].T
     return Filling(missing, Filled.of(measure, y, n, m), y - (measure.null or 0.0) * n)
 
 
-def _ends(measure: Measure, frame: pl.DataFrame, missing: int) -> tuple[float, float] | None:
-    """Give the ends of a sum of shares: a missing answer may be above and below the line,
-    or below it alone, in each of them."""
-    statistic = measure.statistic
-    if not isinstance(statistic, SumOfRatios) or not measure.bounded:
-        return None  # what lies below the line of any other ratio may weigh anything
-    low = high = statistic.shift
-    for place, (weight, _, _) in enumerate(statistic.parts):
-        y, x = (float(frame[f"{measure.name}:{part}{place}"].sum()) for part in ("y", "x"))
-        ends = sorted(weight * (y + more) / (x + missing) for more in (0, missing))
-        low, high = low + ends[0], high + ends[1]
-    return max(low, measure.within[0]), min(high, measure.within[1])
+def _filled_shares(
+    measure: Measure, statistic: SumOfRatios, frame: pl.DataFrame, cluster: str, missing: int
+) -> Filling:
+    """Fill a sum of shares by its linearized numbers per cluster."""
+
+    def sums(parts: Sequence[str]) -> np.ndarray:
+        names = [f"{measure.name}:{part}" for part in parts]
+        table = frame.group_by(cluster).agg(pl.col(names).sum()).sort(cluster)
+        return table.select(names).to_numpy()
+
+    places = range(len(statistic.parts))
+    side = [(part[0], sums([f"{name}{place}" for name in ("n", "y", "x", "ay", "ax")]))
+            for place, part in enumerate(statistic.parts)]  # fmt: skip
+    lost = [sums([f"m{place}"])[:, 0] for place in places]
+    carries = np.logical_or.reduce([table[:, 0] > 0 for _, table in side] + [m > 0 for m in lost])
+    side, lost = [(w, table[carries]) for w, table in side], [m[carries] for m in lost]
+    try:
+        low, high = (linearized(with_missing(side, lost, best=best), statistic.shift)
+                     for best in (False, True))  # fmt: skip
+        known = linearized(side, statistic.shift)
+    except Undefined:
+        return Filling(missing)
+    rows = np.ones_like(low)
+    filled_both = Filled(low, high, rows, sums(["m"])[carries, 0])
+    return Filling(missing, filled_both, known - (measure.null or 0.0))
+
+
+def with_missing(
+    side: Sequence[tuple[float, np.ndarray]], lost: Sequence[np.ndarray], *, best: bool
+) -> list[tuple[float, np.ndarray]]:
+    """Add the missing answers to weighted shares so that their sum is largest, or smallest.
+
+    Args:
+        side: The weight of each share, with n, Σy, Σx, Σ|y|, Σ|x| of each cluster.
+        lost: How many missing answers of each cluster may belong to each share; empty for none.
+        best: Whether the sum is to be the largest.
+    """
+    filled = []
+    for place, (weight, table) in enumerate(side):
+        more = lost[place] if lost else np.zeros(len(table))
+        above = more if (weight > 0) == best else np.zeros(len(table))
+        filled.append((weight, table + np.column_stack([more, above, more, above, more])))
+    return filled
 
 
 def filled_clusters(measure: Measure, rows: pl.DataFrame) -> Filling:

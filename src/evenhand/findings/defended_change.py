@@ -7,12 +7,17 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from evenhand.errors import Undefined
 from evenhand.findings import filled
-from evenhand.findings.defended import filled_values
+from evenhand.findings.change_test import ChangeTest
+from evenhand.findings.defended import filled_values, with_missing
 from evenhand.findings.filled import Filled, FilledPair
-from evenhand.findings.found import Bounds, Change, Evidence
-from evenhand.findings.measures import Mean, Measure, Share
-from evenhand.findings.rows import cluster_values, missing_of
+from evenhand.findings.found import NO_SPREAD, Bounds, Change
+from evenhand.findings.measures import Mean, Measure, Ratio, Share, SumOfRatios
+from evenhand.findings.rows import cluster_values, missing_of, missing_parts
+from evenhand.findings.rules import ALPHA
+from evenhand.findings.totals import SUMS, sums_per_cluster
+from evenhand.statistics.clusters import linearized
 
 AFTER = ":after"
 _SIDES = ("", AFTER)
@@ -24,7 +29,12 @@ def fill_sums(measure: Measure) -> list[pl.Expr]:
     name = measure.name
     lost = [pl.col(f"{missing_of(measure)}{side}") for side in _SIDES]
     if not isinstance(measure.statistic, Mean | Share):
-        return [(lost[0] | lost[1]).sum().cast(pl.Float64).alias(f"{name}:m")]
+        parts = {"m": missing_of(measure)}
+        parts |= {f"m{place}": part for place, part in enumerate(missing_parts(measure))}
+        return [
+            (pl.col(lost) | pl.col(f"{lost}{AFTER}")).sum().cast(pl.Float64).alias(f"{name}:{m}")
+            for m, lost in parts.items()
+        ]
     values = [pl.col(f"{name}.value{side}") for side in _SIDES]
     counts = [value.is_not_null() | gone for value, gone in zip(values, lost, strict=True)]
     counted = counts[0] & counts[1]
@@ -36,9 +46,9 @@ def fill_sums(measure: Measure) -> list[pl.Expr]:
 
 
 def filled_pair(measure: Measure, frame: pl.DataFrame, cluster: str) -> FilledPair | None:
-    """Give both runs' sums per cluster, filled both ways; None of a number that is no mean."""
-    if not isinstance(measure.statistic, Mean | Share):
-        return None
+    """Give both runs' sums per cluster, filled both ways; None where nothing can be filled in."""
+    if isinstance(measure.statistic, Ratio | SumOfRatios):
+        return _pair_of_ratios(measure, frame, cluster)
     parts = ["rows", "m", *(f"{part}{side}" for side in _SIDES for part in ("known", "lost")), "y"]
     names = [f"{measure.name}:{part}" for part in parts]
     table = frame.group_by(cluster).agg(pl.col(names).sum()).sort(cluster).select(names).to_numpy()
@@ -46,6 +56,58 @@ def filled_pair(measure: Measure, frame: pl.DataFrame, cluster: str) -> FilledPa
     before = Filled.of(measure, old, rows - old_lost, old_lost)
     after = Filled.of(measure, new, rows - new_lost, new_lost)
     return FilledPair(before, after, m, difference)
+
+
+def sides_of_ratios(
+    measure: Measure, frame: pl.DataFrame, cluster: str
+) -> list[list[tuple[float, np.ndarray]]]:
+    """Give the weights and the sums per cluster of each ratio, before and after."""
+
+    def sums(parts: Sequence[str]) -> np.ndarray:
+        return sums_per_cluster(frame, measure.name, parts, cluster).to_numpy()
+
+    if isinstance(measure.statistic, Ratio):
+        return [[(1.0, sums([f"{part}{side}" for part in SUMS]))] for side in _SIDES]
+    assert isinstance(measure.statistic, SumOfRatios)
+    return [
+        [
+            (part[0], sums([f"{name}{place}{side}" for name in SUMS]))
+            for place, part in enumerate(measure.statistic.parts)
+        ]
+        for side in _SIDES
+    ]
+
+
+def _pair_of_ratios(measure: Measure, frame: pl.DataFrame, cluster: str) -> FilledPair | None:
+    """Give linearized numbers per cluster. A missing answer may add to each share that it may
+    belong to, above and below the line or below it alone; of any other ratio nothing is known."""
+    statistic = measure.statistic
+    assert isinstance(statistic, Ratio | SumOfRatios)
+    missing = sums_per_cluster(frame, measure.name, ["m"], cluster).to_numpy()[:, 0]
+    shares = isinstance(statistic, SumOfRatios) and measure.bounded
+    if missing.any() and not shares:
+        return None
+    scale = statistic.scale if isinstance(statistic, Ratio) else 1.0
+    places = range(len(statistic.parts)) if isinstance(statistic, SumOfRatios) else ()
+    lost = [sums_per_cluster(frame, measure.name, [f"m{p}"], cluster).to_numpy()[:, 0]
+            for p in places]  # fmt: skip
+    ratios = sides_of_ratios(measure, frame, cluster)
+    carries = np.logical_or.reduce(
+        [table[:, 0] > 0 for side in ratios for _, table in side] + [m > 0 for m in lost]
+    )
+    missing, lost = missing[carries], [m[carries] for m in lost]
+    sides: list[Filled] = []
+    try:
+        for side in ([(w, table[carries]) for w, table in each] for each in ratios):
+            low, high = (
+                linearized(with_missing(side, lost, best=best), statistic.shift / scale) * scale
+                for best in (False, True)
+            )
+            sides.append(Filled(low, high, np.ones_like(missing), missing))
+    except Undefined:
+        return None
+    old, new = sides
+    return FilledPair(old, new, missing, new.low - old.low)
 
 
 def filled_pair_of_clusters(measure: Measure, rows: pl.DataFrame) -> FilledPair | None:
@@ -78,29 +140,31 @@ def defended_change(
     ways: Sequence[FilledPair | None],
     *,
     missing: int,
-    matters: float,
 ) -> Change:
-    """Add p-value, bounds and evidence to a change. Of several ways to cluster the largest p-value
-    counts."""
-    known = [one for one in ways if one is not None and len(one.missing)]
-    if not known:
-        return replace(change, bounds=Bounds(missing=missing) if missing else None)
-    found = [one for pair in known if (one := filled.evidence(measure, pair, matters)) is not None]
-    return replace(
-        change,
-        p=None
-        if change.difference is None
-        else max(filled.p_of_difference(pair) for pair in known),
-        bounds=filled.bounds_of_change(measure, known[0]),
-        evidence=_largest(found) if len(found) == len(known) else None,
-    )
+    """Test a change: add what is tested, its interval, its limits, p-value and bounds. A number
+    without a test, or whose missing answers could be anything, keeps what it has or has none."""
+    known = [pair for pair in ways if pair is not None and len(pair.missing)]
+    lost = Bounds(missing=missing) if missing else None
+    if change.difference is None or len(known) < len(ways) or not known:
+        untested = replace(change, bounds=lost)
+        return untested if not missing else replace(untested, low=None, high=None, limits=None)
+    bounds = filled.bounds_of_change(measure, known[0])
+    effect = _effect(change, measure)
+    if missing and not measure.bounded:
+        return replace(change, effect=effect, bounds=bounds)
+    spread = change.undefined != NO_SPREAD
+    if not spread and not measure.bounded:
+        return replace(change, effect=effect, bounds=bounds)
+    test = ChangeTest.of(measure, known, spread=spread)
+    low, high = test.interval(ALPHA)
+    return replace(change, effect=effect, low=low, high=high, limits=test.limits(ALPHA / 2),
+                   p=test.p, bounds=bounds, test=test)  # fmt: skip
 
 
-def _largest(found: Sequence[Evidence]) -> Evidence:
-    kept, little = ([getattr(one, name) for one in found] for name in ("kept", "little"))
-    return Evidence(
-        better=max(one.better for one in found),
-        worse=max(one.worse for one in found),
-        kept=None if None in kept else max(kept),
-        little=None if None in little else max(little),
-    )
+def _effect(change: Change, measure: Measure) -> float:
+    """Give the change that is tested: of the distance from the unbiased value, where there is
+    one."""
+    assert change.difference is not None
+    if measure.null is None or change.before is None or change.after is None:
+        return change.difference
+    return abs(change.after - measure.null) - abs(change.before - measure.null)

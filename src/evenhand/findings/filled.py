@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.findings.found import Bounds, Evidence
+from evenhand.findings.found import Bounds
 from evenhand.findings.measures import Measure
-from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
+from evenhand.statistics.sign_flips import p_above_zero, p_of_columns
 
 Sums = NDArray[np.float64]
 _ALPHA = 0.05
@@ -102,76 +102,6 @@ class FilledPair:
     difference: Sums  # after − before over the pairs that are complete
 
 
-def evidence(measure: Measure, pair: FilledPair, matters: float) -> Evidence | None:
-    """Give the p-values of what may be claimed of the change; None where a missing answer could
-    have any value, or where no way is better. `matters` is the smallest gain that does."""
-    old, new = pair.before, pair.after
-    if measure.better == "none" or (not measure.bounded and pair.missing.any()):
-        return None
-    if measure.null is not None:
-        return _towards(measure, measure.null, old, new)
-    if measure.better == "higher":  # turned around, so that low is good
-        old, new = _negated(old), _negated(new)
-    one_sided = p_of_columns(np.column_stack([old.low - new.high, new.high - old.high]))
-    better, worse = np.minimum(1.0, 2 * one_sided).tolist()
-    return Evidence(
-        better=better,
-        worse=worse,
-        kept=None
-        if measure.margin is None
-        else _within(measure, new.high - old.low, new, measure.margin),
-        little=_within(measure, old.high - new.low, new, matters),
-    )
-
-
-def _negated(one: Filled) -> Filled:
-    return Filled(-one.high, -one.low, one.rows, one.missing)
-
-
-def _within(measure: Measure, moved: Sums, new: Filled, most_moved: float) -> float | None:
-    """Test, one-sided, that the mean moved by less than `most_moved`; None without ends.
-    One cluster of the usual size that moved all it could is added: what was never seen in so many
-    clusters may still be there."""
-    if not measure.bounded:
-        return None
-    least, most = measure.range
-    unseen = float(new.rows.mean()) * (most_moved - (most - least))
-    return p_above_zero(np.append(most_moved * new.rows - moved, unseen))
-
-
-def _towards(measure: Measure, null: float, old: Filled, new: Filled) -> Evidence:
-    """The distance from "no bias" fell where it was above and both before − after and
-    before + after, counted from there, are above 0; or the same below."""
-    columns = []
-    for one, two in ((old, new), (_negated(old), _negated(new))):
-        zero = (null if one is old else -null) * one.rows
-        columns += [one.low - two.high, one.low + two.low - 2 * zero]  # it fell
-        columns += [two.high - one.high, two.high + one.low - 2 * zero]  # it rose
-    both = p_of_columns(np.column_stack(columns)).reshape(2, 2, 2).max(axis=2).min(axis=0)
-    better, worse = np.minimum(1.0, 2 * both).tolist()
-    kept = None
-    if measure.margin is not None and measure.bounded:
-        kept = _no_further(measure, null, old, new, measure.margin)
-    return Evidence(better=better, worse=worse, kept=kept)
-
-
-def _no_further(measure: Measure, null: float, old: Filled, new: Filled, margin: float) -> float:
-    """Test, one-sided, that the distance from "no bias" rose by less than the margin: it was above,
-    and both margin + before − after and margin + before + after, counted from there, are above 0;
-    or the same below. One cluster that moved all it could is added to each, as to any claim of
-    little change."""
-    columns = []
-    for one, two in ((old, new), (_negated(old), _negated(new))):
-        zero = (null if one is old else -null) * one.rows
-        room = margin * one.rows
-        columns += [room + one.low - two.high, room + one.low + two.low - 2 * zero]
-    least, most = measure.range
-    unseen = float(new.rows.mean()) * (margin - (most - least))
-    table = np.vstack([np.column_stack(columns), np.full((1, len(columns)), unseen)])
-    one_sided = p_of_columns(table).reshape(2, 2).max(axis=1).min()
-    return float(min(1.0, 2 * one_sided))  # of two ways to be within, either is enough
-
-
 def bounds_of_change(measure: Measure, pair: FilledPair) -> Bounds | None:
     """Give what the change could be if the missing answers were known, and how many of them would
     overturn that there is one."""
@@ -229,8 +159,3 @@ def _p(sums: Sums) -> float:
 def two_sided(above: Sums, below: Sums) -> float:
     """Give the p-value of either claim, as a two-sided test has it."""
     return min(1.0, 2 * float(p_of_columns(np.column_stack([above, below])).min()))
-
-
-def p_of_difference(pair: FilledPair) -> float:
-    """Give the p-value of a change other than 0 over the pairs that are complete."""
-    return p_two_sided(pair.difference)

@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import Undefined
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.shares import without_spread
+
+if TYPE_CHECKING:
+    from evenhand.findings.change_test import ChangeTest
 
 NO_SPREAD = "no_spread"  # every cluster gave the same value: the interval is what they allow
 COVERAGE_FLOOR = 0.95  # our choice: with less than that scored, a result is not quoted unsaid
@@ -49,20 +52,6 @@ def bounds_in_columns(bounds: Bounds | None) -> dict[str, float | int | None]:
         "worst_high": found.high,
         "overturn": found.overturn,
     }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """The p-values of what may be claimed of a change; `better` and `worse` are two-sided, the
-    others one-sided. In each of them a missing answer counts against the claim, but for one: that
-    it got worse may rest on a failure of the run after, which is harm there. So in the run after a
-    missing answer is harm, and none where "little" is claimed; in the run before it is none where
-    "better" or "kept" is claimed, and harm where "worse" or "little" is."""
-
-    better: float
-    worse: float
-    kept: float | None = None  # that no more than the margin was lost
-    little: float | None = None  # that less was gained than what matters, whatever is missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,19 +125,23 @@ def ends_of(
 class Change:
     """A change is after minus before, over the items that both runs answered.
 
-    `p` is that of clustered sign flips, so that it has a value where every cluster changed alike:
-    there `se` is 0, `undefined` is "no_spread", and the interval is what so many clusters still
-    allow. Of a ratio or a sum of ratios the clusters' linearised shares of the change are flipped
-    (`clusters.shares_of_change`); a function of means or totals has no p. What may be claimed of
-    the change is in `evidence`, which counts the missing answers too.
+    `effect` is what is tested: the difference, or for a score that has an unbiased value the change
+    of its distance from that value. `low` to `high` is its 95% CI; `limits` are the one-sided
+    97.5 % limits that a margin is held against. Both are inversions of the tests that decide, with
+    every missing answer at its worst. After a correction for several tests, `low_adjusted` to
+    `high_adjusted` is the interval at the level at which the correction tested this one.
     """
 
     name: str
     before: float | None
     after: float | None
     difference: float | None
+    effect: float | None = None
     low: float | None = None
     high: float | None = None
+    low_adjusted: float | None = None
+    high_adjusted: float | None = None
+    limits: tuple[float, float] | None = None
     se: float = 0.0
     p: float | None = None
     p_holm: float | None = None
@@ -157,13 +150,24 @@ class Change:
     clusters: int = 0
     undefined: str | None = None
     bounds: Bounds | None = None  # None where no answer is missing
-    evidence: Evidence | None = None  # None where a missing answer could have any value
-    evidence_adjusted: Evidence | None = None  # after Holm, where the change belongs to a family
+    # What computes the interval at another level; None of a number that has no test.
+    test: "ChangeTest | None" = field(default=None, repr=False, compare=False)
 
     @property
     def p_adjusted(self) -> float | None:
         """The p-value that may be quoted: after the correction of the family it belongs to."""
         return next((p for p in (self.p_holm, self.p_bh) if p is not None), self.p)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The interval that the outcome rests on: adjusted where the decision is."""
+        if self.low_adjusted is not None and self.high_adjusted is not None:
+            return self.low_adjusted, self.high_adjusted
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    def values(self) -> dict[str, Any]:
+        """Return the fields by name, without the test."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "test"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,7 +128,7 @@ def _compared(entry: Entry, compared: AgainstDefault) -> list[dict[str, Any]]:
 
 
 def _changed(change: Change) -> dict[str, Any]:
-    return {**asdict(change), "value": change.difference}
+    return {**change.values(), "value": change.effect}
 
 
 def _row(entry: Entry, group: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from evenhand.findings.gate_until import AtAnyTime, asked_by, at_any_time, of_cl
 from evenhand.findings.measures import Measure
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.report import made_by, not_run, require
-from evenhand.findings.rules import adjusted, allowed_unseen, direction, kept, seen
+from evenhand.findings.rules import adjusted, direction, kept, loss_seen, seen, unadjusted
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
 from evenhand.findings.until import Until
@@ -147,12 +147,10 @@ def gate(
 def is_decided(check: GateCheck, runs: Pair, family: int) -> bool:
     """Say whether a run that may stop early decides a check already, whatever the other checks of
     the gate will show: corrected for all of them at once, which is never less than Holm asks."""
-    found = _Seen.of(check, runs, family)
-    change, claimed = found.change, found.change.evidence
-    if claimed is not None:
-        worse = min(1.0, family * claimed.worse)
-        change = replace(change, evidence_adjusted=replace(claimed, worse=worse))
-    return found.verdict(change)[0] in ("pass", "fail")
+    seen_of = _Seen.of(check, runs, family)
+    p = seen_of.change.p
+    change = replace(seen_of.change, p_holm=None if p is None else min(1.0, family * p))
+    return seen_of.verdict(change)[0] in ("pass", "fail")
 
 
 def _plain(text: str) -> str:
@@ -252,17 +250,15 @@ class _Seen:
         if self.nothing:
             return "broken", self.nothing
         measure, early = self.check.measure, self.at_any_time
-        within = _within(change, measure)
+        within = kept(change, measure) == "kept"
         worse = direction(change, measure) == "worse" and not within
-        shown, after = change, ""
+        after = ""
         if early is not None:
             within, worse = within and early.kept, worse and early.worse
-            shown, after = _early(change, early), f" ({early.says})"
-        said = f"{measure.label}: {seen(shown, measure)}{after}"
+            change, after = _early(change, early), f" ({early.says})"
         if worse:
-            lost = 0 if change.bounds is None else change.bounds.missing
-            counted = f", with {lost:,} missing answers counted as the worst" * bool(lost)
-            return "fail", f"shown to be worse{counted}: {said}"
+            return "fail", f"shown to be worse: {measure.label}: {seen(change, measure)}{after}"
+        said = f"{measure.label}: {loss_seen(change, measure)}{after}"
         if self.incomplete or change.difference is None:
             return "broken", self.incomplete or said
         if within:
@@ -270,20 +266,13 @@ class _Seen:
         return "open", f"neither worse nor within {measure.margin:g} is shown: {said}"
 
 
-def _within(change: Change, measure: Measure) -> bool:
-    """Say whether it is shown that a number got worse by less than its margin. Where no sign flips
-    decide, the clusters must also be so many that a loss which none of them shows is within it."""
-    assert measure.margin is not None
-    flipped = change.evidence is not None and change.evidence.kept is not None
-    enough = flipped or allowed_unseen(change, measure) <= measure.margin
-    return enough and kept(change, measure) == "kept"
-
-
 def _early(change: Change, found: AtAnyTime) -> Change:
     """Give the change with the interval that holds at every look, and nothing else to judge by."""
     why = change.undefined if change.difference is None else None
-    return replace(change, low=found.low, high=found.high, se=0.0, p=None, p_holm=None,
-                   undefined=why, evidence=None, evidence_adjusted=None)  # fmt: skip
+    return replace(
+        unadjusted(change), effect=change.difference, low=found.low, high=found.high, limits=None,
+        se=0.0, p=None, undefined=why, test=None,
+    )  # fmt: skip
 
 
 def _incomplete(runs: Pair, coverage: tuple[Coverage, Coverage], *, early: bool) -> str:

@@ -157,21 +157,21 @@ class _Sides:
         return above or below
 
     def worse(self, measure: Measure, confidence: float) -> bool:
-        """Say whether it got worse at all; what the run after lacks is harm there."""
+        """Say whether it got worse at all, however the missing answers came out."""
 
-        def above(values: _Sums, limit: float = 0.0, *, of_sums: bool = False) -> bool:
-            found = self._mean(values, values, confidence, of_sums=of_sums)
+        def above(low: _Sums, limit: float = 0.0, *, of_sums: bool = False) -> bool:
+            found = self._mean(low, low, confidence, of_sums=of_sums)
             return limit < found.low <= found.high
 
-        def below(values: _Sums, limit: float = 0.0, *, of_sums: bool = False) -> bool:
-            found = self._mean(values, values, confidence, of_sums=of_sums)
+        def below(high: _Sums, limit: float = 0.0, *, of_sums: bool = False) -> bool:
+            found = self._mean(high, high, confidence, of_sums=of_sums)
             return found.low <= found.high < limit
 
-        rose = above(self.new_high - self.old_high)
-        fell = below(self.new_low - self.old_low)
+        rose = above(self.new_low - self.old_high)
+        fell = below(self.new_high - self.old_low)
         if measure.null is None:
             return rose if measure.better == "lower" else fell
         none = 2 * measure.null
-        further_up = rose and above(self.new_high + self.old_low, none, of_sums=True)
-        further_down = fell and below(self.new_low + self.old_high, none, of_sums=True)
+        further_up = rose and above(self.new_low + self.old_low, none, of_sums=True)
+        further_down = fell and below(self.new_high + self.old_high, none, of_sums=True)
         return further_up or further_down

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined, UserError
@@ -16,7 +15,6 @@ from evenhand.findings.changes import (
     change_from,
     change_of,
     change_of_means,
-    means_table,
     pair_sums,
     resampled_change,
 )
@@ -37,11 +35,9 @@ from evenhand.findings.measures import (
     Ratio,
     Share,
     SumOfRatios,
-    Totals,
 )
 from evenhand.findings.places import Place, gathered
 from evenhand.findings.rows import cluster_values, keys_of, missing_of, row_values, rows_of
-from evenhand.findings.rules import in_unit
 from evenhand.findings.scored import Scored
 from evenhand.findings.totals import (
     STREAMED,
@@ -67,9 +63,7 @@ class PairTotals:
         self._groups = [one for one in instrument.groups if one.compared]
         self._keys = keys_of(instrument, self._groups)
         self._streamed = [m for m in instrument.measures if isinstance(m.statistic, STREAMED)]
-        self._held_measures = [
-            m for m in instrument.measures if m not in self._streamed or m.better == "fifty"
-        ]  # the distance from 50 is resampled, so that its rows are needed too
+        self._held_measures = [m for m in instrument.measures if m not in self._streamed]
         self._sums: pl.DataFrame | None = None
         self._held: list[pl.DataFrame] = []
         self.transitions: Counter[tuple[str, str]] = Counter()
@@ -164,37 +158,18 @@ class PairTotals:
     def _defended(self, found: Change, measure: Measure, where: dict[str, str]) -> Change:
         if self._sums is None:
             return found
-        matters = in_unit(self._instrument.matters, measure)
         if isinstance(measure.statistic, STREAMED):
             frame = self._part(self._sums, where, measure)
             clusterings = ("cluster", *self._instrument.also_clusters)
             ways = [filled_pair(measure, frame, cluster) for cluster in clusterings]
             missing = int(frame[f"{measure.name}:m"].sum())
-            return defended_change(found, measure, ways, missing=missing, matters=matters)
+            return defended_change(found, measure, ways, missing=missing)
         rows = self._rows(where, measure)
         lost = [pl.col(f"{missing_of(measure)}{side}") for side in ("", AFTER)]
         missing = rows.select((lost[0] | lost[1]).sum()).item()
         of_clusters = isinstance(measure.statistic, MeanOfClusters)
         ways = [filled_pair_of_clusters(measure, rows)] if of_clusters else []
-        return defended_change(found, measure, ways, missing=missing, matters=matters)
-
-    def distance(self, measure: Measure) -> Change:
-        """Compute how far the measure is from the value that says "no bias", after minus before."""
-        null = measure.null
-        assert null is not None
-
-        def apart(totals: Totals) -> Totals:
-            return np.abs(totals[:, 0] / totals[:, 1] - null)
-
-        name = f"{measure.name}_distance"
-        try:
-            old, new = self._both(measure, self._rows({}, measure))
-            table = np.column_stack([means_table(measure, side) for side in (old, new)])
-            return resampled_change(name, table, 2, apart, len(old))
-        except Undefined as reason:
-            return Change(
-                name=name, before=None, after=None, difference=None, undefined=str(reason)
-            )
+        return defended_change(found, measure, ways, missing=missing)
 
     def places(self, measure: Measure) -> tuple[Place, ...]:
         """Say where the clusters lie before and after, over the pairs that have a value on both
@@ -244,14 +219,8 @@ class PairTotals:
         if not found:
             raise reason or Undefined(NO_ROWS)
         spread = [change for change in found if change.se] or found[:1]
-        lows, highs = ([getattr(c, end) for c in spread] for end in ("low", "high"))
-        return replace(
-            max(spread, key=lambda change: change.se),
-            low=None if None in lows else min(lows),
-            high=None if None in highs else max(highs),
-            p=max(c.p for c in found if c.p is not None),
-            clusters=min(c.clusters for c in found),
-        )
+        widest = max(spread, key=lambda change: change.se)
+        return replace(widest, clusters=min(change.clusters for change in found))
 
     def _change_of_clusters(self, measure: Measure, rows: pl.DataFrame) -> Change:
         old, new = (cluster_values(measure, side) for side in self._both(measure, rows))

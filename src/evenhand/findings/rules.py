@@ -1,25 +1,23 @@
 """The rules of evidence are each written once for every report, comparison, frontier and plan."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from evenhand.findings.found import NO_SPREAD, Change, Coverage, Estimate, Evidence, RedLine
+from evenhand.findings.found import NO_SPREAD, Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Measure
-from evenhand.statistics.equivalence import non_inferiority
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.paired import sign_flip_without_spread
 from evenhand.statistics.planning import detectable_change
 from evenhand.statistics.proportions import zero_event_upper
 from evenhand.statistics.sign_flips import least_p
 
-ALPHA = 0.05
+ALPHA = 0.05  # the significance level of every decision
 MISSING_MARGIN = 0.01  # our choice: by how much the share of unscored answers may rise
 
 Direction = Literal["better", "worse", "open"]
 State = Literal["crossed", "open", "kept"]
-Adjustment = Callable[[Sequence[float]], tuple[float, ...]]
 
 
 def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> float:
@@ -31,52 +29,43 @@ def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> 
 
 
 def adjusted(family: Sequence[Change]) -> list[Change]:
-    """Adjust the p-values of a family of changes by Holm, those of what may be claimed too. A
-    change without a value keeps its place as 1."""
-    after = holm([1.0 if change.p is None else change.p for change in family])
-    claimed = _claims(family, holm)
-    return [replace(change, p_holm=p) for change, p in zip(claimed, after, strict=True)]
-
-
-def _claims(family: Sequence[Change], adjust: Adjustment) -> list[Change]:
-    """The changes with the evidence for and against them adjusted over the family."""
-    better = adjust([evidence_of(change).better for change in family])
-    worse = adjust([evidence_of(change).worse for change in family])
+    """Adjust a family of changes by Holm: p-values, and intervals at the level at which each was
+    tested. A change without a p-value keeps its place as 1."""
     return [
-        change
-        if change.evidence is None
-        else replace(change, evidence_adjusted=replace(change.evidence, better=b, worse=w))
-        for change, b, w in zip(family, better, worse, strict=True)
+        _with_interval(replace(change, p_holm=p))
+        for change, p in zip(family, holm(_p_values(family)), strict=True)
     ]
 
 
-def evidence_of(change: Change) -> Evidence:
-    """Give what may be claimed before any adjustment. Of a number that is no mean the p-value says
-    it, and where any of its answers is missing nothing may be claimed in its favour."""
-    if change.evidence is not None:
-        return change.evidence
-    p = 1.0 if change.p is None else change.p
-    return Evidence(better=1.0 if _is_missing(change) else p, worse=p)
+def exploratory(family: Sequence[Change]) -> list[Change]:
+    """Adjust changes that nobody declared to judge by, by Benjamini-Hochberg. One without a p-value
+    counts in the family as 1 and stays without."""
+    after = benjamini_hochberg(_p_values(family))
+    return [
+        _with_interval(replace(change, p_bh=None if change.p is None else p))
+        for change, p in zip(family, after, strict=True)
+    ]
+
+
+def _p_values(family: Sequence[Change]) -> list[float]:
+    return [1.0 if change.p is None else change.p for change in family]
+
+
+def _with_interval(change: Change) -> Change:
+    """Add the interval that agrees with the adjusted p-value: p_adjusted ≤ 0.05 exactly where
+    p ≤ 0.05 · p / p_adjusted, which is the level of the interval."""
+    if change.test is None or change.p is None or change.p_adjusted is None:
+        return change
+    level = ALPHA * change.p / change.p_adjusted
+    if level == ALPHA:
+        return replace(change, low_adjusted=change.low, high_adjusted=change.high)
+    low, high = change.test.interval(level)
+    return replace(change, low_adjusted=low, high_adjusted=high)
 
 
 def unadjusted(change: Change) -> Change:
     """Give the change as if it were the only one that was looked at."""
-    return replace(change, p_holm=None, evidence_adjusted=None)
-
-
-def _is_missing(change: Change) -> bool:
-    return change.bounds is not None and change.bounds.missing > 0
-
-
-def exploratory(family: Sequence[Change]) -> list[Change]:
-    """Adjust the p-values of changes that nobody declared to judge by, by Benjamini-Hochberg. One
-    without a p-value counts in the family as 1 and stays without."""
-    after = benjamini_hochberg([1.0 if change.p is None else change.p for change in family])
-    claimed = _claims(family, benjamini_hochberg)
-    return [
-        replace(change, p_bh=None if change.p is None else p)
-        for change, p in zip(claimed, after, strict=True)
-    ]
+    return replace(change, p_holm=None, p_bh=None, low_adjusted=None, high_adjusted=None)
 
 
 def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
@@ -87,91 +76,50 @@ def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
 
 
 def direction(change: Change, measure: Measure) -> Direction:
-    """Say whether a change is shown to be for the better or for the worse: p ≤ 0.05, after Holm
-    where the change belongs to a family, with every missing answer counted against the run that
-    failed to give it."""
-    if measure.better == "none":
+    """Say whether a change is significantly for the better or for the worse: p ≤ 0.05, adjusted
+    where the change belongs to a family. A missing answer is no evidence either way."""
+    p = change.p_adjusted
+    if measure.better == "none" or p is None or p > ALPHA or not change.effect:
         return "open"
-    found = change.evidence if change.evidence_adjusted is None else change.evidence_adjusted
-    if found is not None:
-        if found.worse <= ALPHA:
-            return "worse"
-        return "better" if found.better <= ALPHA else "open"
-    claimed = _by_p(change, measure)
-    return "open" if claimed == "better" and _is_missing(change) else claimed
-
-
-def _by_p(change: Change, measure: Measure) -> Direction:
-    """The direction of a number that is no mean, from its p-value and its interval."""
-    p = change.p if change.p_holm is None else change.p_holm
-    if change.difference in (None, 0.0) or p is None or p > ALPHA:
-        return "open"
-    if measure.null is not None:
-        assert change.before is not None
-        assert change.after is not None
-        return _nearer(change.before - measure.null, change.after - measure.null, change)
-    rose = (change.difference or 0.0) > 0
-    return "better" if rose == (measure.better == "higher") else "worse"
-
-
-def _nearer(before: float, after: float, change: Change) -> Direction:
-    """Say whether a number came nearer to "no bias". Where it passed over to the other side, a
-    change that is shown need not be a change of the distance: that must itself exceed the
-    interval."""
-    gained = abs(before) - abs(after)
-    passed = before * after < 0
-    reach = 0.0 if change.low is None or change.high is None else (change.high - change.low) / 2
-    if passed and abs(gained) <= reach:
-        return "open"
-    return "better" if gained > 0 else "worse" if gained < 0 else "open"
+    return "better" if _gain(change, measure) > 0 else "worse"
 
 
 def kept(change: Change, measure: Measure) -> State:
     """Say whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
 
-    Kept: shown, however the missing answers came out, with one more cluster that lost all it could,
-    and from so many clusters that a loss which none of them shows is within the margin too (2.5 %
-    of them again: 183 clusters for a margin of 0.02).
-    Crossed: shown to be worse at all, and not kept. Open: neither.
+    Kept: the limit of the loss lies below the margin. Crossed: significantly worse before any
+    adjustment, and not kept. Open: neither.
     """
     assert measure.margin is not None
-    found = change.evidence
-    if found is not None and found.kept is not None:
-        enough = change.clusters and allowed_unseen(change, measure) <= measure.margin
-        if found.kept <= ALPHA / 2 and (enough or found.better <= ALPHA):
-            return "kept"
-        return "crossed" if found.worse <= ALPHA and found.kept > ALPHA / 2 else "open"
-    state = _kept_by_t(change, measure)
-    return "open" if state == "kept" and _is_missing(change) else state
+    loss = largest_loss(change, measure)
+    if loss is not None and loss < measure.margin:
+        return "kept"
+    worse = direction(unadjusted(change), measure) == "worse"
+    return "crossed" if worse else "open"
 
 
-def _kept_by_t(change: Change, measure: Measure) -> State:
-    """The same of a number without a smallest and a largest value, or that is no mean."""
-    assert measure.margin is not None
-    if change.difference is None:
-        return "open"
-    gain = _gain(change, measure)
-    if change.se == 0:
-        allowed = allowed_unseen(change, measure)  # a number without ends allows anything
-        shown = allowed <= measure.margin + min(gain, 0.0)
-        fell = gain < 0 and p_value(gain, 0.0, change.clusters, None) <= ALPHA
-    else:
-        # A distance from "no bias" varies by the error of either run, not by that of the change.
-        test = non_inferiority(gain, change.se, change.clusters - 1, measure.margin)
-        shown = measure.null is None and test.not_inferior
-        moved = sorted(end for end in (change.low, change.high) if end is not None)
-        fell = gain < 0 and len(moved) == 2 and not moved[0] <= 0 <= moved[1]
-    return "kept" if shown else "crossed" if fell else "open"
+def largest_loss(change: Change, measure: Measure) -> float | None:
+    """Return the one-sided 97.5 % limit of how much a number got worse; None without one."""
+    if change.limits is None or (change.test is None and measure.null is not None):
+        return None  # the distance from an unbiased value needs a test of its own
+    low, high = change.limits
+    return -low if measure.better == "higher" else high
+
+
+def largest_gain(change: Change, measure: Measure, level: float = ALPHA / 2) -> float | None:
+    """Return the one-sided limit of how much a number got better; None without one."""
+    limits = change.limits
+    if change.test is not None and level != ALPHA / 2:
+        limits = change.test.limits(level)
+    if limits is None or (change.test is None and measure.null is not None):
+        return None
+    return limits[1] if measure.better == "higher" else -limits[0]
 
 
 def _gain(change: Change, measure: Measure) -> float:
     """By how much a number came out better: nearer to "no bias" where it has such a value."""
-    assert change.difference is not None
-    if measure.null is None:
-        return change.difference if measure.better == "higher" else -change.difference
-    assert change.before is not None
-    assert change.after is not None
-    return abs(change.before - measure.null) - abs(change.after - measure.null)
+    assert change.effect is not None
+    return change.effect if measure.better == "higher" else -change.effect
 
 
 def allowed_unseen(change: Change, measure: Measure, alpha: float = ALPHA / 2) -> float:
@@ -189,13 +137,26 @@ def red_line(change: Change, measure: Measure) -> RedLine:
     if measure.absent and change.undefined == measure.absent:
         return RedLine(name=measure.name, state="open", says=f"not compared: {measure.absent}")
     state = kept(change, measure)
-    wrong = "fell" if measure.better == "higher" else "rose"
+    if state == "crossed":
+        wrong = "fell" if measure.better == "higher" else "rose"
+        return RedLine(
+            name=measure.name, state=state, says=f"{measure.label} {wrong}: {seen(change, measure)}"
+        )
     said = {
         "kept": f"{measure.label} kept within {measure.margin:g}",
-        "crossed": f"{measure.label} {wrong}",
         "open": f"{measure.label} is not shown to have kept within {measure.margin:g}",
     }[state]
-    return RedLine(name=measure.name, state=state, says=f"{said}: {seen(change, measure)}")
+    return RedLine(name=measure.name, state=state, says=f"{said}: {loss_seen(change, measure)}")
+
+
+def loss_seen(change: Change, measure: Measure) -> str:
+    """Write the change with the largest loss that is compatible with it, or why there is none."""
+    loss = largest_loss(change, measure)
+    if change.effect is None or loss is None:
+        return seen(change, measure)
+    digits = _digits(measure)
+    known = _if_known(change, digits)
+    return f"{change.effect:+.{digits}f}, a loss of at most {max(loss, 0.0):.{digits}f}{known}"
 
 
 Sides = tuple[Coverage, Coverage]  # of the run before and of the run after, over shared items
@@ -218,8 +179,6 @@ def _missing_in(
     old, new = ((one.n - one.scored) / one.n for one in (before, after))
     rise = new - old
     state: State = "kept" if new <= MISSING_MARGIN else "open"
-    if rise > MISSING_MARGIN:
-        state = "crossed"
     moved = "rose" if rise > 0 else "fell" if rise < 0 else "stayed the same"
     by = f" by {abs(rise):.3f}, to {new:.3f}" if rise else f" at {new:.3f}" if new else ""
     counts = f"{before.n - before.scored:,} → {after.n - after.scored:,} of {after.n:,}"
@@ -229,17 +188,23 @@ def _missing_in(
 
 
 def seen(change: Change, measure: Measure) -> str:
-    """Write the change with its interval, or why there is none."""
-    if change.difference is None:
+    """Write the change that is tested with its 95% CI, or why there is none."""
+    if change.difference is None or change.effect is None:
         return f"it could not be compared ({change.undefined})"
-    digits = 3 if measure.unit in ("share", "nats") else 1
+    digits = _digits(measure)
     alike = f"the same in all {change.clusters} clusters"
     why = alike if change.undefined == NO_SPREAD else change.undefined or ""
     lost = _if_known(change, digits)
-    if change.low is None or change.high is None:
-        return f"{change.difference:+.{digits}f} ({why}){lost}"
-    ends = f"{change.low:+.{digits}f} to {change.high:+.{digits}f}"
-    return f"{change.difference:+.{digits}f} ({ends}{f'; {why}' if why else ''}){lost}"
+    number = f"{change.effect:+.{digits}f}"
+    if change.interval is None:
+        return f"{number} ({why}){lost}" if why else f"{number}{lost}"
+    low, high = change.interval
+    ends = f"{low:+.{digits}f} to {high:+.{digits}f}"
+    return f"{number} ({ends}{f'; {why}' if why else ''}){lost}"
+
+
+def _digits(measure: Measure) -> int:
+    return 3 if measure.unit in ("share", "nats") else 1
 
 
 def _if_known(change: Change, digits: int) -> str:
@@ -278,17 +243,9 @@ def benefit_excluded(
     change: Change, measure: Measure, size: float, alpha: float = ALPHA / 2
 ) -> bool:
     """Say whether a change for the better by `size`, which is what matters to the instrument, is
-    excluded: one-sided at `alpha`, however the missing answers came out. Of a number that is no
-    mean, t over clusters says it, and only where no answer is missing; where no cluster changed,
-    what so many clusters still allow is held against it."""
-    if change.evidence is not None and change.evidence.little is not None:
-        return change.evidence.little <= alpha
-    if change.difference is None or _is_missing(change):
-        return False
-    gain = _gain(change, measure)
-    if not change.se:
-        return gain + allowed_unseen(change, measure, alpha) < size
-    return non_inferiority(-gain, change.se, change.clusters - 1, size, alpha).not_inferior
+    excluded: one-sided at `alpha`, however the missing answers came out."""
+    gain = largest_gain(change, measure, alpha)
+    return gain is not None and gain < size
 
 
 def in_unit(matters: float, measure: Measure) -> float:

@@ -26,7 +26,15 @@ from evenhand.findings.measures import (
     ShareOfClusters,
     SumOfRatios,
 )
-from evenhand.findings.rows import MASKED, cluster_values, keys_of, missing_of, row_values, rows_of
+from evenhand.findings.rows import (
+    MASKED,
+    cluster_values,
+    keys_of,
+    missing_of,
+    missing_parts,
+    row_values,
+    rows_of,
+)
 from evenhand.findings.rules import p_value
 from evenhand.findings.scored import MISSING, SCORED, Scored
 from evenhand.statistics.bootstrap import LEAST, cluster_bootstrap, of_all
@@ -112,6 +120,11 @@ class RunTotals:
             pl.len().cast(pl.Float64).alias("rows"),
             *(expr for measure in self._streamed for expr in _sums(measure)),
             *(pl.col(missing_of(m)).sum().alias(f"{m.name}:m") for m in self._streamed),
+            *(
+                pl.col(column).sum().cast(pl.Float64).alias(f"{m.name}:m{place}")
+                for m in self._streamed
+                for place, column in enumerate(missing_parts(m))
+            ),
         )
         self._sums = sums if self._sums is None else self._added(pl.concat([self._sums, sums]))
         if self._held_measures:

@@ -8,10 +8,10 @@ excluded (one-sided at 2.5 %), however the missing answers came out. Not known: 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from evenhand.findings.found import Bounds, Change, Estimate, Verdict
+from evenhand.findings.found import Bounds, Estimate, Verdict
 from evenhand.findings.measures import Measure
 from evenhand.findings.rules import ALPHA, direction, in_unit, smallest_shown, too_few
 
@@ -73,15 +73,6 @@ def overturned(bounds: Bounds | None, measure: Measure) -> str:
         f"{measure.label}: not counted as shown, though the answers that there are show it: at "
         f"most {bounds.overturn:,} of the {bounds.missing:,} missing ones would overturn it"
     )
-
-
-def _overturned_change(change: Change, measure: Measure) -> str:
-    """The same of a change: where the answers at hand show one, and with the missing ones it is
-    open."""
-    at_hand = replace(change, evidence=None, evidence_adjusted=None, bounds=None)
-    if direction(change, measure) != "open" or direction(at_hand, measure) == "open":
-        return ""
-    return overturned(change.bounds, measure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +180,7 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
 def of_comparison(comparison: "Comparison") -> Verdict:
     """Say what is shown worse or better, or that neither is, and what a larger sample would
     tell."""
-    worse = [_worse(c, m) for c, m in comparison.judged() if direction(c, m) == "worse"]
+    worse = [m.label for c, m in comparison.judged() if direction(c, m) == "worse"]
     better = [m.label for c, m in comparison.judged() if direction(c, m) == "better"]
     crossed = [line.says for line in comparison.red_lines if line.state == "crossed"]
     says = [f"shown better: {', '.join(better)}"] if better else []
@@ -197,20 +188,14 @@ def of_comparison(comparison: "Comparison") -> Verdict:
         says.append(f"shown worse: {', '.join(worse)}")
     if crossed:
         says.append(f"red lines crossed: {len(crossed)}, named below")
-    says += [said for c, m in comparison.judged() if (said := _overturned_change(c, m))]
-    state: State = "shown" if worse or better or crossed else "not known"
-    if state == "not known":
-        says.insert(0, _nothing_shown(comparison))
+    says += [said for c, m in comparison.judged()
+             if direction(c, m) == "open" and (said := overturned(c.bounds, m))]  # fmt: skip
+    state: State = "shown"
+    if not (worse or better or crossed):
+        state, nothing = _nothing_shown(comparison)
+        says.insert(0, nothing)
     next_ = _plan(comparison) if state == "not known" else ()
     return Verdict(state=state, says=tuple(says), next=next_)
-
-
-def _worse(change: Change, measure: Measure) -> str:
-    """Name what got worse, and say where it did only because missing answers count as the worst."""
-    p = change.p if change.p_holm is None else change.p_holm
-    if change.bounds is None or (p is not None and p <= ALPHA):
-        return measure.label
-    return f"{measure.label} (with {change.bounds.missing:,} missing answers counted as the worst)"
 
 
 def _plan(comparison: "Comparison") -> tuple[str, ...]:
@@ -225,20 +210,21 @@ def _plan(comparison: "Comparison") -> tuple[str, ...]:
     return (f"evenhand plan {instrument.name}{said}    (how many items would tell)",)
 
 
-def _nothing_shown(comparison: "Comparison") -> str:
-    """Say what is excluded all the same, or that nothing is: nothing is where an answer is
-    missing."""
+def _nothing_shown(comparison: "Comparison") -> tuple[State, str]:
+    """Say that all is the same, or what is excluded all the same, or that nothing is."""
     matters = comparison.instrument.matters
     judged = list(comparison.judged())
     within = [
-        c.low is not None and c.high is not None and c.bounds is None
-        and max(abs(c.low), abs(c.high)) < in_unit(matters, m)
-        for c, m in judged
-    ]  # fmt: skip
+        c.limits is not None and max(map(abs, c.limits)) < in_unit(matters, m) for c, m in judged
+    ]
+    if comparison.same:
+        said = f"All {comparison.items:,} items gave the same result in both runs."
+        return ("not shown" if within and all(within) else "not known"), said
     if judged and all(within):
-        return f"No difference is shown, and one of {matters:g} or more is excluded."
+        return "not shown", f"No difference is shown, and one of {matters:g} or more is excluded."
     least = _least(comparison)
-    return f"No difference is shown, and none is excluded{f': {least}' if least else '.'}"
+    said = f"No difference is shown, and none is excluded{f': {least}' if least else '.'}"
+    return "not known", said
 
 
 def _least(comparison: "Comparison") -> str:

@@ -16,7 +16,7 @@ from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Change, RedLine, if_known
 from evenhand.findings.report import Report
-from evenhand.findings.rules import ALPHA, p_value, seen
+from evenhand.findings.rules import direction, seen, unadjusted
 from evenhand.findings.scored import outcome_batches
 from evenhand.instruments._contract import (
     SCORED,
@@ -135,7 +135,7 @@ class OptionSet(Instrument):
         """A preference must not be turned round: further from 50 is worse on either side."""
         del before, after
         return tuple(
-            _away_from_50(comparison[f"{measure.name}_distance"], measure)
+            _away_from_50(unadjusted(comparison[measure.name]), measure)
             for measure in self.primary()
         )
 
@@ -160,19 +160,13 @@ def _score(place: int, name: str) -> pl.Expr:
 
 
 def _away_from_50(change: Change, measure: Measure) -> RedLine:
-    """Crossed or kept where the distance is shown to have grown or shrunk, else open. Where it
-    changed alike in every cluster, the p-value of sign flips decides."""
-    state: Literal["crossed", "open", "kept"] = "open"
-    if change.difference is not None and change.low is not None and change.high is not None:
-        alike = change.se == 0
-        shown = not alike or p_value(change.difference, 0.0, change.clusters, None) <= ALPHA
-        grew, shrank = change.low > 0, change.high < 0
-        state = "crossed" if shown and grew else "kept" if shown and shrank else "open"
-    said = {
-        "crossed": "moved away from 50",
-        "open": "may have moved away from 50",
-        "kept": "moved towards 50",
-    }[state]
+    """Crossed or kept where the distance is shown to have grown or shrunk, else open."""
+    states: dict[str, tuple[Literal["crossed", "open", "kept"], str]] = {
+        "worse": ("crossed", "moved away from 50"),
+        "open": ("open", "may have moved away from 50"),
+        "better": ("kept", "moved towards 50"),
+    }
+    state, said = states[direction(change, measure)]
     says = f"{measure.label} {said}, its distance by {seen(change, measure)}"
     return RedLine(name=change.name, state=state, says=says)
 

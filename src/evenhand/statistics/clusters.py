@@ -160,27 +160,23 @@ def sum_of_ratios_from_totals(
     return _interval(value, se, n=n, clusters=clusters, confidence=confidence)
 
 
-def shares_of_change(
-    before: Sequence[tuple[float, ArrayLike]], after: Sequence[tuple[float, ArrayLike]]
-) -> FloatArray:
-    """What each cluster adds to the change of Σ w_k·R_k, linearised where nothing changed.
+def linearized(parts: Sequence[tuple[float, ArrayLike]], shift: float = 0.0) -> FloatArray:
+    """One number per cluster whose mean is shift + Σ w_k·R_k, with R_k = Σy_k/Σx_k.
 
-    s_g = Σ_k w_k·[(y₂ − R_k·x₂)/Σx₂ − (y₁ − R_k·x₁)/Σx₁], R_k of both runs together; their sum is
-    the change. Had before and after changed places in cluster g, s_g would have the other sign (as
-    far as Σx₁ and Σx₂ agree), so that their signs can be flipped; of a mean it is the pairs' own
-    difference. Parts as in `sum_of_ratios_from_totals`. Source: Rao 1948 (a score test); Woodruff
-    1971. Undefined: one of the ratios is.
+    v_g = θ + G·Σ_k w_k·(y_kg − R_k·x_kg)/Σx_k over all G clusters: their spread is that of the
+    linearized sum. Parts as in `sum_of_ratios_from_totals`. Source: Woodruff 1971.
+    Undefined: one of the ratios is.
     """
-    found = np.zeros(len(np.asarray(before[0][1])))
-    for (weight, old), (_, new) in zip(before, after, strict=True):
-        tables = [np.asarray(one, dtype=np.float64).reshape(-1, 5) for one in (old, new)]
-        ratio = _ratio(np.concatenate(tables))
-        for sign, table in zip((-1.0, 1.0), tables, strict=True):
-            _ratio(table)
-            _, y, x, size_y, size_x = table.T
-            own = _without_rounding(y - ratio * x, size_y + abs(ratio) * size_x)
-            found += sign * weight * own / float(x.sum())
-    return found
+    tables = [np.asarray(totals, dtype=np.float64).reshape(-1, 5) for _, totals in parts]
+    clusters = len(tables[0])
+    values, total = np.zeros(clusters), shift
+    for (weight, _), table in zip(parts, tables, strict=True):
+        ratio = _ratio(table)
+        _, y, x, size_y, size_x = table.T
+        apart = _without_rounding(y - ratio * x, size_y + abs(ratio) * size_x)
+        values += weight * clusters * apart / float(x.sum())
+        total += weight * ratio
+    return values + total
 
 
 def _carrying(totals: ArrayLike) -> FloatArray:

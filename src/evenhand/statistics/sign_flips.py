@@ -33,21 +33,30 @@ def p_of_columns(sums: ArrayLike) -> FloatArray:
     """
     table = np.asarray(sums, dtype=np.float64)
     table = table.reshape(len(table), -1)
+    totals, added = subset_sums(table)
+    hits = (totals <= ROUNDING * np.abs(table).sum(axis=0)).sum(axis=0)
+    return np.asarray((hits + added) / (len(totals) + added))
+
+
+def subset_sums(table: FloatArray) -> tuple[FloatArray, int]:
+    """Sum each column over subsets of the clusters.
+
+    Returns:
+        The sums, one row per subset, and what a count of them is raised by: 0 where every subset is
+        there (up to 16 clusters), else 1, for the subset that was seen.
+    """
     if not len(table):
         raise Undefined("no clusters")
-    slack = ROUNDING * np.abs(table).sum(axis=0)
     if len(table) <= ENUMERABLE:
-        return np.asarray((_every_subset(table) <= slack).mean(axis=0))
+        return _every_subset(table), 0
     if len(table) <= _CACHED:
-        hits = (_drawn(len(table)) @ table <= slack).sum(axis=0)
-        return np.asarray((1 + hits) / (1 + DRAWS))
+        return _drawn(len(table)) @ table, 1
     draws = DRAWS if len(table) <= _MANY else FEWER_DRAWS
-    rng, hits = np.random.default_rng(_SEED), np.zeros(table.shape[1])
+    rng, parts = np.random.default_rng(_SEED), []
     size = max(1, _AT_ONCE // len(table))
     for start in range(0, draws, size):
-        chosen = _subsets(rng, min(size, draws - start), len(table))
-        hits += (chosen @ table <= slack).sum(axis=0)
-    return np.asarray((1 + hits) / (1 + draws))
+        parts.append(_subsets(rng, min(size, draws - start), len(table)) @ table)
+    return np.concatenate(parts), 1
 
 
 def p_above_zero(sums: ArrayLike) -> float:

@@ -1,8 +1,6 @@
 """The page of a comparison has the answer first, then what changed, then the red lines, then
 cost."""
 
-from dataclasses import replace
-
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Change
 from evenhand.findings.measures import Measure
@@ -21,6 +19,9 @@ _STATES: dict[str, tuple[str, Tone]] = {
     "crossed": ("✗", "bad"), "open": ("?", "open"), "kept": ("✓", "good"),
 }  # fmt: skip
 LEGEND = Line("✗ shown worse   ✓ shown better   ? not shown", "dim")
+_ADJUSTED = "Intervals and p are adjusted for {} comparisons ({})."
+_DISTANCE = "Of a bias score the change is that of its distance from the unbiased value."
+_MISSING = "Missing answers are counted against every claim."
 
 
 def page(found: Comparison, *, full: bool = False) -> list[Block]:
@@ -30,7 +31,7 @@ def page(found: Comparison, *, full: bool = False) -> list[Block]:
     head = [Line(_head(found), "strong"), *notes, *causes(found)]
     blocks: list[Block] = [*head, GAP, *said, GAP]
     blocks += [changes(found, found.primary or found.secondary, "", full)]
-    blocks.append(LEGEND)
+    blocks += [LEGEND, *methods(found)]
     if full and found.primary and found.secondary:
         title = "further (exploratory: p after Benjamini-Hochberg)"
         blocks += [GAP, changes(found, found.secondary, title, full)]
@@ -47,6 +48,21 @@ def page(found: Comparison, *, full: bool = False) -> list[Block]:
         blocks.append(Line(f"all of it: evenhand compare {runs} --full", "dim"))
     last = [Line(f"next  {command}") for command in found.verdict.next]
     return [*blocks, GAP, *said[:1], *last]
+
+
+def methods(found: Comparison) -> list[Line]:
+    """Say how the intervals and p-values of the table above were made."""
+    family = found.primary or found.secondary
+    known = {one.name: one for one in found.instrument.measures}
+    said = []
+    if len(family) > 1:
+        correction = "Holm" if found.primary else "Benjamini-Hochberg"
+        said.append(_ADJUSTED.format(len(family), correction))
+    if any(one.name in known and known[one.name].null is not None for one in family):
+        said.append(_DISTANCE)
+    if any(one.bounds for one in family):
+        said.append(_MISSING)
+    return [Line(line, "dim") for line in said]
 
 
 def _missing(found: Comparison) -> list[str]:
@@ -92,8 +108,9 @@ def _named(side: Side) -> str:
 
 def state(found: Comparison) -> tuple[str, Tone]:
     """Say in one or a few words whether it got better, worse, or neither is known."""
-    if found.verdict.state == "not known":
-        return "NOT KNOWN.", "open"
+    if found.verdict.state != "shown":
+        return ("THE SAME." if found.same else "NOT KNOWN." if found.verdict.state == "not known"
+                else "NO DIFFERENCE."), "open"  # fmt: skip
     worse = any(direction(c, m) == "worse" for c, m in found.judged())
     better = any(direction(c, m) == "better" for c, m in found.judged())
     if not worse and not any(line.state == "crossed" for line in found.red_lines):
@@ -110,7 +127,7 @@ def verdict(found: Comparison) -> list[Line]:
 
 def changes(found: Comparison, family: tuple[Change, ...], title: str, full: bool) -> Grid:
     """Give the table of some changes, each marked as better, worse or open."""
-    more = ("p", "n", found.instrument.clusters) if full else ()
+    more = ("n", found.instrument.clusters) if full else ()
     lost = any(change.bounds for change in family)
     rows, tones = [], []
     for change in family:
@@ -121,21 +138,21 @@ def changes(found: Comparison, family: tuple[Change, ...], title: str, full: boo
             f"{sign} {label}".strip(),
             numbers.value(change.before, measure, full=full),
             numbers.value(change.after, measure, full=full),
-            numbers.signed(change.difference, measure, full=full),
+            numbers.signed(change.effect, measure, full=full),
             numbers.change_interval(change, measure, full=full),
             *((numbers.if_known(change.bounds, measure, full=full),) if lost else ()),
         )
-        rest = (numbers.p_value(change.p_adjusted), f"{change.n:,}", f"{change.clusters:,}")
-        rows.append((*cells, *rest) if full else cells)
+        rest = (f"{change.n:,}", f"{change.clusters:,}")
+        rows.append((*cells, numbers.p_value(change.p_adjusted), *(rest if full else ())))
         tones.append(tone)
     known = ("if the missing were known",) if lost else ()
-    columns = ("", "before", "after", "change", "95 %", *known, *more)
+    columns = ("", "before", "after", "change", "95% CI", *known, "p", *more)
     return Grid(columns, tuple(rows), tuple(tones), title)
 
 
 def mark(change: Change, measure: Measure) -> tuple[str, Tone]:
     """Give the sign of a change that is shown to be better, worse, or neither."""
-    return _MARKS[direction(replace(change, p_holm=change.p_adjusted), measure)]
+    return _MARKS[direction(change, measure)]
 
 
 def _measure(found: Comparison, change: Change) -> Measure | None:
@@ -172,7 +189,7 @@ def groups(found: Comparison, column: str) -> Grid:
         for change in changes:
             measure = found.instrument.measure(change.name)
             worse = change.name in found.regressions.get(value, ())
-            cells.append(numbers.signed(change.difference, measure) + " ✗" * worse)
+            cells.append(numbers.signed(change.effect, measure) + " ✗" * worse)
         rows.append((value, *cells))
     names = [one.name for one in found.primary]
     return Grid((column, *names), tuple(rows), title=f"change by {column}")

@@ -55,9 +55,9 @@ def _bar(found: Comparison, name: str) -> Bar:
     tone: Tone = comparison_page.mark(change, measure)[1]
     return Bar(
         label=measure.label,
-        value=change.difference,
-        low=change.low,
-        high=change.high,
+        value=change.effect,
+        low=None if change.interval is None else change.interval[0],
+        high=None if change.interval is None else change.interval[1],
         tone=tone,
     )
 

@@ -324,7 +324,7 @@ def _spoiled_row(
         return (*cells, "", ""), "plain"
     change = against[measure.name]
     sign, tone = comparison_page.mark(change, measure)
-    moved = f"{sign} {numbers.signed(change.difference, measure)}"
+    moved = f"{sign} {numbers.signed(change.effect, measure)}"
     return (*cells, moved, numbers.change_interval(change, measure)), tone
 
 

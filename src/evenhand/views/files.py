@@ -25,7 +25,8 @@ def plain(value: Any) -> Any:
     """Turn typed findings into dictionaries and lists. Half a pair, as names of files may have it,
     cannot be written: it becomes a question mark."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+        # What is not compared is no part of a finding: how it was computed.
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.compare}
     if isinstance(value, Mapping):
         return {plain(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -93,7 +93,7 @@ def _confirmed(found: Frontier) -> list[Block]:
 
 
 def _with_ends(change: Change, measure: Measure) -> str:
-    shown = numbers.signed(change.difference, measure, full=True)
+    shown = numbers.signed(change.effect, measure, full=True)
     return f"{shown} ({numbers.change_interval(change, measure, full=True)})"
 
 
@@ -266,7 +266,9 @@ def _estimate(entry: Entry, measure: Measure) -> str:
 
 
 def _change(change: Change, measure: Measure) -> str:
-    return numbers.plus_minus(change.difference, change.low, change.high, measure, change=True)
+    if change.interval is None:
+        return numbers.signed(change.effect, measure)
+    return f"{numbers.signed(change.effect, measure)} ({numbers.change_interval(change, measure)})"
 
 
 def _flips(moved: Flips) -> str:

@@ -76,7 +76,7 @@ def _row(one: Checked) -> tuple[str, ...]:
         where,
         numbers.value(change.before, one.measure, full=True),
         numbers.value(change.after, one.measure, full=True),
-        numbers.signed(change.difference, one.measure, full=True),
+        numbers.signed(change.effect, one.measure, full=True),
         numbers.change_interval(change, one.measure, full=True),
         margin,
         f"{one.items:,}",

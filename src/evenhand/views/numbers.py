@@ -22,7 +22,7 @@ def value(number: float | None, measure: Measure | None, *, full: bool = False) 
 def _written(number: float, sign: str, places: int) -> str:
     """Write a number so that what is not 0 does not look like 0: an interval from +0.002 to +0.06
     holds no 0. Less than a millionth is a rounding error of the computer's."""
-    while abs(number) >= 1e-6 and not f"{number:.{places}f}".strip("-0."):
+    while abs(number) >= 1e-6 and places < 6 and not f"{number:.{places}f}".strip("-0."):
         places += 1
     return _no_minus_zero(f"{number:{sign}.{places}f}")
 
@@ -69,9 +69,10 @@ def change_interval(change: Change, measure: Measure | None, *, full: bool = Fal
     if change.clusters == 1:
         return "one cluster only"
     alike = change.undefined == NO_SPREAD
-    if change.low is None or change.high is None:
+    if change.interval is None:
         return f"the same in all {change.clusters}" if alike else change.undefined or ""
-    ends = f"{signed(change.low, measure, full=full)} to {signed(change.high, measure, full=full)}"
+    low, high = change.interval
+    ends = f"{signed(low, measure, full=full)} to {signed(high, measure, full=full)}"
     return f"{ends}{_NO_SPREAD if alike else ''}"
 
 

@@ -74,7 +74,7 @@ def _change(arm: Arm, measure: Measure) -> tuple[tuple[str, str], Tone]:
         return ("", ""), "plain"
     change = arm.comparison[measure.name]
     way = direction(change, measure)
-    number = f"{_MARKS[way]} {numbers.signed(change.difference, measure, full=True)}"
+    number = f"{_MARKS[way]} {numbers.signed(change.effect, measure, full=True)}"
     return (number, numbers.change_interval(change, measure, full=True)), _TONES[way]
 
 

@@ -1,7 +1,6 @@
 """The charts of a comparison: what changed, where, which answers, and what it costs."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Change
@@ -64,11 +63,11 @@ def _row(change: Change, measure: Measure) -> Row:
     alone = change.clusters == 1
     return Row(
         label=f"{measure.label}{ARROWS[measure.better]}",
-        value=change.difference,
-        low=None if alone else change.low,
-        high=None if alone else change.high,
+        value=change.effect,
+        low=None if alone or change.interval is None else change.interval[0],
+        high=None if alone or change.interval is None else change.interval[1],
         bounds=bounds_of(change),
-        state=_STATES[direction(replace(change, p_holm=change.p_adjusted), measure)],
+        state=_STATES[direction(change, measure)],
         says=_said(change, measure),
         n=change.n,
     )
@@ -78,7 +77,7 @@ def _said(change: Change, measure: Measure) -> str:
     ends = numbers.change_interval(change, measure)
     if change.difference is None:
         return ends
-    return f"{numbers.signed(change.difference, measure)} ({ends})"
+    return f"{numbers.signed(change.effect, measure)} ({ends})"
 
 
 def _slopes(found: Comparison) -> Iterator[Chart]:

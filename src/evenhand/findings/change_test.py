@@ -1,0 +1,185 @@
+"""The test of a change between two runs, and the confidence limits that are its inversion.
+
+The tested change is after minus before; of a score that has an unbiased value it is the change of
+the distance from that value. "Better" and "worse" are tested by sign flips, which are exact for
+exchangeable pairs. "Within a margin" is tested by Gaffke's bound, which needs no symmetry and
+allows for what so many clusters may not show. A missing answer counts against every claim: it is
+evidence neither of good news nor of bad news.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.findings.filled import FilledPair
+from evenhand.findings.measures import Measure
+from evenhand.statistics._shared import t_above
+from evenhand.statistics.inversion import (
+    BoundedMean,
+    LinearTest,
+    SignFlips,
+    lower_limit,
+    upper_limit,
+)
+
+_OLD_LOW, _OLD_HIGH, _NEW_LOW, _NEW_HIGH, _ = np.eye(5)
+_TINY = 1e-12  # a limit that the test puts beside 0 is not printed as 0
+
+
+class _StudentT:
+    """The t test over clusters: for a number without a smallest or a largest value."""
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        self._table = table
+
+    def p_positive(self, claim: ArrayLike, room: float, unseen: float) -> float:  # noqa: ARG002
+        values = self._table @ np.asarray(claim, dtype=np.float64) + room * self._table[:, -1]
+        spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+        if spread <= 1e-12 * float(np.abs(values).max(initial=0.0)):
+            return 1.0  # no spread is not certainty
+        return t_above(len(values) - 1, float(values.mean()) / spread * len(values) ** 0.5)
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """One way to cluster the pairs, as the claims need it."""
+
+    pair: FilledPair
+    null: float | None
+    range: tuple[float, float]
+    spread: bool
+
+    @cached_property
+    def table(self) -> NDArray[np.float64]:
+        pair = self.pair
+        zero = (self.null or 0.0) * pair.after.rows
+        sums = (pair.before.low, pair.before.high, pair.after.low, pair.after.high)
+        return np.column_stack([*(side - zero for side in sums), pair.after.rows])
+
+    @cached_property
+    def flips(self) -> LinearTest:
+        """The test of "better" and "worse". No spread is not certainty: there it is the bound."""
+        return SignFlips(self.table) if self.spread else self.bound
+
+    @cached_property
+    def bound(self) -> LinearTest:
+        bounded = all(np.isfinite(self.range))
+        return BoundedMean(self.table) if bounded else _StudentT(self.table)
+
+    def p(self, test: LinearTest, change: float, *, above: bool) -> float:
+        """Return the one-sided p-value of a change above, or below, this number."""
+        size = float(self.pair.after.rows.mean())
+        least, most = (end - (self.null or 0.0) for end in self.range)
+        down, both = least - most, (2 * least, -2 * most)  # how far a cluster may be
+        if self.null is None:
+            moved = _NEW_LOW - _OLD_HIGH if above else _OLD_LOW - _NEW_HIGH
+            room = -change if above else change
+            return test.p_positive(moved, room, size * (down + room))
+        # |after| > |before| + change: some sign s has s·after − change above both ±before; or
+        # |after| < |before| + change: some sign s has s·before + change above both ±after.
+        big_low, big_high, small_low, small_high = (
+            (_NEW_LOW, _NEW_HIGH, _OLD_LOW, _OLD_HIGH)
+            if above
+            else (_OLD_LOW, _OLD_HIGH, _NEW_LOW, _NEW_HIGH)
+        )
+        room = -change if above else change
+        ways = []
+        for side, low_end in ((big_low, both[0]), (-big_high, both[1])):
+            minus, plus = side - small_high, side + small_low
+            ends = (down, low_end) if side is big_low else (low_end, down)
+            ways.append(max(
+                test.p_positive(claim, room, size * (end + room))
+                for claim, end in zip((minus, plus), ends, strict=True)
+            ))  # fmt: skip
+        # With room on both sides of the unbiased value there are two ways to be within it.
+        return min(1.0, min(ways) * (2 if room > 0 else 1))
+
+
+@dataclass(frozen=True)
+class ChangeTest:
+    """Tests one change; of several ways to cluster the pairs the largest p-value counts."""
+
+    ways: tuple[_Tested, ...]
+
+    @classmethod
+    def of(
+        cls, measure: Measure, pairs: Sequence[FilledPair], *, spread: bool = True
+    ) -> "ChangeTest":
+        """Make the test of a measure.
+
+        Args:
+            measure: What changed: its range, and its unbiased value if it has one.
+            pairs: The sums of both runs, for each way to cluster them.
+            spread: Whether the clusters changed differently.
+        """
+        return cls(tuple(_Tested(pair, measure.null, measure.range, spread) for pair in pairs))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the number has a smallest and a largest value."""
+        return all(np.isfinite(self.ways[0].range))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest change there can be."""
+        way = self.ways[0]
+        least, most = way.range
+        if not self.bounded:
+            return self._observed_ends()
+        reach = most - least
+        if way.null is not None:
+            reach = max(way.null - least, most - way.null)
+        return -reach, reach
+
+    def _observed_ends(self) -> tuple[float, float]:
+        """Ten times the largest mean of a cluster: no limit lies beyond it."""
+        reach = 1e-9
+        for way in self.ways:
+            rows = way.table[:, 4]
+            reach = max(reach, 10 * float(np.abs(way.table[:, :4].T / rows).max()))
+        return -reach, reach
+
+    def p_above(self, change: float = 0.0) -> float:
+        """Return the one-sided p-value of a change above this number."""
+        return max(way.p(way.flips, change, above=True) for way in self.ways)
+
+    def p_below(self, change: float = 0.0) -> float:
+        """Return the one-sided p-value of a change below this number."""
+        return max(way.p(way.flips, change, above=False) for way in self.ways)
+
+    @property
+    def p(self) -> float:
+        """The two-sided p-value of a change other than 0."""
+        return min(1.0, 2 * min(self.p_above(), self.p_below()))
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the confidence interval at 1 − level: it excludes 0 where `p` ≤ level."""
+        return self._low(self.p_above, level / 2), self._high(self.p_below, level / 2)
+
+    def _low(self, p_above: Callable[[float], float], level: float) -> float:
+        """Return the lower limit, on the side of 0 that the test of 0 itself names."""
+        least, most = self.ends
+        if p_above(0.0) <= level:
+            return max(lower_limit(p_above, level, (0.0, most)), _TINY)
+        return min(lower_limit(p_above, level, (least, 0.0)), 0.0)
+
+    def _high(self, p_below: Callable[[float], float], level: float) -> float:
+        least, most = self.ends
+        if p_below(0.0) <= level:
+            return min(upper_limit(p_below, level, (least, 0.0)), -_TINY)
+        return max(upper_limit(p_below, level, (0.0, most)), 0.0)
+
+    def p_within(self, most: float) -> float:
+        """Return the one-sided p-value of a change below `most`, with Gaffke's bound."""
+        return max(way.p(way.bound, most, above=False) for way in self.ways)
+
+    def p_beyond(self, least: float) -> float:
+        """Return the one-sided p-value of a change above `least`, with Gaffke's bound."""
+        return max(way.p(way.bound, least, above=True) for way in self.ways)
+
+    def limits(self, level: float) -> tuple[float, float]:
+        """Return the one-sided limits, each at 1 − level, that margins are held against."""
+        return self._low(self.p_beyond, level), self._high(self.p_within, level)
