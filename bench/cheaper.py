@@ -130,7 +130,7 @@ def _promised(screen: Screen) -> list[Hashable]:
 def elsewhere(one: Texts, other: Texts) -> None:
     """What no promise is about: cut-offs of one set, used on another, and whether that is seen."""
     screen = calibrate(one.score, one.label, one.group, missed=0.05)
-    drift = has_drifted(one.score, other.score, look=1)
+    drift = has_drifted(one.score, [other.score])
     print(
         f"screen of HateCheck, alpha=0.05, on ToxiGen: missed {missed(screen, other, None):.3f}; "
         f"drift seen: {drift.drifted} (p={drift.p_value:.2g})",

@@ -29,7 +29,7 @@ from evenhand.statistics._shared import (
 from evenhand.statistics.clusters import cluster_codes
 
 # Our choice: this part of a budget is drawn evenly, so that no weight passes 4/3 · N/n. A quarter
-# left few labels where a scorer is sure, and the interval was up to twice as wide.
+# left few labels where a scorer is sure, and the interval was up to 2.2 times as wide.
 _EVEN = 0.75
 _LEAST = 20  # our choice: of fewer labels nobody can say how much the predictions are worth
 
