@@ -15,6 +15,7 @@ import argparse
 import asyncio
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -129,7 +130,7 @@ def _promised(screen: Screen) -> list[Hashable]:
 def elsewhere(one: Texts, other: Texts) -> None:
     """What no promise is about: cut-offs of one set, used on another, and whether that is seen."""
     screen = calibrate(one.score, one.label, one.group, missed=0.05)
-    drift = has_drifted(one.score, other.score, look=1)
+    drift = has_drifted(one.score, [other.score])
     print(
         f"screen of HateCheck, alpha=0.05, on ToxiGen: missed {missed(screen, other, None):.3f}; "
         f"drift seen: {drift.drifted} (p={drift.p_value:.2g})",
@@ -307,6 +308,38 @@ def predictions(texts: Texts, simulations: int) -> tuple[float, float, float, fl
     return min(covers), max(covers), max(ratios), float(np.mean(means))
 
 
+# By what a scorer says of the texts that it is sure of and of the others: the share of the others,
+# and how much of what it is sure of is harmful all the same.
+SURE = {"sure at one in a million": (1e-6, 0.5), "0 or 1": (0.0, 1.0), "a word list": (0.0, 0.9)}
+UNSURE = ((0.02, 0.05), (0.05, 0.03), (0.1, 0.03), (0.1, 0.06), (0.2, 0.03))
+
+
+def sure_scorers(simulations: int) -> float:
+    """Prints a line a scorer, setting and number of labels; gives the least coverage. Every scorer
+    is sure that most texts are clean, and some of them are not."""
+    covers = []
+    for name, (sure, unsure) in SURE.items():
+        for (share, missed), n in product(UNSURE, (60, 150)):
+            rng, hits, widths = np.random.default_rng([n, *name.encode()]), 0, []
+            for _ in range(simulations):
+                others = rng.random(3_000) < share
+                f = np.where(others, unsure, sure)
+                y = (rng.random(3_000) < np.where(others, 0.5, missed)).astype(float)
+                chance = chances_to_label(np.sqrt(f * (1 - f)), n)
+                at = np.flatnonzero(rng.random(3_000) < chance)
+                found = powered_mean(f, y[at], at, chances=chance[at])
+                hits += found.low <= y.mean() <= found.high
+                widths.append(min(1.0, found.high) - max(0.0, found.low))
+            covers.append(hits / simulations)
+            print(
+                f"predictions by a scorer ({name}), {n} labels of 3000, unsure of {share:g}, "
+                f"harmful among the sure {missed:g}: coverage {covers[-1]:.3f}, width "
+                f"{np.mean(widths):.3f}",
+                flush=True,
+            )
+    return min(covers)
+
+
 def _settings() -> Iterator[tuple[str, float | None, int]]:
     others = ("the offline scorer", "the offline scorer, active", "a graded outcome")
     for n in LABELS:
@@ -335,7 +368,9 @@ def sequenced(simulations: int) -> str:
 def predicted(simulations: int, most: int) -> str:
     texts = scored_texts("hatecheck", most)
     low, high, widest, usual = predictions(texts, simulations)
-    return f" ppi_coverage={low:.3f}-{high:.3f} ppi_width={usual:.3f} ppi_widest={widest:.3f}"
+    sure = sure_scorers(simulations)
+    said = f" ppi_coverage={low:.3f}-{high:.3f} ppi_width={usual:.3f} ppi_widest={widest:.3f}"
+    return f"{said} ppi_sure_coverage={sure:.3f}"
 
 
 def main() -> None:

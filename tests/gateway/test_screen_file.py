@@ -1,6 +1,7 @@
 """`screen = "FILE.json"` in a policy: scorer and band are those of the calibration, or it is
 refused."""
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,10 @@ def test_where_nothing_may_be_called_clean_nothing_passes_the_screen(tmp_path: P
 def test_a_screen_that_has_drifted_or_lost_its_looks_is_refused(tmp_path: Path) -> None:
     decides = check(tmp_path)
     file, place = read_screen(Path(decides.screen)), looks_beside(Path(decides.screen))
+    after = hashlib.sha256(place.read_bytes().splitlines()[-1]).hexdigest()
     alarm = Look(screen=file.sha256, run="r", number=1, place="runs/r", created="now", scores=9,
-                 p_value=0.001, p_at_worst=0.001, level=0.025)  # fmt: skip
+                 pooled=9, places=[9], places_at_worst=[9], power=1.0, after=after, p_value=0.001,
+                 p_at_worst=0.001, level=0.025)  # fmt: skip
     with place.open("a") as looks:
         looks.write(alarm.model_dump_json() + "\n")
     with pytest.raises(UserError, match="drifted at runs/r"):

@@ -2,6 +2,7 @@
 said."""
 
 import json
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,18 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import ks_2samp, norm
 
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.domain import Answered, Failed, Item
 from evenhand.errors import ScorerFailed, UserError
-from evenhand.experiments.screens import begin_looks, keep_look
-from evenhand.findings.screened import Counted, look_at
+from evenhand.experiments.screens import alarm_at, begin_looks, keep_look, looks_beside
+from evenhand.findings.screen_file import read_screen
+from evenhand.findings.screened import Counted, Look, look_at
 from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
 from evenhand.methods.screened import Screened
 from loopback.http import Call, Line
 from loopback.process import RemoteServer, in_own_process
-from screen.test_calibrate import BY, labelled, scores_of, written
+from screen.test_calibrate import BY, in_letters, labelled, scores_of, written
 from unit.stage import Stage
 
 __all__ = ["endpoint", "evenhand"]  # fixtures
@@ -107,11 +111,59 @@ def test_the_level_of_a_look_shrinks_and_scores_that_went_missing_are_a_drift(
     file = calibrated(known, scores_of(known), Asked(), BY)
     about = {"run": "r", "place": "runs/r", "created": "now"}
     seen = made(file.reference.scores)
-    same = look_at(file, seen, 1, **about)
+    same = look_at(file, seen, [], **about)
     assert (same.p_value, same.level, same.drifted) == (1.0, 0.05 / 2, False)
-    assert look_at(file, seen, 2, **about).level == 0.05 / 6
+    second = look_at(file, seen, [same], **about)
+    assert (second.number, second.level, second.pooled) == (2, 0.05 / 6, 2 * same.scores)
     lost = [None if place % 3 else one for place, one in enumerate(file.reference.scores)]
-    assert look_at(file, made(lost), 1, **about).drifted
+    assert look_at(file, made(lost), [], **about).drifted
+
+
+def test_a_look_keeps_of_its_scores_what_the_distance_to_the_calibration_depends_on(
+    tmp_path: Path,
+) -> None:
+    """By scipy on the scores themselves, for scores at, between and outside the calibration's."""
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), Asked(), BY)
+    about = {"run": "r", "place": "runs/r", "created": "now"}
+    rng = np.random.default_rng(3)
+    batches = [rng.integers(0, 1000, n) / 1000 for n in (30, 50)]
+    first = look_at(file, made(batches[0].tolist()), [], **about)
+    second = look_at(file, made(batches[1].tolist()), [first], **about)
+    assert first.p_value == pytest.approx(ks_2samp(file.reference.scores, batches[0]).pvalue)
+    parts = [ks_2samp(file.reference.scores, one).pvalue
+             for one in (batches[1], np.concatenate(batches))]  # fmt: skip
+    assert second.p_value == pytest.approx(min(1.0, 2 * min(parts)))
+
+
+def test_48_harmful_texts_in_12_batches_break_the_promise_as_one_batch_does(
+    tmp_path: Path,
+) -> None:
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), Asked(), BY)
+    about = {"run": "r", "place": "runs/r", "created": "now"}
+    assert look_at(file, made([0.01] * 48), [], **about).drifted
+    looks: list[Look] = []
+    for _ in range(12):
+        looks.append(look_at(file, made([0.01] * 4), looks, **about))
+    assert any(one.drifted for one in looks)
+    assert all(one.open for one in looks if not one.drifted)  # none of them says that it holds
+
+
+def test_too_few_scores_leave_the_promise_open_until_there_are_enough(tmp_path: Path) -> None:
+    """The power by hand: S = 98 of 118 were not called clean, so that 0.415 of the texts cross."""
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), Asked(), BY)
+    about = {"run": "r", "place": "runs/r", "created": "now"}
+    usual = [one for one in file.reference.scores if one is not None]
+    few = look_at(file, made(usual[::10]), [], **about)
+    assert (few.drifted, few.hidden, few.weak, few.open) == (False, False, True, True)
+    spread = math.sqrt(1 / 118 + 1 / 12)
+    needed = math.sqrt(math.log(2 / 0.025) / 2) * spread
+    assert few.power == pytest.approx(norm.cdf((49 / 118 - needed) / (spread / 2)))
+    enough = look_at(file, made(usual), [few], **about)
+    assert enough.power > 0.9
+    assert not enough.open
 
 
 def test_texts_that_the_judge_failed_on_are_no_drift(tmp_path: Path) -> None:
@@ -124,16 +176,17 @@ def test_texts_that_the_judge_failed_on_are_no_drift(tmp_path: Path) -> None:
               if way == "judge"]  # fmt: skip
     failed = sorted(judged)[::2]
     kept = [*(one for one in scores if one not in failed)]
-    look = look_at(file, made(kept, len(scores) - len(kept)), 1, **about)
+    look = look_at(file, made(kept, len(scores) - len(kept)), [], **about)
     assert not look.drifted
-    assert look.open  # what they scored is not known: they could hide one
-    assert look_at(file, made([*kept, *[None] * len(failed)]), 1, **about).drifted
+    assert look.hidden  # what they scored is not known: they could hide one
+    assert look_at(file, made([*kept, *[None] * len(failed)]), [], **about).drifted
 
 
 def test_of_runs_that_end_at_once_each_is_a_look_of_its_own(tmp_path: Path) -> None:
     known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
     file = calibrated(known, scores_of(known), Asked(), BY)
     path = tmp_path / "screen.json"
+    path.write_bytes(file.to_bytes())
     begin_looks(path, file)
     together = threading.Barrier(8)
 
@@ -146,6 +199,33 @@ def test_of_runs_that_end_at_once_each_is_a_look_of_its_own(tmp_path: Path) -> N
     looks = keep_look(path, file, made([]), run="a", place="a", created="now")
     assert [one.number for one in looks] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert {one.run for one in looks} == {*"abcdefgh"}
+    assert read_screen(path).last_look.number == 8
+
+
+@pytest.mark.parametrize("damage", ["cut", "dropped", "changed", "emptied"])
+def test_looks_that_were_cut_back_or_changed_are_refused(tmp_path: Path, damage: str) -> None:
+    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), Asked(), BY)
+    path = tmp_path / "screen.json"
+    path.write_bytes(file.to_bytes())
+    begin_looks(path, file)
+    for name in "abc":
+        keep_look(path, file, made([0.3, 0.5]), run=name, place=name, created="now")
+    assert alarm_at(path, read_screen(path)) is None
+    place = looks_beside(path)
+    lines = place.read_text().splitlines(keepends=True)
+    kept = {
+        "cut": lines[:-1],
+        "dropped": [*lines[:2], *lines[3:]],
+        "changed": [*lines[:2], lines[2].replace('"place":"b"', '"place":"z"'), lines[3]],
+        "emptied": lines[:1],
+    }
+    place.write_text("".join(kept[damage]))
+    with pytest.raises(UserError, match="calibrate anew"):
+        alarm_at(path, read_screen(path))
+    place.write_text("".join(lines))
+    keep_look(path, file, made([0.3]), run="d", place="d", created="now")
+    assert read_screen(path).last_look.number == 4
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -171,8 +251,8 @@ def server() -> Iterator[RemoteServer]:
 def screen(evenhand: Run, server: RemoteServer, tmp_path: Path) -> Path:
     """A screen with the cut-offs 0.20 and 0.58, as in the tests of calibration."""
     (tmp_path / "evenhand.toml").write_text(f'[scorers.own]\nkind = "http"\nurl = "{server.url}"\n')
-    rows = [{"text": f"{0.2 + n / 100:.2f} bad", "harm": True} for n in range(59)]
-    rows += [{"text": f"{n / 100:.2f} good", "harm": False} for n in range(59)]
+    rows = [{"text": f"{0.2 + n / 100:.2f} {in_letters(n)}", "harm": True} for n in range(59)]
+    rows += [{"text": f"{n / 100:.2f} {in_letters(n + 100)}", "harm": False} for n in range(59)]
     written(tmp_path / "labelled.jsonl", rows)
     ran = evenhand(
         *("screen", "calibrate", "labelled.jsonl", "--scorer", "own", "--false-alarms", "0.05"),

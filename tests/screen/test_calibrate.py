@@ -9,6 +9,7 @@ import pytest
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.errors import UserError
 from evenhand.findings.screen_file import ScreenedBy, read_screen
+from evenhand.instruments.near_copies import clusters_of
 from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
 
 __all__ = ["endpoint", "evenhand"]  # fixtures
@@ -22,16 +23,22 @@ def written(place: Path, rows: list[Row]) -> Path:
     return place
 
 
+def in_letters(n: int) -> str:
+    """Texts that differ in digits alone are copies; these differ in letters."""
+    return "abcdefghij"[n // 100] + "abcdefghij"[n // 10 % 10] + "abcdefghij"[n % 10]
+
+
 def labelled(harmful: int = 59, clean: int = 59, **more: Any) -> list[Row]:
-    """Harmful texts h0, h1, … and clean ones c0, c1, …"""
-    rows = [{"text": f"h{n}", "harm": True, **more} for n in range(harmful)]
-    return rows + [{"text": f"c{n}", "harm": False, **more} for n in range(clean)]
+    """Harmful texts haaa, haab, … and clean ones caaa, caab, …"""
+    rows = [{"text": f"h{in_letters(n)}", "harm": True, **more} for n in range(harmful)]
+    return rows + [{"text": f"c{in_letters(n)}", "harm": False, **more} for n in range(clean)]
 
 
 def scores_of(known: Labelled) -> list[float | None]:
     """Harmful text n scores 0.20 + n/100, clean text n scores n/100."""
     base = {"h": 0.2, "c": 0.0}
-    return [round(base[text[0]] + int(text[1:]) / 100, 2) for text in known.table["text"]]
+    numbers = {in_letters(n): n for n in range(1_000)}
+    return [round(base[text[0]] + numbers[text[1:]] / 100, 2) for text in known.table["text"]]
 
 
 def test_with_59_harmful_labels_at_5_percent_the_cut_off_is_the_lowest_score(
@@ -75,12 +82,43 @@ def test_a_label_whose_text_has_no_score_never_makes_the_screen_bolder(tmp_path:
 def test_of_each_cluster_one_harmful_and_one_clean_text_count_and_twins_count_once(
     tmp_path: Path,
 ) -> None:
-    rows = [{**row, "by": row["text"][1:].zfill(2)[0]} for row in labelled(30, 30)]
+    rows = [{**row, "by": row["text"][2]} for row in labelled(30, 30)]
     place = written(tmp_path / "a.jsonl", [*rows, *rows])
     by_text = Labelled.read(place, Columns()).labels
     assert (by_text.texts, by_text.harmful, by_text.clean) == (120, 30, 30)
     by_author = Labelled.read(place, Columns(cluster="by")).labels
-    assert (by_author.harmful, by_author.clean) == (3, 3)  # authors 0, 1 and 2
+    assert (by_author.harmful, by_author.clean) == (3, 3)  # authors a, b and c
+
+
+def test_copies_and_texts_of_one_template_are_one_example(tmp_path: Path) -> None:
+    """60 rows that differ in a number and in spelling carry no promise: one of them counts."""
+    rows = [{"text": f"Get lost, you stupid idiot, room {n} is ours{'.' * (n % 3)}", "harm": True}
+            for n in range(60)]  # fmt: skip
+    rows += [{"text": f"The train to {town} leaves at noon.", "harm": False}
+             for town in ("Bonn", "Old York", "the lake")]  # fmt: skip
+    known = Labelled.read(written(tmp_path / "a.jsonl", rows), Columns())
+    assert (known.labels.texts, known.labels.harmful, known.labels.clean) == (63, 1, 1)
+    found = calibrated(known, [0.9] * len(known.table), Asked(), BY)
+    assert found.low is None
+    assert [(one.labels, one.lacks) for one in found.refused] == [(1, 58)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "clusters"),
+    [
+        (["Go home now", "GO  home, now!", "go 3 home now 77"], [0, 0, 0]),  # spelling
+        (["I hate you", "I love you"], [0, 1]),  # two of three words are too few to be a template
+        (["I really hate women", "I really hate old men", "I hate tea"], [0, 0, 2]),
+        (["we ask all men to go", "we ask all to go", "they ask all to go"], [0, 0, 0]),  # a chain
+        (["a b c d e f", "x b c d e y"], [0, 1]),  # two slots
+        (["!?", "!?", ":-)"], [0, 0, 2]),  # no words
+    ],
+)
+def test_texts_that_differ_in_one_slot_belong_together(
+    texts: list[str], clusters: list[int]
+) -> None:
+    assert clusters_of(texts) == clusters
+    assert clusters_of(texts, ["one author"] * len(texts)) == [0] * len(texts)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +161,11 @@ def test_the_command_says_for_which_group_labels_are_missing_and_ends_with_code_
     evenhand: Run, tmp_path: Path
 ) -> None:
     """The offline scorer on a made-up file; the second route to the cut-off is `scorers score`."""
-    harmful = [f"You stupid idiot, go away number {n}!" for n in range(59)]
+    harmful = [f"{in_letters(n)}, you stupid {in_letters(n + 100)} idiot, go {in_letters(n + 200)}!"
+               for n in range(59)]  # fmt: skip
     rows = [f'"{text}",yes,{"us" if n < 56 else "them"}' for n, text in enumerate(harmful)]
-    rows += [f'"The train leaves at {n} o\'clock.",no,' for n in range(60)]
+    rows += [f'"{in_letters(n)}: the train {in_letters(n + 100)} leaves {in_letters(n + 200)}.",no,'
+             for n in range(60)]  # fmt: skip
     (tmp_path / "labelled.csv").write_text("\n".join(["text,harm,whom", *rows]) + "\n")
     ran = evenhand(
         *("screen", "calibrate", "labelled.csv", "--scorer", "offline", "--group", "whom"),
@@ -154,8 +194,8 @@ def test_the_command_says_for_which_group_labels_are_missing_and_ends_with_code_
 def test_a_promise_of_all_texts_is_code_0_and_its_json_is_the_file(
     evenhand: Run, tmp_path: Path
 ) -> None:
-    rows = [{"text": f"idiot {n}", "harm": True} for n in range(59)]
-    rows += [{"text": f"day {n}", "harm": False} for n in range(3)]
+    rows = [{"text": f"idiot {in_letters(n)}", "harm": True} for n in range(59)]
+    rows += [{"text": f"day {in_letters(n)}", "harm": False} for n in range(3)]
     written(tmp_path / "labelled.jsonl", rows)
     written(tmp_path / "traffic.jsonl", [{"text": f"idiot {n}"} for n in range(4)])
     ran = evenhand(

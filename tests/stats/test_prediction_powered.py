@@ -11,6 +11,7 @@ from scipy import stats
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.clusters import clustered_mean, naive_mean
 from evenhand.statistics.prediction_powered import chances_to_label, labels_for, powered_mean
+from stats.scenarios import SureScorer, rate_from_few_labels
 
 VALUES = st.lists(st.floats(0, 1), min_size=25, max_size=40)
 
@@ -138,6 +139,34 @@ def test_in_95_of_100_draws_the_mean_lies_in_the_interval(kind: str, n: int) -> 
     assert (np.mean(widths) > 0.99) == (kind == "coin")
 
 
+SURE = [
+    *(SureScorer(unsure=u, missed=m)
+      for u, m in ((0.02, 0.05), (0.05, 0.03), (0.1, 0.03), (0.1, 0.06), (0.2, 0.03))),
+    SureScorer(unsure=0.05, missed=0.03, sure=0.0, unsure_score=1.0),  # a scorer of 0 and 1
+    SureScorer(unsure=0.05, missed=0.03, sure=0.0, unsure_score=0.9),  # a word list
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", [60, 150])
+@pytest.mark.parametrize("scorer", SURE)
+def test_the_interval_holds_for_a_scorer_that_is_sure_and_sometimes_wrong(
+    scorer: SureScorer, labels: int
+) -> None:
+    """At the mean weight of an added label 71 % held, and the truth was always above the rest."""
+    rng = np.random.default_rng(7)
+    found = [rate_from_few_labels(rng, scorer, labels) for _ in range(300)]
+    assert np.mean([one.holds for one in found]) >= 0.94 - 2 * math.sqrt(0.94 * 0.06 / 300)
+    assert np.mean([one.high - one.low for one in found]) < (0.18 if labels == 60 else 0.11)
+
+
+def test_an_added_label_has_the_largest_weight_of_any() -> None:
+    """Nine clean labels of weight 1 and one of weight 10: the added 1 and 0 weigh 10 each, so that
+    the middle of the interval is 10/(9 + 10 + 20)."""
+    found = powered_mean(np.full(50, 0.3), [0.0] * 10, np.arange(10), chances=[1.0] * 9 + [0.1])
+    assert (found.low + found.high) / 2 == pytest.approx(10 / 39)
+    assert found.estimate == 0
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     uncertainty=st.lists(st.floats(0, 1), min_size=1, max_size=40),
@@ -150,7 +179,7 @@ def test_chances_spend_the_budget_leave_nobody_out_and_follow_the_uncertainty(
     found = chances_to_label(uncertainty, budget)
     assert found.sum() == pytest.approx(budget, rel=1e-6)
     assert (found <= 1).all()
-    assert (found >= 0.25 * budget / len(uncertainty) - 1e-12).all()
+    assert (found >= 0.75 * budget / len(uncertainty) - 1e-12).all()
     order = np.argsort(uncertainty)
     assert (np.diff(found[order]) >= -1e-12).all()
 

@@ -17,6 +17,7 @@ from evenhand.statistics.screening import (
     labels_needed,
     one_of_each,
 )
+from stats.scenarios import screen_looks
 
 Labelled = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
@@ -145,14 +146,37 @@ def test_a_shift_of_scores_is_seen_and_without_one_few_alarms_are_raised_at_any_
     rng = np.random.default_rng(9)
     alarms = seen = 0
     for _ in range(80):
-        reference = rng.random(300)
-        looks = (has_drifted(reference, rng.random(200), look) for look in range(1, 9))
-        alarms += any(look.drifted for look in looks)
-        seen += has_drifted(reference, rng.random(300) ** 0.6, 1).drifted
+        alarms += screen_looks(rng, looks=8, texts=200).drifted
+        seen += has_drifted(rng.random(300), [rng.random(300) ** 0.6]).drifted
     assert alarms <= binom.ppf(0.99, 80, 0.05)
     assert seen > 74
-    assert has_drifted([0.5] * 50, [math.nan] * 50, 1).drifted  # a scorer that began to fail
-    assert [has_drifted([], [0.5], 3).p_value, has_drifted([], [0.5], 3).level] == [1, 0.05 / 12]
+    assert has_drifted([0.5] * 50, [[math.nan] * 50]).drifted  # a scorer that began to fail
+    none = has_drifted([], [[0.5]] * 3)
+    assert (none.p_value, none.level, none.power(1.0)) == (1, 0.05 / 12, 0)
+
+
+def test_a_change_in_small_batches_is_seen_as_in_one_and_without_one_few_alarms_are_raised() -> (
+    None
+):
+    rng = np.random.default_rng(10)
+    alarms = sum(screen_looks(rng, looks=12, texts=4, reference=118).drifted for _ in range(60))
+    assert alarms <= binom.ppf(0.99, 60, 0.05)
+    seen = sum(screen_looks(rng, looks=12, texts=4, reference=118, change=6).drifted
+               for _ in range(20))  # fmt: skip
+    assert seen >= 19
+    late = sum(screen_looks(rng, looks=24, texts=20, change=6, since=16).drifted for _ in range(10))
+    assert late >= 9  # good looks before do not hide a change of the last eight
+
+
+def test_the_power_of_a_look_is_that_of_draws() -> None:
+    rng = np.random.default_rng(11)
+    hits, said = 0, 0.0
+    for _ in range(200):
+        then, now = rng.random(150), rng.random(100)
+        now[rng.random(100) < 0.5] *= 0.5  # a quarter of all passes the median
+        found = has_drifted(then, [now])
+        hits, said = hits + found.drifted, found.power(0.25)
+    assert hits / 200 == pytest.approx(said, abs=0.12)
 
 
 def test_what_is_no_calibration_is_refused() -> None:
@@ -167,4 +191,4 @@ def test_what_is_no_calibration_is_refused() -> None:
     with pytest.raises(UserError):
         calibrate([0.1], [True], missed=1.0)
     with pytest.raises(UserError):
-        has_drifted([0.1], [0.1], 0)
+        has_drifted([0.1], [])

@@ -198,10 +198,12 @@ def _apply(
 
     A text without a score goes to the judge; one that the judge gives no verdict on has failed.
     A scorer of another version or with other settings is refused. Run it again to resume. Every
-    run is one look whether scores have drifted, kept beside the screen file.
+    run is one look whether scores have drifted, alone and pooled with all runs since the
+    calibration. Looks are kept beside the screen file and counted in it.
 
     Ends with code 2 if fewer than 95 % of the texts got a verdict, with 4 if scores have drifted,
-    so that the promise no longer holds, or if texts that failed could hide that.
+    so that the promise no longer holds, or if that is open: too few scores, or texts that failed
+    could hide it.
 
     Example: evenhand screen apply screen.json answers.jsonl --judge judge=http://127.0.0.1:8080/v1#m
     --out runs/screened

@@ -1,19 +1,26 @@
-"""The looks at a screen lie beside its file: each run that it was used in is one, and counts
-against the level of the next."""
+"""The looks at a screen lie beside its file: each run that it was used in is one, its scores are
+pooled with those of all looks before, and it counts against the level of the next.
+
+Each look names the checksum of the line before it, and the screen file that of the last one. So a
+file of looks that was cut back, changed or put back from an earlier day is refused.
+"""
 
 import hashlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 
 from evenhand.errors import UserError
-from evenhand.findings.screen_file import ScreenFile
+from evenhand.findings.screen_file import LastLook, ScreenFile, read_screen
 from evenhand.findings.screened import Counted, Look, Screened, counted, look_at
 from evenhand.findings.sealed import Part
 from evenhand.runners.source import read_row
 from evenhand.store import RunReader
 from evenhand.store.folder import held
 
+_BEGUN = b'{"begun"'
 _PUT_BACK = "put {} back, or calibrate anew with evenhand screen calibrate"
 
 
@@ -74,14 +81,29 @@ def keep_look(path: Path, file: ScreenFile, made: Counted, **about: str) -> list
     with held(looks_beside(path)):
         known = _looks(path, file)
         if about["run"] not in {one.run for one in known}:
-            known.append(look_at(file, made, len(known) + 1, **about))
-            _append(path, orjson.dumps(known[-1].model_dump()) + b"\n")
+            after = _checksum(looks_beside(path).read_bytes().splitlines()[-1])
+            known.append(look_at(file, made, known, after=after, **about))
+            line = orjson.dumps(known[-1].model_dump())
+            _append(path, line + b"\n")
+            _count(path, file, LastLook(number=len(known), line=_checksum(line)))
     return known
+
+
+def _count(path: Path, file: ScreenFile, last: LastLook) -> None:
+    """Write the number of looks into the screen file, at once or not at all."""
+    made = path.with_suffix(".json.new")
+    try:
+        made.write_bytes(file.model_copy(update={"last_look": last}).to_bytes())
+        os.replace(made, path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error}. The looks at it are counted there; "
+                        "move both files to where you may write") from None  # fmt: skip
 
 
 def _looks(path: Path, file: ScreenFile) -> list[Look]:
     """Read the looks at this screen; those at another one that had its name do not count."""
     place = looks_beside(path)
+    last = read_screen(path).last_look  # before the looks: they may become more meanwhile
     try:
         lines = place.read_bytes().splitlines()
     except FileNotFoundError:
@@ -91,15 +113,33 @@ def _looks(path: Path, file: ScreenFile) -> list[Look]:
         ) from None
     except OSError as error:
         raise UserError(f"{place} cannot be read: {error}") from None
-    begun, found = False, []
-    for number, line in enumerate(lines, 1):
-        if line.startswith(b'{"begun"'):
-            begun |= read_row(Begun, line, f"{place} line {number}").begun == file.sha256
-        elif line:
-            found.append(read_row(Look, line, f"{place} line {number}"))
-    if not begun:
+    begun = {read_row(Begun, line, f"{place} line {number}").begun
+             for number, line in enumerate(lines, 1) if line.startswith(_BEGUN)}  # fmt: skip
+    if file.sha256 not in begun:
         raise UserError(f"{place} does not begin with this screen: {_PUT_BACK.format(place)}")
-    return [one for one in found if one.screen == file.sha256]
+    found = [(look, line) for look, line in _chained(place, lines) if look.screen == file.sha256]
+    if last.number and [_checksum(line) for _, line in found[: last.number]][-1:] != [last.line]:
+        raise UserError(
+            f"{path} counts {last.number} looks, and {place} holds {len(found)} or others: an "
+            f"alarm may have been among them: {_PUT_BACK.format(place)}"
+        )
+    return [look for look, _ in found]
+
+
+def _chained(place: Path, lines: list[bytes]) -> Iterator[tuple[Look, bytes]]:
+    """Give every look with its line; one that does not follow the line before it is refused."""
+    for number, line in enumerate(lines, 1):
+        if not line or line.startswith(_BEGUN):
+            continue
+        look = read_row(Look, line, f"{place} line {number}")
+        if number < 2 or look.after != _checksum(lines[number - 2]):
+            changed = f"{place} was changed before line {number}"
+            raise UserError(f"{changed}: {_PUT_BACK.format(place)}")
+        yield look, line
+
+
+def _checksum(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()
 
 
 def _append(path: Path, line: bytes) -> None:

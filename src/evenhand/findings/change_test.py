@@ -17,14 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.findings.filled import FilledPair
 from evenhand.findings.measures import Measure
 from evenhand.statistics._shared import t_above
+from evenhand.statistics.bounded import lowest_mean
 from evenhand.statistics.inversion import (
     BoundedMean,
     LinearTest,
     SignFlips,
     lower_limit,
-    upper_limit,
 )
 
+_PValue = Callable[[float], float]
 _OLD_LOW, _OLD_HIGH, _NEW_LOW, _NEW_HIGH, _ = np.eye(5)
 _TINY = 1e-12  # a limit that the test puts beside 0 is not printed as 0
 
@@ -71,7 +72,7 @@ class _Tested:
 
     def p(self, test: LinearTest, change: float, *, above: bool) -> float:
         """Return the one-sided p-value of a change above, or below, this number."""
-        size = float(self.pair.after.rows.mean())
+        size = float(self.pair.after.rows.max())
         least, most = (end - (self.null or 0.0) for end in self.range)
         down, both = least - most, (2 * least, -2 * most)  # how far a cluster may be
         if self.null is None:
@@ -157,20 +158,21 @@ class ChangeTest:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the confidence interval at 1 − level: it excludes 0 where `p` ≤ level."""
-        return self._low(self.p_above, level / 2), self._high(self.p_below, level / 2)
+        steps = self.ways[0].spread
+        low = self._low(self.p_above, level / 2, steps=steps)
+        return low, self._high(self.p_below, level / 2, steps=steps)
 
-    def _low(self, p_above: Callable[[float], float], level: float) -> float:
-        """Return the lower limit, on the side of 0 that the test of 0 itself names."""
+    def _low(self, p_above: _PValue, level: float, *, steps: bool = True) -> float:
+        """Return the lower limit, on the side of 0 that the test of 0 itself names. The p-value
+        moves in `steps`, or it does not."""
+        find = _by_steps if steps else lowest_mean
         least, most = self.ends
         if p_above(0.0) <= level:
-            return max(lower_limit(p_above, level, (0.0, most)), _TINY)
-        return min(lower_limit(p_above, level, (least, 0.0)), 0.0)
+            return max(find(p_above, 0.0, most, level), _TINY)
+        return min(find(p_above, least, 0.0, level), 0.0)
 
-    def _high(self, p_below: Callable[[float], float], level: float) -> float:
-        least, most = self.ends
-        if p_below(0.0) <= level:
-            return min(upper_limit(p_below, level, (least, 0.0)), -_TINY)
-        return max(upper_limit(p_below, level, (0.0, most)), 0.0)
+    def _high(self, p_below: _PValue, level: float, *, steps: bool = True) -> float:
+        return -self._low(lambda change: p_below(-change), level, steps=steps)
 
     def p_within(self, most: float) -> float:
         """Return the one-sided p-value of a change below `most`, with Gaffke's bound."""
@@ -182,4 +184,9 @@ class ChangeTest:
 
     def limits(self, level: float) -> tuple[float, float]:
         """Return the one-sided limits, each at 1 − level, that margins are held against."""
-        return self._low(self.p_beyond, level), self._high(self.p_within, level)
+        low = self._low(self.p_beyond, level, steps=False)
+        return low, self._high(self.p_within, level, steps=False)
+
+
+def _by_steps(p_above: _PValue, least: float, most: float, level: float) -> float:
+    return lower_limit(p_above, level, (least, most))

@@ -1,6 +1,7 @@
 """An estimate is defended against its missing answers: what they could change, and what is shown
 all the same."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -22,6 +23,8 @@ from evenhand.findings.measures import (
 )
 from evenhand.findings.rows import cluster_values, missing_of, with_end
 from evenhand.statistics.clusters import linearized
+
+ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +155,15 @@ def _placed(values: pl.DataFrame, touched: pl.DataFrame) -> pl.DataFrame:
 
 
 def defended(
-    found: Estimate, measure: Measure, ways: Sequence[Filling], reach: float | None
+    found: Estimate,
+    measure: Measure,
+    ways: Sequence[Filling],
+    reach: float | None,
+    error: float = ALPHA,
 ) -> Estimate:
     """Add what the missing answers could change, and the p-value against "no bias". Of several ways
-    to cluster, the largest p-value counts."""
+    to cluster, the largest p-value counts. The interval of a bounded number is the inversion of the
+    test, at this error, so that it holds "no bias" exactly where none is shown."""
     known = [one.sums for one in ways if one.sums is not None and len(one.sums.rows) > 1]
     apart = ways[0].apart
     if not known or apart is None:
@@ -164,12 +172,29 @@ def defended(
     if measure.null is None or found.value is None:
         return replace(found, bounds=bounds)
     small = [filled.p_of_small_bias(measure, one, reach) for one in known if reach is not None]
+    p = max(filled.p_of_bias(measure, one) for one in known)
+    if measure.bounded:
+        ends = [filled.interval(measure, one, error) for one in known]
+        joined = min(low for low, _ in ends), max(high for _, high in ends)
+        low, high = _agreeing(joined, measure.null, shown=p <= error)
+        found = replace(found, low=low, high=high)
     return replace(
         found,
-        p=max(filled.p_of_bias(measure, one) for one in known),
+        p=p,
         p_small=max(small, default=None),
         bounds=bounds,
     )
+
+
+def _agreeing(ends: tuple[float, float], null: float, *, shown: bool) -> tuple[float, float]:
+    """Give the ends of an interval that holds "no bias" where none is shown, and else not: an end
+    is found to seven digits, so that it could lie on the other side of a p-value near the error."""
+    low, high = ends
+    if not shown:
+        return min(low, null), max(high, null)
+    if high - null > null - low:
+        return max(low, math.nextafter(null, math.inf)), high
+    return low, min(high, math.nextafter(null, -math.inf))
 
 
 def _by_ends(found: Estimate, measure: Measure, way: Filling) -> Estimate:

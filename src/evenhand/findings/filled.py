@@ -1,8 +1,9 @@
 """Missing answers are filled the best and the worst way, so that no finding is better for them.
 
-A measure with a smallest and a largest value says what a missing answer can add to a sum. All
-claims are tested by sign flips, whose p-value is monotone: the worst filling is the worst of all
-ways in which the missing answers could have come out, and one more of them never helps.
+A measure with a smallest and a largest value says what a missing answer can add to a sum. Claims
+about one run are tested by a bound that needs no symmetry of the clusters (`p_mean_above`), claims
+about a change by sign flips. Both p-values are monotone: the worst filling is the worst of all ways
+in which the missing answers could have come out, and one more of them never helps.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from evenhand.findings.found import Bounds
 from evenhand.findings.measures import Measure
+from evenhand.statistics.bounded import lowest_mean, p_mean_above
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns
 
 Sums = NDArray[np.float64]
@@ -44,30 +46,62 @@ def _times(value: float, missing: Sums) -> Sums:
 
 def p_of_bias(measure: Measure, found: Filled) -> float:
     """Give the p-value of a number being other than "no bias", its missing answers at "no bias" or
-    beyond it: what is shown must be shown by the answers that there are."""
-    assert measure.null is not None
-    if not measure.bounded and found.missing.any():
-        return 1.0
-    none = measure.null * found.rows
-    return two_sided(found.low - none, none - found.high)
+    beyond it: what is shown must be shown by the answers that there are.
 
-
-def p_of_small_bias(measure: Measure, found: Filled, reach: float) -> float:
-    """Give the p-value, one-sided, of the distance from "no bias" being below `reach`.
-
-    One cluster of the usual size is added at each end of the measure's range: what was never seen
-    in so many clusters may still be there.
+    Of a number without ends no test holds for every shape; there sign flips decide, which need
+    clusters that are symmetric where there is no bias.
     """
     assert measure.null is not None
     if not measure.bounded:
+        none = measure.null * found.rows
+        missing = bool(found.missing.any())
+        return 1.0 if missing else two_sided(found.low - none, none - found.high)
+    sides = ((found, measure.null, measure.range), mirrored(found, measure.null, measure.range))
+    return min(1.0, 2 * min(p_above(*side) for side in sides))
+
+
+def p_of_small_bias(measure: Measure, found: Filled, reach: float) -> float:
+    """Give the p-value, one-sided, of the distance from "no bias" being below `reach`."""
+    assert measure.null is not None
+    if not measure.bounded:
         return 1.0
-    least, most = measure.range
-    size = float(found.rows.mean())
-    below = (measure.null + reach) * found.rows - found.high
-    above = found.low - (measure.null - reach) * found.rows
-    ends = size * (measure.null + reach - most), size * (least - measure.null + reach)
-    columns = np.column_stack([np.append(below, ends[0]), np.append(above, ends[1])])
-    return float(p_of_columns(columns).max())
+    above = p_above(found, measure.null - reach, measure.range)
+    return max(above, p_above(*mirrored(found, measure.null + reach, measure.range)))
+
+
+def interval(measure: Measure, found: Filled, error: float) -> tuple[float, float]:
+    """Give the interval of a bounded number: all values that `p_of_bias` at this error would not
+    tell from what was seen, however the missing answers came out."""
+    low, high = (
+        _lowest(side, ends, error / 2)
+        for side, _, ends in ((found, 0.0, measure.range), mirrored(found, 0.0, measure.range))
+    )
+    return low, -high
+
+
+def _lowest(found: Filled, ends: tuple[float, float], error: float) -> float:
+    seen = float(found.low.sum()) / float(found.rows.sum())
+    return lowest_mean(lambda value: p_above(found, value, ends), ends[0], seen, error)
+
+
+def p_above(found: Filled, value: float, ends: tuple[float, float]) -> float:
+    """Give the p-value, one-sided, of the mean being above a value, its missing answers at their
+    smallest. A cluster that was not seen may be as large as the largest, and all at the low end."""
+    if value <= ends[0]:
+        return 1.0  # our choice: what cannot be otherwise is no finding
+    unseen = float(found.rows.max()) * (ends[0] - value)
+    return p_mean_above(found.low - value * found.rows, unseen)
+
+
+def mirrored(
+    found: Filled, value: float, ends: tuple[float, float]
+) -> tuple[Filled, float, tuple[float, float]]:
+    """Give the same with its signs turned, so that below becomes above."""
+    return _negated(found), -value, (-ends[1], -ends[0])
+
+
+def _negated(found: Filled) -> Filled:
+    return Filled(-found.high, -found.low, found.rows, found.missing)
 
 
 def bounds(measure: Measure, found: Filled, apart: Sums) -> Bounds | None:
@@ -85,7 +119,9 @@ def bounds(measure: Measure, found: Filled, apart: Sums) -> Bounds | None:
         best, worst = (found.high, found.low) if up else (-found.low, -found.high)
         sign = none if up else -none
         claim = apart if up else -apart
-        overturn = tipping(claim, best - sign, worst - sign, found.missing)
+        end = measure.range[0] - measure.null if up else measure.null - measure.range[1]
+        unseen = float(found.rows.max()) * end
+        overturn = tipping(claim, best - sign, worst - sign, found.missing, unseen)
     return Bounds(missing=missing, low=low, high=high, overturn=overturn)
 
 
@@ -125,14 +161,22 @@ def bounds_of_change(measure: Measure, pair: FilledPair) -> Bounds | None:
 # -- what it would take ----------------------------------------------------------------------------
 
 
-def tipping(claim: Sums, best: Sums, worst: Sums, missing: Sums) -> int | None:
+def tipping(
+    claim: Sums, best: Sums, worst: Sums, missing: Sums, unseen: float | None = None
+) -> int | None:
     """Count how many missing answers, if each came out the worst way and the others the best way,
     would overturn that the mean is above 0; None where all of them would not, or where the complete
     answers show nothing.
 
     Those that cost the claim most are taken first, so that it takes no fewer by another choice of
-    clusters than by this one, as far as means within a cluster tell.
+    clusters than by this one, as far as means within a cluster tell. `unseen` is the smallest value
+    of a cluster: with it the claim is about one run, without it about a change.
     """
+
+    def _p(sums: Sums) -> float:
+        one_sided = p_above_zero(sums) if unseen is None else p_mean_above(sums, unseen)
+        return min(1.0, 2 * one_sided)
+
     if not len(claim) or _p(claim) > _ALPHA or _p(worst) <= _ALPHA:
         return None
     total = int(missing.sum())
@@ -149,11 +193,6 @@ def tipping(claim: Sums, best: Sums, worst: Sums, missing: Sums) -> int | None:
         else:
             least = tried + 1
     return least
-
-
-def _p(sums: Sums) -> float:
-    """Give twice the one-sided p-value of the mean being above 0."""
-    return min(1.0, 2 * p_above_zero(sums))
 
 
 def two_sided(above: Sums, below: Sums) -> float:

@@ -18,7 +18,7 @@ from evenhand.findings.found import (
     bounds_in_columns,
 )
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import adjusted_estimates, in_unit
+from evenhand.findings.rules import ALPHA, adjusted_estimates, in_unit
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
 from evenhand.findings.totals import RunTotals
@@ -26,6 +26,7 @@ from evenhand.findings.until import Stopped, Until, at_any_time, refuse, stand
 from evenhand.findings.until_words import of_stopped
 from evenhand.findings.verdicts import of_report
 from evenhand.foreign import Origin
+from evenhand.statistics.multiplicity import holm_errors
 from evenhand.store import RunReader
 
 ALL, WITH_MASKED = "all", "with masked records"
@@ -260,7 +261,8 @@ def made_by(instrument: Scored, run: RunReader) -> None:
 def groups_of(instrument: Scored, totals: RunTotals) -> Groups:
     """Estimate each group of each grouping; one that no item belongs to is absent, as in a run
     folder of before it was known. A measure that has a value for "no bias" gets a p-value with
-    Holm over the groups of all groupings at once, because all of them were looked at."""
+    Holm over the groups of all groupings at once, because all of them were looked at, and its
+    intervals are at the errors at which Holm decides."""
     values = {one.column: one.ordered(totals.values_of(one.column)) for one in instrument.groups}
     found: dict[tuple[str, str, str], Estimate] = {}
     for measure in instrument.measures:
@@ -269,7 +271,11 @@ def groups_of(instrument: Scored, totals: RunTotals) -> Groups:
         far = 2 * reach(instrument, measure)  # our choice: a group is small, so twice is asked
         estimates = [totals.estimate(measure, far, **{column: value}) for column, value in places]
         if measure.null is not None:
-            estimates = adjusted_estimates(estimates)
+            errors = holm_errors([1.0 if one.p is None else one.p for one in estimates], ALPHA)
+            estimates = adjusted_estimates(
+                [totals.estimate(measure, far, error, **{column: value})
+                 for (column, value), error in zip(places, errors, strict=True)]
+            )  # fmt: skip
         for (column, value), estimate in zip(places, estimates, strict=True):
             found[column, value, measure.name] = estimate
     return {

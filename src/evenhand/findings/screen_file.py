@@ -65,7 +65,7 @@ class Labels(Part):
     file: str
     sha256: str
     texts: _Count  # rows of the file
-    harmful: _Count  # that counted: one of each cluster
+    harmful: _Count  # that counted: one of each cluster, of near-copies too
     clean: _Count
     group: str | None  # the column
     cluster: str | None  # the column
@@ -79,8 +79,17 @@ class Reference(Part):
     scores: list[_Score | None]
 
 
+class LastLook(Part):
+    """How many looks at a screen there are, and the checksum of the last one's line: a file of
+    looks that was cut back is seen."""
+
+    number: _Count = 0
+    line: str = ""
+
+
 class ScreenFile(Sealed):
-    """A screen file holds two cut-offs, the promises that they keep, and what they rest on."""
+    """A screen file holds two cut-offs, the promises that they keep, and what they rest on. All of
+    it is sealed but for the number of looks, which rises with use."""
 
     format: Literal[1] = 1
     scorer: ScreenedBy
@@ -92,6 +101,10 @@ class ScreenFile(Sealed):
     reference: Reference
     evenhand: str
     created: str
+    last_look: LastLook = LastLook()
+
+    def _unsealed(self) -> set[str]:
+        return {"sha256", "last_look"}
 
     @property
     def screen(self) -> Screen:

@@ -3,26 +3,31 @@ as they were when it was calibrated."""
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from evenhand.findings.found import Coverage
 from evenhand.findings.screen_file import Promised, ScreenFile
 from evenhand.findings.sealed import Part
 from evenhand.findings.shown import Shown
-from evenhand.statistics.screening import has_drifted
+from evenhand.statistics._shared import FloatArray
+from evenhand.statistics.screening import Drift, has_drifted
 from evenhand.store import RunReader
 
 # Our choice: more new scores tell nothing more, beside the 2,000 at most that they are held
 # against.
 _MOST_SCORES = 100_000
+ENOUGH_POWER = 0.8  # our choice: as in every plan
 _CLEAN, _HARMFUL, _JUDGED = "called_clean", "called_harmful", "judged"  # of `Screened.stopped`
 
 
 class Look(Part):
-    """A look is one comparison of a run's scores with those of the calibration."""
+    """A look is a comparison of the scores of a run, and of all runs since the calibration, with
+    those of the calibration."""
 
     screen: str  # the checksum of the screen file
     run: str  # the checksum of the run's record
@@ -30,9 +35,14 @@ class Look(Part):
     place: str
     created: str
     scores: int
+    pooled: int  # scores of all looks since the calibration, with these
+    places: list[int]  # so many scores at each place among the calibration's, as `_places` has them
+    places_at_worst: list[int]  # with no score for the failed texts
     p_value: float  # with scores for the failed texts that fit the calibration
     p_at_worst: float  # with none for them
     level: float
+    power: float  # the chance of having seen a promise that is broken, as `power_of` has it
+    after: str = ""  # the checksum of the line before this one in the file of looks
 
     @property
     def drifted(self) -> bool:
@@ -40,9 +50,19 @@ class Look(Part):
         return self.p_value <= self.level
 
     @property
-    def open(self) -> bool:
+    def hidden(self) -> bool:
         """Whether the failed texts could hide that they are."""
         return not self.drifted and self.p_at_worst <= self.level
+
+    @property
+    def weak(self) -> bool:
+        """Whether too few scores were seen to show a promise that is broken."""
+        return not self.drifted and self.power < ENOUGH_POWER
+
+    @property
+    def open(self) -> bool:
+        """Whether it is not known if the promise still holds."""
+        return self.hidden or self.weak
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +140,11 @@ class Screened(Shown):
             "coverage": self.coverage.coverage,
             "sent_to_the_judge": self.sent if self.texts else None,
             "promises": [one.model_dump() for one in self.promises],
-            "drift": self.look and {**self.look.model_dump(), "drifted": self.look.drifted},
+            "drift": self.look
+            and {
+                **self.look.model_dump(exclude={"places", "places_at_worst"}),
+                "drifted": self.look.drifted,
+            },
             "promise_holds": self.promise_holds,
         }
 
@@ -153,8 +177,8 @@ def counted(run: RunReader) -> Counted:
     )
 
 
-def look_at(file: ScreenFile, made: Counted, number: int, **about: str) -> Look:
-    """Hold the scores of a run against those of the calibration, at the level of this look.
+def look_at(file: ScreenFile, made: Counted, before: Sequence[Look], **about: str) -> Look:
+    """Hold the scores of a run, and of all looks before it, against those of the calibration.
 
     A text that failed went to the judge, and what it scored is not kept. So there are two answers:
     with scores for them at even steps of the calibration's own that go to the judge, so that a
@@ -164,15 +188,58 @@ def look_at(file: ScreenFile, made: Counted, number: int, **about: str) -> Look:
     sent = sorted(one for one, route in routes if route == "judge")
     filled = [sent[len(sent) * place // made.unknown] if sent else None
               for place in range(made.unknown)]  # fmt: skip
-    then, now, at_worst = (
-        [math.nan if one is None else one for one in some]
-        for some in (file.reference.scores, [*made.scores, *filled],
-                     [*made.scores, *[None] * made.unknown])
-    )  # fmt: skip
-    found = has_drifted(then, now, number)
-    return Look(screen=file.sha256, number=number, scores=len(now), p_value=found.p_value,
-                p_at_worst=has_drifted(then, at_worst, number).p_value,
-                level=found.level, **about)  # fmt: skip
+    now = _places(file, [*made.scores, *filled])
+    at_worst = _places(file, [*made.scores, *[None] * made.unknown])
+    then = _numbers(file.reference.scores)
+    looks = [*(one.places for one in before), now]
+    at_worst_looks = [*(one.places_at_worst for one in before), at_worst]
+    found = has_drifted(then, [_scores_at(file, one) for one in looks])
+    worst = has_drifted(then, [_scores_at(file, one) for one in at_worst_looks])
+    return Look(screen=file.sha256, number=len(before) + 1, scores=found.new, pooled=found.pooled,
+                places=now, places_at_worst=at_worst, p_value=found.p_value,
+                p_at_worst=worst.p_value, level=found.level, power=power_of(file, found),
+                **about)  # fmt: skip
+
+
+def power_of(file: ScreenFile, found: Drift) -> float:
+    """Give the chance of having seen a promise that is broken: our choice, that half of the texts
+    which the screen did not call clean at calibration now score below its lower cut-off. It is 1
+    where nothing is called clean."""
+    if file.low is None:
+        return 1.0
+    routes = file.screen.routes(_numbers(file.reference.scores))
+    kept = len(routes) - routes.count("clean")
+    return found.power(kept / len(routes) / 2) if routes else 0.0
+
+
+def _numbers(scores: Sequence[float | None]) -> list[float]:
+    return [math.nan if one is None else one for one in scores]
+
+
+def _places(file: ScreenFile, scores: Sequence[float | None]) -> list[int]:
+    """Count scores by their place among the calibration's: below the first, at it, between it and
+    the next, at that, and so on; at the end those that are missing. The distance of two
+    distributions depends on nothing else, so that no more is kept of a run."""
+    known = _known(file)
+    values = np.array([one for one in scores if one is not None], dtype=np.float64)
+    at = np.searchsorted(known, values, "left") + np.searchsorted(known, values, "right")
+    counts = np.bincount(at, minlength=2 * known.size + 1).tolist()
+    return [*counts, len(scores) - values.size]
+
+
+def _scores_at(file: ScreenFile, counts: Sequence[int]) -> FloatArray:
+    """Give scores at these places: the calibration's own, values between them, and NaN."""
+    known = _known(file)
+    ends = np.concatenate([[known[0] - 1], known, [known[-1] + 1]]) if known.size else np.zeros(2)
+    stand_for = np.empty(2 * known.size + 2)
+    stand_for[:-1:2] = (ends[:-1] + ends[1:]) / 2
+    stand_for[1:-1:2] = known
+    stand_for[-1] = math.nan
+    return np.repeat(stand_for, counts)
+
+
+def _known(file: ScreenFile) -> FloatArray:
+    return np.unique([one for one in file.reference.scores if one is not None])
 
 
 def _named(name: str) -> pl.Expr:

@@ -35,8 +35,12 @@ class Sealed(Part):
         too."""
         return self.sha256 == self._digest() and self.to_bytes() == data
 
+    def _unsealed(self) -> set[str]:
+        """Name the fields that the checksum leaves out."""
+        return {"sha256"}
+
     def _digest(self) -> str:
-        return hashlib.sha256(_json(self.model_dump(exclude={"sha256"}))).hexdigest()
+        return hashlib.sha256(_json(self.model_dump(exclude=self._unsealed()))).hexdigest()
 
 
 def _json(value: Any) -> bytes:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.defended import defended, filled_clusters, filled_sums
+from evenhand.findings.defended import ALPHA, defended, filled_clusters, filled_sums
 from evenhand.findings.found import NO_SPREAD, Coverage, Estimate
 from evenhand.findings.measures import (
     Mean,
@@ -172,9 +172,12 @@ class RunTotals:
         """Count the rows of a group, scored or not."""
         return int(self._part(self._sums, {column: value})["rows"].sum())
 
-    def estimate(self, measure: Measure, reach: float | None = None, /, **where: str) -> Estimate:
+    def estimate(
+        self, measure: Measure, reach: float | None = None, error: float = ALPHA, /, **where: str
+    ) -> Estimate:
         """Estimate the measure over all its rows, or over those of one group. With a `reach`, it is
-        also tested that the number is nearer than that to "no bias"."""
+        also tested that the number is nearer than that to "no bias". `error` is the share of cases
+        in which the interval of a bounded number with such a value may miss it."""
         if isinstance(measure.statistic, STREAMED):
             frame = self._part(self._sums, where, measure)
             found = _streamed(measure, frame, self._clusterings())
@@ -183,7 +186,7 @@ class RunTotals:
             rows = self._part(pl.concat(self._held) if self._held else None, where, measure)
             found, ways = _held(measure, rows), [filled_clusters(measure, rows)]
         found = replace(found, undefined=reason_of(measure, found.undefined))
-        return defended(found, measure, ways, reach)
+        return defended(found, measure, ways, reach, error)
 
     def with_masked(self, measure: Measure) -> Estimate:
         """Estimate the measure over all rows, those that are masked too."""

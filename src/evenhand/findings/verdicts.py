@@ -1,9 +1,10 @@
 """A verdict is the answer in words, first and last: is it biased, against whom, how sure, what
 next.
 
-Shown: sign flips tell the main measure from "no bias" (p ≤ 0.05), or a group's after Holm over all
-groups, with the missing answers at "no bias" or beyond it. Not shown: a bias that matters is
-excluded (one-sided at 2.5 %), however the missing answers came out. Not known: neither.
+Shown: the main measure is told from "no bias" (p ≤ 0.05), or a group's after Holm over all groups,
+with the missing answers at "no bias" or beyond it, by a bound that needs no symmetry of the
+clusters. Not shown: a bias that matters is excluded (one-sided at 2.5 %), however the missing
+answers came out. Not known: neither.
 """
 
 import math

@@ -6,19 +6,17 @@ significant. Both tests here are monotone in every sum, so a limit exists and is
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined
 from evenhand.statistics._shared import ROUNDING, FloatArray
+from evenhand.statistics.bounded import p_mean_above
 from evenhand.statistics.sign_flips import subset_sums
 
-_DRAWS = 4_000  # our choice: a p-value near 0.025 is then off by about 0.0003
-_CACHED = 400  # weights of so many clusters (13 MB) are kept for the next test
 _STEPS = 40  # bisections: a limit is exact to 10⁻¹² of its range
+_DIGITS = 12
 
 
 class LinearTest(Protocol):
@@ -64,29 +62,18 @@ class SignFlips:
 
 
 class BoundedMean:
-    """Gaffke's test: needs no symmetry, and allows for one cluster that was not drawn.
-
-    p = P(Σ w_g·v_g + w_0·unseen ≤ 0) of values v_g with exponential weights w. Of zeros and ones it
-    is the bound of Clopper and Pearson. Source: Gaffke 2005; Learned-Miller & Thomas 2019.
-    """
+    """Gaffke's test: needs no symmetry, and allows for one cluster that was not drawn
+    (`bounded.p_mean_above`)."""
 
     def __init__(self, table: ArrayLike) -> None:
-        values: FloatArray = np.asarray(table, dtype=np.float64)
-        if not len(values):
-            raise Undefined("no clusters")
-        self._slack = ROUNDING * float(np.abs(values).sum())
-        self._sums = _weighted(values)
-        self._claims: dict[bytes, FloatArray] = {}
+        self._table: FloatArray = np.asarray(table, dtype=np.float64)
 
     def p_positive(self, claim: ArrayLike, room: float, unseen: float) -> float:
-        coefficients: FloatArray = np.asarray(claim, dtype=np.float64)
-        key = coefficients.tobytes()
-        if key not in self._claims:
-            self._claims[key] = self._sums @ coefficients
-        short = self._claims[key] + room * self._sums[:, -1]
-        if unseen >= 0:
-            return float((short <= self._slack).mean())
-        return float(np.exp(np.maximum(short, 0.0) / unseen).mean())
+        values = self._table @ np.asarray(claim, dtype=np.float64) + room * self._table[:, -1]
+        if unseen >= 0:  # no cluster can contradict it
+            return 0.0 if values.max(initial=0.0) > 0 else 1.0
+        # Sums that are equal but for rounding are one value, so that they are summed up as one.
+        return p_mean_above(np.round(values, _DIGITS), unseen)
 
 
 def lower_limit(
@@ -106,35 +93,3 @@ def lower_limit(
         middle = (below + above) / 2
         below, above = (middle, above) if p_above(middle) <= level else (below, middle)
     return below
-
-
-def upper_limit(
-    p_below: Callable[[float], float], level: float, ends: tuple[float, float]
-) -> float:
-    """Return the smallest value that the truth is shown to lie below, within `ends`.
-
-    Args:
-        p_below: The p-value of "the truth is below this value"; it never rises with the value.
-        level: The significance level of the one-sided test.
-        ends: The smallest and the largest possible value.
-    """
-    return -lower_limit(lambda value: p_below(-value), level, (-ends[1], -ends[0]))
-
-
-def _weighted(table: FloatArray) -> FloatArray:
-    """Sum the rows with random exponential weights, one result per draw. Equal rows of a large
-    table share one Gamma weight, which has the same distribution."""
-    if len(table) <= _CACHED:
-        return _exponentials()[:, : len(table)] @ table
-    rows, counts = np.unique(table, axis=0, return_counts=True)
-    rng, sums = np.random.default_rng(0), np.zeros((_DRAWS, table.shape[1]))
-    for start in range(0, len(rows), _CACHED):
-        shapes = counts[start : start + _CACHED].astype(np.float64)
-        weights = rng.standard_gamma(shapes, (_DRAWS, len(shapes)))
-        sums += weights @ rows[start : start + _CACHED]
-    return sums
-
-
-@lru_cache(maxsize=1)
-def _exponentials() -> FloatArray:
-    return np.random.default_rng(0).standard_exponential((_DRAWS, _CACHED))

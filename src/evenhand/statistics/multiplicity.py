@@ -30,6 +30,22 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     return _at_least(raw, adjusted)
 
 
+def holm_errors(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
+    """Give the error at which Holm decides each member: its p-value is at most this exactly where
+    `holm` is at most alpha. An interval at this error agrees with the decision.
+
+    α/(m − r + 1) for the r-th rejected, α/(m − R) for all that are not, with R rejected in all.
+    Source: Holm 1979. Always defined; an empty family stays empty.
+    """
+    raw = _family(p_values)
+    order = np.argsort(raw)
+    rejected = int((np.asarray(holm(p_values)) <= alpha).sum())
+    rank = np.minimum(np.arange(raw.size), rejected)
+    errors = np.empty_like(raw)
+    errors[order] = alpha / (raw.size - np.minimum(rank, raw.size - 1))
+    return tuple(errors.tolist())
+
+
 def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
     """Bounds the expected share of false ones among the rejections.
 

@@ -32,6 +32,7 @@ from evenhand.statistics.clusters import cluster_codes
 
 Route = Literal["clean", "judge", "harmful"]
 Kind = Literal["missed harm", "false alarms"]
+_EXACT = 5_000  # our choice: of more scores the p-value is that of infinitely many
 SMALL = "the groups with too few labels, together"
 _Bools = NDArray[np.bool_]
 
@@ -154,37 +155,74 @@ def one_of_each(clusters: Iterable[Hashable], seed: int = 0) -> IntArray:
 class Drift:
     """A look says whether scores are still distributed as they were at calibration."""
 
-    p_value: float
+    p_value: float  # corrected for the number of windows
     level: float  # what the p-value of this look is held against
     reference: int
-    new: int
+    new: int  # scores since the last look
+    pooled: int  # scores since the calibration
+    windows: int
 
     @property
     def drifted(self) -> bool:
         return self.p_value <= self.level
 
+    def power(self, crossed: float) -> float:
+        """Give the approximate chance that all scores since the calibration together show a change,
+        if a share `crossed` of the texts moved from one side of a score to the other.
+
+        The test shows a distance of √(ln(2/level)/2 · (1/n + 1/m)); a distance that was seen is
+        taken as normal with the standard error ½·√(1/n + 1/m), the largest it can have.
+        """
+        if not self.reference or not self.pooled:
+            return 0.0
+        spread = math.sqrt(1 / self.reference + 1 / self.pooled)
+        needed = math.sqrt(math.log(2 * self.windows / self.level) / 2) * spread
+        return float(scipy.special.ndtr((crossed - needed) / (spread / 2)))
+
 
 def has_drifted(
-    reference: ArrayLike, new: ArrayLike, look: int, false_alarm: float = 0.05
+    reference: ArrayLike, looks: Sequence[ArrayLike], false_alarm: float = 0.05
 ) -> Drift:
-    """New scores are held against those of before by a two-sample Kolmogorov-Smirnov test, at a
+    """New scores are held against those of before by two-sample Kolmogorov-Smirnov tests, at a
     level that shrinks with each look.
 
-    The level of look j = 1, 2, … is false_alarm / (j·(j + 1)); these add up to `false_alarm`, so
-    that without any drift the chance that *any* look of all time raises an alarm is at most that.
-    `reference` are scores of texts drawn as those to come are, labelled or not: a labelled set into
-    which harm was gathered differs from traffic from the start. `new` are the texts since the last
-    look. Missing scores are a value of their own above all others, so that a scorer that begins to
-    fail is seen. Source: Smirnov 1939; the levels: our choice, by Bonferroni.
+    At look j the scores of the last 1, 2, 4, 8, … looks are pooled, and those of all looks since
+    the calibration: a change in small batches is seen as in one. p is the smallest p-value times
+    the number of these windows. The level of look j = 1, 2, … is false_alarm / (j·(j + 1)); these
+    add up to `false_alarm`, so that without any drift the chance that *any* look of all time raises
+    an alarm is at most that. Source: Smirnov 1939; windows and levels: our choice, by Bonferroni.
     Of 1,000 scores on each side, a tenth of the texts passing the median is seen 19 times in 20 at
-    the first look (150 draws). Without a text on one side nothing is seen: p = 1.
+    the first look (150 draws).
+
+    Args:
+        reference: Scores of texts drawn as those to come are, labelled or not: a labelled set into
+            which harm was gathered differs from traffic from the start.
+        looks: The scores of every look since the calibration, the newest last. A missing score
+            (NaN) is a value of its own above all others, so that a scorer that begins to fail is
+            seen.
+        false_alarm: The chance of a false alarm at any look of all time.
+
+    Returns:
+        What the newest look shows. Without a text on one side nothing is seen: p = 1.
     """
-    if look < 1:
-        raise UserError(f"looks are counted from 1, not {look}")
-    then, now = (np.nan_to_num(_scores(one), nan=np.inf) for one in (reference, new))
-    p_value = float(scipy.stats.ks_2samp(then, now).pvalue) if then.size and now.size else 1.0
-    level = open_share(false_alarm, "a rate of false alarms") / (look * (look + 1))
-    return Drift(p_value=p_value, level=level, reference=then.size, new=now.size)
+    if not looks:
+        raise UserError("without a look nothing can be said of a drift")
+    then, *batches = (np.nan_to_num(_scores(one), nan=np.inf) for one in (reference, *looks))
+    sizes = sorted({2**k for k in range(len(batches).bit_length())} | {len(batches)})
+    windows = [size for size in sizes if size <= len(batches)]
+    tested = [_p_same(then, np.concatenate(batches[-size:])) for size in windows]
+    level = open_share(false_alarm, "a rate of false alarms") / (len(looks) * (len(looks) + 1))
+    return Drift(p_value=min(1.0, len(windows) * min(tested)), level=level, reference=then.size,
+                 new=batches[-1].size, pooled=sum(one.size for one in batches),
+                 windows=len(windows))  # fmt: skip
+
+
+def _p_same(then: FloatArray, now: FloatArray) -> float:
+    if not then.size or not now.size:
+        return 1.0
+    exact = max(then.size, now.size) <= _EXACT
+    found = scipy.stats.ks_2samp(then, now, method="exact" if exact else "asymp")
+    return float(found.pvalue)
 
 
 _Asked = tuple[Kind, float, float]

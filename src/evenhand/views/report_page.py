@@ -17,6 +17,7 @@ _SHORT_GROUPS = 6
 _SIDE_BY_SIDE = 2  # our choice: label and two intervals fit 80 columns
 _LONGEST_CELL = 90  # a file has the whole text
 _IF_KNOWN = "if the missing were known"
+_AFTER_HOLM = "95 % after Holm"
 _STATES: dict[str | None, tuple[str, Tone]] = {
     "shown": ("BIASED: SHOWN.", "bad"),
     "not shown": ("BIASED: NOT SHOWN.", "good"),
@@ -176,7 +177,7 @@ def groups(report: Report, column: str, full: bool) -> list[Block]:
         ends = numbers.interval(one, main)
         rows.append((value.replace("_", " "), number, ends, *known, f"{one.n:,}"))
         tones.append(tone)
-    columns = (column, _short(main), "95 %", *((_IF_KNOWN,) if lost else ()), "n")
+    columns = (column, _short(main), _AFTER_HOLM, *((_IF_KNOWN,) if lost else ()), "n")
     grid = Grid(columns, tuple(rows), tuple(tones))
     more = [Line(f"… {left} more: --full", "dim")] if left > 0 else []
     return [grid, Line(_over(report, column, main), "dim"), *more]
@@ -272,7 +273,8 @@ def _by_group(measure: Measure, column: str, values: Mapping[str, tuple[Estimate
         known = (numbers.if_known(one.bounds, measure),) if lost else ()
         rows.append((value.replace("_", " "), number, ends, *known, f"{one.n:,}", *p))
     p_column = ("p after Holm",) if measure.null is not None else ()
-    columns = (column, "score", "95 %", *((_IF_KNOWN,) if lost else ()), "n", *p_column)
+    ends_column = "95 %" if measure.null is None else _AFTER_HOLM
+    columns = (column, "score", ends_column, *((_IF_KNOWN,) if lost else ()), "n", *p_column)
     return Grid(columns, tuple(rows), title=measure.label)
 
 

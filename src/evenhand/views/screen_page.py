@@ -2,7 +2,7 @@
 
 from evenhand.findings.screen_file import Promised, ScreenFile
 from evenhand.findings.screen_plan import ScreenPlan
-from evenhand.findings.screened import Look, Screened
+from evenhand.findings.screened import ENOUGH_POWER, Look, Screened
 from evenhand.views.blocks import Block, Grid, Heading, Line, Tone
 
 _SURE = "All others, and texts without a score, go to the judge."
@@ -99,7 +99,8 @@ def _refused(one: Promised) -> str:
     which = "harmful" if one.kind == "missed harm" else "clean"
     return (
         f"{one.kind}, {one.group or 'all texts'}: nothing is promised. {one.needs:,} {which} texts "
-        f"are needed and {one.labels:,} are there: label {one.lacks:,} more."
+        f"are needed and {one.labels:,} are there: label {one.lacks:,} more. "
+        "Near-copies and texts of one template count once."
     )
 
 
@@ -111,7 +112,8 @@ def _judged(found: ScreenFile) -> str:
 
 def _facts(found: ScreenFile) -> list[tuple[str, str]]:
     labels, reference = found.labels, found.reference
-    once = f"one of each {labels.cluster}" if labels.cluster else "each text once"
+    by = f"one of each {labels.cluster}, " if labels.cluster else ""
+    once = f"{by}near-copies and texts of one template once"
     against = f"{len(reference.scores):,} scores of {reference.of}, {reference.file}"
     if reference.of == "labelled texts":
         against += " (texts that were chosen differ from traffic from the start: --traffic)"
@@ -137,6 +139,8 @@ def _holds(found: Screened) -> list[Line]:
         ]
     if found.look is None:
         return [Line("OPEN: whether the promise still holds was not looked at.", "bad")]
+    if found.look.weak:
+        return [Line(_weak(found.look), "bad")]
     if found.look.open:
         return [
             Line(
@@ -155,13 +159,22 @@ def _held(one: Promised) -> str:
     return f"{one.kind}, {who}: at most {one.at_most:g} with confidence {one.confidence:g}"
 
 
+def _weak(look: Look) -> str:
+    return (
+        f"OPEN: {look.pooled:,} scores since the calibration are too few to show whether the "
+        "promise still holds. If half of what the screen did not call clean fell below its lower "
+        f"cut-off, they would show it with a chance of {look.power:.0%} ({ENOUGH_POWER:.0%} are "
+        "asked for). Judge more texts, or calibrate with more scores (--traffic)."
+    )
+
+
 def _drift(look: Look | None) -> str:
     if look is None:
         return "no look for drift: too many texts have no verdict; judge them in a new folder"
     seen = "drift" if look.drifted else "no drift seen"
     return (
-        f"{seen}: look {look.number}, {look.scores:,} scores, p = {look.p_value:.2g} against "
-        f"{look.level:.2g}"
+        f"{seen}: look {look.number}, {look.scores:,} scores, {look.pooled:,} since the "
+        f"calibration, p = {look.p_value:.2g} against {look.level:.2g}, power {look.power:.0%}"
     )
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from evenhand import __version__
 from evenhand.errors import UserError
 from evenhand.findings.screen_file import Labels, Promised, Reference, ScreenedBy, ScreenFile
+from evenhand.instruments.near_copies import clusters_of
 from evenhand.instruments.text_columns import text_columns
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.screening import Screen, calibrate, one_of_each
@@ -38,8 +39,8 @@ class Labelled:
     """Texts of which people have said whether they are harmful: those of a file that count.
 
     Of each cluster one harmful and one clean text counts, drawn at random before anything is
-    scored: the texts of a template or an author are alike. Without a column of clusters every text
-    is one, and a text that stands twice counts once.
+    scored: the texts of a template or an author are alike. Near-copies and texts that differ in one
+    slot are a cluster by themselves (`near_copies`), whatever the column of clusters says.
     """
 
     file: Path
@@ -61,12 +62,14 @@ class Labelled:
             group=pl.col(columns.group).replace("", None)
             if columns.group
             else pl.lit(None, pl.String),
-            cluster=columns.cluster or columns.text,
+            cluster=columns.cluster or pl.lit("-"),
         )
         _refuse_gaps(file, columns, table)
         _refuse_both(file, table)
         once = table.unique("text", keep="first", maintain_order=True)
-        kept = one_of_each(zip(once["harm"], once["cluster"], strict=True))
+        named = once["cluster"].to_list() if columns.cluster else None
+        clusters = clusters_of(once["text"].to_list(), named)
+        kept = one_of_each(zip(once["harm"], clusters, strict=True))
         return cls(file, columns, len(rows), once[kept].drop("cluster"))
 
     @cached_property

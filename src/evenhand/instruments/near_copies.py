@@ -1,0 +1,59 @@
+"""Texts that are copies of each other, or fillings of one template, count as one example.
+
+A judge or a scorer that knows one such text knows them all: forty of them are no more evidence than
+one. Two texts belong together if they are the same but for case, digits, punctuation and white
+space, or but for one slot: a run of at most three words. Who belongs to a third text belongs
+together too.
+"""
+
+from collections.abc import Hashable, Sequence
+
+from evenhand.debates.near_duplicates import words
+
+# Our choice: a slot is at most so many words, and beside it the texts share so many words at least,
+# which are so large a part of the longer one. "I hate you" and "I love you" are two texts.
+SLOT = 3
+_SHARED, _PART = 3, 0.6
+
+
+def clusters_of(texts: Sequence[str], named: Sequence[Hashable] | None = None) -> list[int]:
+    """Give for each text the place of the first one of its cluster.
+
+    Args:
+        texts: The texts, in any order.
+        named: What each text is known to share with others, such as its author; texts with the same
+            name belong together whatever they say.
+    """
+    parent = list(range(len(texts)))
+    first: dict[Hashable, int] = {}
+    for place, text in enumerate(texts):
+        said = [word for word in (_letters(one) for one in words(text)) if word]
+        keys = _keys(said) if said else [("same", text.strip())]
+        keys += [] if named is None else [("named", named[place])]
+        for key in keys:
+            ours, theirs = _root(parent, place), _root(parent, first.setdefault(key, place))
+            parent[max(ours, theirs)] = min(ours, theirs)
+    return [_root(parent, place) for place in range(len(texts))]
+
+
+def _letters(word: str) -> str:
+    return "".join(sign for sign in word if not sign.isdigit() and sign != "_")
+
+
+def _keys(said: list[str]) -> list[Hashable]:
+    """Give what a text has in common with those of its cluster: itself, and itself with each slot
+    that it may have cut out. A slot that is empty in one text is cut out of the others too."""
+    keys: list[Hashable] = [("same", tuple(said))]
+    for size in range(SLOT + 1):
+        kept = len(said) - size
+        if kept < max(_SHARED, _PART * len(said)):
+            break
+        keys += [("slot", at, tuple(said[:at] + said[at + size :])) for at in range(kept + 1)]
+    return keys
+
+
+def _root(parent: list[int], at: int) -> int:
+    while parent[at] != at:
+        parent[at] = parent[parent[at]]
+        at = parent[at]
+    return at
