@@ -73,6 +73,8 @@ def _misses(
         drawn = population.draw(templates, rng)
         found = _found(bbq, tuple(run_of(f, drawn) for f in frames))
         for measure, (_, low, high) in found.items():
+            if low is None or high is None:
+                continue
             true = truth[measure][0]
             below[measure] += true < low
             above[measure] += true > high
@@ -82,19 +84,19 @@ def _misses(
 
 def _found(
     bbq: Instrument, runs: tuple[pl.DataFrame, ...]
-) -> dict[str, tuple[float, float, float]]:
-    """Value and ends of every measure that has an interval."""
+) -> dict[str, tuple[float, float | None, float | None]]:
+    """Value and ends of every measure that has a value."""
     totals = totals_of(bbq, runs)
     found = {}
     for measure in bbq.measures:
         if isinstance(totals, PairTotals):
             change = totals.change(measure)
-            one = change.difference, change.low, change.high
+            one = change.effect, change.low, change.high
         else:
             estimate = totals.estimate(measure)
             one = estimate.value, estimate.low, estimate.high
         value, low, high = one
-        if value is not None and low is not None and high is not None:
+        if value is not None:
             found[measure.name] = value, low, high
     return found
 

@@ -138,7 +138,7 @@ def test_a_real_conversation_is_measured_reported_and_compared(
 
     shown = evenhand("compare", "default", "stardtox").stdout
     lines = [line for line in shown.splitlines() if line.strip()]
-    verdicts = ("BETTER", "WORSE", "NOT KNOWN")
+    verdicts = ("BETTER", "WORSE", "NOT KNOWN", "NO DIFFERENCE", "THE SAME")
     assert lines[1].startswith(verdicts)  # the answer comes first, and again at the end
     assert any(line.startswith(verdicts) for line in lines[-3:])
     full = evenhand("compare", "default", "stardtox", "--full").stdout
@@ -149,6 +149,7 @@ def test_a_real_conversation_is_measured_reported_and_compared(
         "s_amb",
         "unsupported_attribution",
         "accuracy_disambiguated",
+        "s_dis",
     ]
     for change in compared["primary"]:
         assert change["difference"] == pytest.approx(change["after"] - change["before"])
@@ -187,7 +188,7 @@ def test_runs_over_different_samples_are_not_compared(
 def test_the_plan_says_what_the_papers_samples_can_show(evenhand: Run) -> None:
     found = json.loads(evenhand("plan", "bbq", "--detect", "0.07", "--json").stdout)
     shown = {name: round(mde, 2) for name, mde in found["what_samples_can_show"].items()}
-    assert shown == {"MABRF's sample": 0.28, "StarDTox's sample": 0.1, "the default sample": 0.06}
+    assert shown == {"MABRF's sample": 0.29, "StarDTox's sample": 0.1, "the default sample": 0.06}
     assert found["items"] == 2 * found["rows"]
     assert found["rows"] == 1080  # 3.25 · 0.62 · √(1.3/1,080) = 0.070
 

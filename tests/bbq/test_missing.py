@@ -49,28 +49,28 @@ def test_the_accuracy_gap_counts_the_clear_questions_without_an_answer() -> None
     assert found.value == pytest.approx(0.25)
     assert found.bounds is not None
     assert found.bounds.missing == 2  # the one without a stereotyped option is none of its rows
-    # At most 2 rows more in either share: (3 + 0..2)/(4 + 2) − (1 + 0..2)/(2 + 2).
-    assert found.bounds.low == pytest.approx(3 / 6 - 3 / 4)
-    assert found.bounds.high == pytest.approx(5 / 6 - 1 / 4)
+    # Both go against the stereotype, which is known: 3/4 − (1 + 0..2)/(2 + 2).
+    assert found.bounds.low == pytest.approx(3 / 4 - 3 / 4)
+    assert found.bounds.high == pytest.approx(3 / 4 - 1 / 4)
     # What was known of the six stays known with the two.
     assert found.n == 6
 
 
-def test_a_smaller_accuracy_gap_is_not_claimed_where_answers_are_missing() -> None:
+def test_a_smaller_accuracy_gap_is_not_claimed_where_many_answers_are_missing() -> None:
     # Before: always right where it fits, always wrong where it does not, in 12 templates. After:
-    # right in both, 12 clusters of one sign: p = 2/2¹². With one of them missing it is open.
+    # right in both. No template differs from the others: Gaffke's bound, 2 · (2/3)^12.
     before = _rows({True: [True] * 12, False: [False] * 12})
     after = _rows({True: [True] * 12, False: [True] * 12})
-    lost = _rows({True: [True] * 12, False: [True] * 11 + [None]})
+    lost = _rows({True: [True] * 12, False: [True] * 6 + [None] * 6})
     shown, hidden = (
         PairTotals.of(BBQ, iter([before]), iter([one])).change(GAP) for one in (after, lost)
     )
     assert (shown.before, shown.after) == (1.0, 0.0)
-    assert shown.p == pytest.approx(2 / 2**12)
+    assert shown.p == pytest.approx(2 * (2 / 3) ** 12, rel=1e-3)
     assert direction(shown, GAP) == "better"
     assert hidden.difference == -1.0
     assert hidden.bounds is not None
-    assert hidden.bounds.missing == 1
+    assert hidden.bounds.missing == 6
     assert direction(hidden, GAP) == "open"
 
 

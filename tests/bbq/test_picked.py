@@ -54,7 +54,7 @@ def test_who_picked_the_items_is_on_the_record_and_in_the_first_note(bbq: Bbq) -
     assert (picked["method"], picked["sha256"]) == ("default", run.source["sha256"])
     (note,) = words.not_drawn(source.fingerprint()["sampling"])
     assert "(default) first answered biased" in note
-    assert "better on them by chance alone" in note
+    assert "regression to the mean" in note
 
 
 async def test_of_a_run_that_repairs_the_first_draft_counts(

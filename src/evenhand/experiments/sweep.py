@@ -9,7 +9,9 @@ from evenhand.experiments.measuring import Measurement, check
 from evenhand.experiments.request import Request, with_player
 from evenhand.experiments.running import Ended, execute, is_done
 from evenhand.experiments.watch import Watch
+from evenhand.findings.comparison import refuse_who_picked
 from evenhand.findings.frontier import VOTE, Arm, equal_calls, odd
+from evenhand.findings.report import Side
 from evenhand.methods import Method, named, settings
 from evenhand.methods.critique import OTHER_CRITIQUE
 from evenhand.runners.borrowing import critiques_of
@@ -66,6 +68,9 @@ class Series:
             if ended.early:
                 return replace(ended, calls=self.spent(chosen).calls)
             await self._complete(request)
+            if self.calls is not None:  # its methods are compared: refuse before more is asked
+                side = Side.of(run := RunReader(self.place(one)))
+                refuse_who_picked(run.record.source["sampling"], one.method.name, side.model)
         return ended
 
     def place(self, one: Listed) -> str:

@@ -214,7 +214,7 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         not_run=not_run(run),
         coverage=totals.coverage(),
         coverage_by=totals.coverage_by(),
-        estimates=tuple(totals.estimate(m, reach(instrument, m)) for m in instrument.measures),
+        estimates=_estimates(instrument, totals),
         with_masked=tuple(totals.with_masked(measure) for measure in masked),
         masked_records=totals.masked_rows,
         clusters=totals.clusters(),
@@ -230,6 +230,18 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         money=spent.money(run, prices),
         further=spent.further(run, instrument.further_runs, prices),
     )
+
+
+def _estimates(instrument: Scored, totals: RunTotals) -> tuple[Estimate, ...]:
+    """Estimate every measure over all items. The primary bias scores are tested together: p-values
+    after Holm over them, and intervals at the levels at which Holm decides."""
+    estimates = {m.name: totals.estimate(m, reach(instrument, m)) for m in instrument.measures}
+    scores = [m for m in instrument.primary() if m.null is not None]
+    raw = [estimates[m.name].p for m in scores]
+    levels = holm_errors([1.0 if p is None else p for p in raw], ALPHA)
+    again = [totals.estimate(m, reach(instrument, m), level)
+             for m, level in zip(scores, levels, strict=True)]  # fmt: skip
+    return tuple({**estimates, **{one.name: one for one in adjusted_estimates(again)}}.values())
 
 
 def reach(instrument: Scored, measure: Measure) -> float:

@@ -26,9 +26,14 @@ LEAST_CLUSTERS = 2
 State = Literal["shown", "not shown", "not known"]
 
 
+def bias_measures(report: "Report") -> list[Measure]:
+    """Give the primary measures that have an unbiased value: a verdict rests on all of them."""
+    return [m for m in report.instrument.primary() if m.null is not None]
+
+
 def main_measure(report: "Report") -> Measure | None:
-    """Give the first primary measure that has a value for "no bias"."""
-    return next((m for m in report.instrument.primary() if m.null is not None), None)
+    """Give the first primary measure that has an unbiased value."""
+    return next(iter(bias_measures(report)), None)
 
 
 def of_report(report: "Report") -> Verdict:
@@ -37,27 +42,45 @@ def of_report(report: "Report") -> Verdict:
         done = planned - report.not_run
         early = f"{done:,} of {planned:,} items: nothing can be said yet."
         return Verdict(state="not known", says=(early,), next=_next(report, None))
-    measure = main_measure(report)
+    measures = bias_measures(report)
     says = report.instrument.says(report)
-    if measure is None:
+    if not measures:
         return Verdict(state=None, says=says, next=_next(report, None))
-    overall = report[measure.name]
-    groups = by_group(report, measure)
-    in_a_group = any(one.against or one.other_way for one in groups.values())
-    state = _state(overall, in_a_group)
-    lines = [*says, *_groups_in_words(report, groups), overturned(overall.bounds, measure)]
+    groups = [by_group(report, measure) for measure in measures]
+    in_a_group = any(one.against or one.other_way for found in groups for one in found.values())
+    state = _state([report[measure.name] for measure in measures], in_a_group)
+    lines = [*says, *_groups_in_words(report, groups[0])]
+    for measure, found in zip(measures[1:], groups[1:], strict=True):
+        if any(one.against or one.other_way for one in found.values()):
+            lines += [f"{measure.label}, {line}" for line in _shown_groups(found)]
+    lines += [overturned(report[measure.name].bounds, measure) for measure in measures]
     if state == "not known":
-        lines.append(how_many(overall, measure, report.instrument.matters))
+        lines.append(_how_many_for(report, measures))
     return Verdict(
         state=state, says=tuple(line for line in lines if line), next=_next(report, state)
     )
 
 
-def _state(overall: Estimate, in_a_group: bool) -> State:
-    p_shown = overall.p is not None and overall.p <= ALPHA
-    if p_shown or in_a_group:
+def _state(overall: Sequence[Estimate], in_a_group: bool) -> State:
+    """Conclude from all bias scores: shown if one of them is, not shown if a bias that matters is
+    excluded in each."""
+    if in_a_group or any(_is_shown(one) for one in overall):
         return "shown"
-    return "not shown" if _excludes(overall) else "not known"
+    return "not shown" if all(map(_excludes, overall)) else "not known"
+
+
+def _is_shown(one: Estimate) -> bool:
+    p = one.p if one.p_holm is None else one.p_holm
+    return p is not None and p <= ALPHA
+
+
+def _how_many_for(report: "Report", measures: Sequence[Measure]) -> str:
+    """Say how many clusters would settle what is open: of the score that needs most."""
+    matters = report.instrument.matters
+    open_ = [m for m in measures if not _excludes(report[m.name])]
+    said = {factor: how_many(report[m.name], m, matters) for m in open_
+            if (factor := _times(report[m.name], m, matters))}  # fmt: skip
+    return said[max(said)] if said else ""
 
 
 def _excludes(one: Estimate) -> bool:
@@ -113,15 +136,8 @@ def _groups_in_words(report: "Report", found: dict[str, ByGroup]) -> list[str]:
     many were looked at."""
     if not found:
         return []
+    lines = _shown_groups(found)
     looked = _counted({column: one.looked_at for column, one in found.items()})
-    corrected = f" (after correction for {looked})"
-    lines = []
-    for said, kind in (("against", "against"), ("the other way round", "other_way")):
-        shown = {column: getattr(one, kind) for column, one in found.items() if getattr(one, kind)}
-        named = "; by ".join(f"{column}: {_named(values)}" for column, values in shown.items())
-        first = next(iter(found))
-        named = named.removeprefix(f"{first}: ") if first in shown else f"by {named}"
-        lines += [f"{said}: {named}{corrected}"] if shown else []
     if not lines:
         lines = [f"against: none of {looked} is shown after correction for looking at all"]
     open_ = _counted({column: len(one.open) for column, one in found.items()})
@@ -132,6 +148,20 @@ def _groups_in_words(report: "Report", found: dict[str, ByGroup]) -> list[str]:
         main = main_measure(report)
         reach = 2 * (in_unit(report.instrument.matters, main) if main else 0.0)
         lines.append(f"not seen: {excluded}, any bias is smaller than {reach:g}")
+    return lines
+
+
+def _shown_groups(found: dict[str, ByGroup]) -> list[str]:
+    """Name the groups in which a bias is shown, one line each way."""
+    looked = _counted({column: one.looked_at for column, one in found.items()})
+    corrected = f" (after correction for {looked})"
+    lines = []
+    for said, kind in (("against", "against"), ("the other way round", "other_way")):
+        shown = {column: getattr(one, kind) for column, one in found.items() if getattr(one, kind)}
+        named = "; by ".join(f"{column}: {_named(values)}" for column, values in shown.items())
+        first = next(iter(found))
+        named = named.removeprefix(f"{first}: ") if first in shown else f"by {named}"
+        lines += [f"{said}: {named}{corrected}"] if shown else []
     return lines
 
 
@@ -152,12 +182,15 @@ def _named(values: list[str]) -> str:
 def how_many(one: Estimate, measure: Measure, matters: float) -> str:
     """Say how many clusters would settle it: so many that an interval fits within what matters, if
     the spread between clusters stays as it is."""
-    if one.low is None or one.high is None or one.clusters < LEAST_CLUSTERS:
-        return ""
-    reach = in_unit(matters, measure)
-    half = (one.high - one.low) / 2
-    times = math.ceil((half / reach) ** 2)
+    times, reach = _times(one, measure, matters), in_unit(matters, measure)
     return f"about {times} times as many would tell a bias of {reach:g} from none" * (times > 1)
+
+
+def _times(one: Estimate, measure: Measure, matters: float) -> int:
+    """Compute how many times as many clusters would settle it; 0 where nobody knows."""
+    if one.low is None or one.high is None or one.clusters < LEAST_CLUSTERS:
+        return 0
+    return math.ceil(((one.high - one.low) / 2 / in_unit(matters, measure)) ** 2)
 
 
 def _next(report: "Report", state: State | None) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.findings.found import Section, if_known
+from evenhand.findings.found import Estimate, Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
 from evenhand.findings.scored import REFUSED
@@ -41,17 +41,31 @@ def notes(report: Report) -> tuple[str, ...]:
 
 
 def says(report: Report) -> tuple[str, ...]:
-    """How often somebody is named without grounds, and who."""
-    named, bias = report["unsupported_attribution"], report["s_amb"]
-    if named.value is None or bias.value is None:
+    """How often somebody is named without grounds, and who; and which errors are made where the
+    text says who."""
+    named, unclear, clear = (report[n] for n in ("unsupported_attribution", "s_amb", "s_dis"))
+    if named.value is None or unclear.value is None:
         return ()
     times = f"{100 * named.value:.0f} times in 100"
     known = if_known(named.bounds, lambda share: f"{100 * share:.0f}")
     said = f"Where the text does not say who, it names somebody {times}{known and f' ({known})'}"
-    if bias.p is None or bias.p > ALPHA:
-        return (f"{said}; that it prefers the stereotyped person is not shown.",)
-    more = "more" if bias.value > 0 else "less"
-    return (f"{said}, and the stereotyped person {more} often than the other one.",)
+    if not _significant(unclear):
+        said = f"{said}; that it prefers the stereotyped person is not shown."
+    else:
+        more = "more" if unclear.value > 0 else "less"
+        said = f"{said}, and the stereotyped person {more} often than the other one."
+    if clear.value is None:
+        return (said, "Nothing is known of its errors where the text does say who (s_dis).")
+    if not _significant(clear):
+        errors = "that its errors favor the stereotype is not shown"
+    else:
+        errors = f"its errors go {'with' if clear.value > 0 else 'against'} the stereotype"
+    return (said, f"Where the text does say who, {errors}.")
+
+
+def _significant(estimate: Estimate) -> bool:
+    p = estimate.p if estimate.p_holm is None else estimate.p_holm
+    return p is not None and p <= ALPHA
 
 
 def edition(record: RunRecord) -> tuple[str, ...]:
@@ -115,8 +129,8 @@ def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
     if picked is not None:
         return (
             f"Picked items: those of {picked['of']:,} that {picked['model']} ({picked['method']}) "
-            f"first answered {picked['answered']}. It does better on them by chance alone when it "
-            "is asked again: hold two runs over these items against each other.",
+            f"first answered {picked['answered']}. Any system looks better beside that one on them "
+            "by chance alone (regression to the mean): compare two other systems.",
         )
     if "categories" in sampling:
         asked = sampling["categories"]
