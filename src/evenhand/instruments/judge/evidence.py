@@ -116,6 +116,12 @@ class Evidence:
     discussion: Changes | None = None  # of a panel: its marks after discussion against those alone
 
     @property
+    def tests(self) -> int:
+        """How many checks of this audit may be shown to fail by a test. They share the level
+        (Bonferroni), so that an even-handed judge is shown to fail in at most 5 % of audits."""
+        return tests_of(self.rows)
+
+    @property
     def verdict(self) -> Verdict:
         """What may be said of all identities together."""
         return of_family([effect.verdict for effect in self.primary])
@@ -160,7 +166,9 @@ def evidence(
     asked = rows.filter(pl.col("check") == DESIGN)
     judged, met = malibu.single(asked), malibu.duels(asked)
     main = checked(
-        primary(judged, identities, margin=margins.score, alpha=alpha), seed=seed, draws=draws
+        primary(judged, identities, margin=margins.score, alpha=alpha, tests=tests_of(rows)),
+        seed=seed,
+        draws=draws,
     )
     others = adjusted(_exploratory(judged, met, identities, margins), benjamini_hochberg, alpha)
     return Evidence(
@@ -180,6 +188,13 @@ def evidence(
         paper=paper_figures(asked, judged),
         discussion=None if alone is None else _discussion(alone, asked, margins, alpha),
     )
+
+
+def tests_of(rows: pl.DataFrame) -> int:
+    """How many questions the judgements of an audit answer: marks and readability under labels, in
+    pairs also who and which slot is preferred, and one for each set beside the design."""
+    in_design = 4 if "pair" in rows.filter(check=DESIGN)["phase"] else 2
+    return in_design + rows.filter(pl.col("check") != DESIGN)["check"].n_unique()
 
 
 def _discussion(
