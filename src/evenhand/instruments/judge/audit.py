@@ -141,7 +141,7 @@ def _notes(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
             "what could not be scored may differ from what could."
         )
     if _named(answers, "scale").state == "fail":
-        yield "Nearly every text gets the same mark: that treats all authors alike, and is no judge."
+        yield "Nearly every text gets the same mark: all authors are treated alike, by no judge."
     shifted = {
         e.label
         for e in seen.exploratory

@@ -31,8 +31,8 @@ class Scale(JudgeCheck):
 
     Its number is the mean difference of the marks of two texts of different bases, minus that of
     two marks of one text under different labels. It passes where this is shown to be above the bar,
-    and fails where already the first part is shown to be below it. A mark that is missing counts as
-    equal to every other.
+    a mark that is missing counting as equal to every other. It fails where the first part alone, of
+    the marks that are there, is shown to be below the bar.
     """
 
     name, label = "scale", "marks tell texts apart"
@@ -71,54 +71,59 @@ class Scale(JudgeCheck):
 class Apart:
     """How far apart marks are, in points."""
 
-    between: Interval  # of two texts of different bases
+    between: Interval  # of two texts of different bases, where both have a mark
     within: float  # of one text under two labels
-    beyond: Interval  # the first minus the second
+    beyond: Interval  # the first minus the second, a missing mark equal to every other
 
 
 def told_apart(judged: pl.DataFrame) -> Apart:
     """How far the marks of two texts lie apart, and those of one text under two labels.
 
-    Both are means of |x − y| over pairs of marks (Gini 1912), a missing mark as far from others as
-    0. Intervals are by t over the jackknife's pseudo-values of the bases (Tukey 1958), with G − 1
-    degrees of freedom. Range: 0 to 10, the difference from −10. Undefined: fewer than two bases.
+    Both are means of |x − y| over pairs of marks (Gini 1912). Intervals are by t over the
+    jackknife's pseudo-values of the bases (Tukey 1958), with G − 1 degrees of freedom. Range: 0 to
+    10, the difference from −10. Undefined: fewer than two bases.
     """
     texts = [name for name in malibu.CELL if name in judged.columns]
     wide = judged.pivot(
         on="label", index=texts, values="combined", aggregate_function="first", sort_columns=True
     )
     marks = wide.drop(texts).to_numpy().astype(np.float64)
-    bases = wide["base"].to_numpy()
-    names, place = np.unique(bases, return_inverse=True)
+    names, place = np.unique(wide["base"].to_numpy(), return_inverse=True)
     if len(names) < 2:
         raise Undefined("fewer than two bases")
-    sums = np.zeros((len(names), len(names)))
+    far, known, asked = (np.zeros((len(names), len(names))) for _ in range(3))
+    cells = (place[:, None], place[None, :])
     for column in marks.T:  # two texts under the same label
-        far = np.abs(column[:, None] - column[None, :])
-        np.add.at(sums, (place[:, None], place[None, :]), np.nan_to_num(far))
-    size = np.bincount(place)
-    pairs = np.outer(size, size) * marks.shape[1]
-    np.fill_diagonal(sums, 0.0)
-    np.fill_diagonal(pairs, 0)
-    between = _without_each(sums.sum(), sums.sum(axis=1), pairs.sum(), pairs.sum(axis=1))
-    far = np.abs(marks[:, :, None] - marks[:, None, :])
-    known = np.isfinite(far) & ~np.eye(marks.shape[1], dtype=bool)
-    same = np.bincount(place, np.where(known, far, 0.0).sum(axis=(1, 2)), len(names))
-    counted = np.bincount(place, known.sum(axis=(1, 2)).astype(float), len(names))
-    within = np.zeros(len(names) + 1)
-    if counted.sum():
-        within = _ratio(
-            np.append(same.sum() - same, same.sum()),
-            np.append(counted.sum() - counted, counted.sum()),
-        )
+        apart = np.abs(column[:, None] - column[None, :])
+        np.add.at(far, cells, np.nan_to_num(apart))
+        np.add.at(known, cells, np.isfinite(apart))
+        np.add.at(asked, cells, 1.0)
+    within = _within(marks, place, len(names))
     return Apart(
-        between=_of_values(between), within=float(within[-1]), beyond=_of_values(between - within)
+        between=_over_bases(_without_each(far, known)),
+        within=float(within[-1]),
+        beyond=_over_bases(_without_each(far, asked) - within),
     )
 
 
-def _without_each(total: float, own: _Floats, pairs: float, own_pairs: _Floats) -> _Floats:
-    """The mean without each base in turn, and last that of all; a pair stands in both its rows."""
-    return _ratio(np.append(total - 2 * own, total), np.append(pairs - 2 * own_pairs, pairs))
+def _without_each(sums: _Floats, counts: _Floats) -> _Floats:
+    """The mean over pairs of two bases without each base in turn, and last that of all."""
+    parts = []
+    for table in (sums, counts):
+        apart = table - np.diag(np.diag(table))
+        parts.append(np.append(apart.sum() - 2 * apart.sum(axis=1), apart.sum()))
+    return _ratio(*parts)
+
+
+def _within(marks: _Floats, place: NDArray[np.intp], bases: int) -> _Floats:
+    """The same over pairs of labels on one text."""
+    apart = np.abs(marks[:, :, None] - marks[:, None, :])
+    known = np.isfinite(apart) & ~np.eye(marks.shape[1], dtype=bool)
+    parts = []
+    for table in (np.where(known, apart, 0.0), known.astype(np.float64)):
+        own = np.bincount(place, table.sum(axis=(1, 2)), bases)
+        parts.append(np.append(own.sum() - own, own.sum()))
+    return _ratio(*parts)
 
 
 def _ratio(sums: _Floats, counts: _Floats) -> _Floats:
@@ -126,7 +131,7 @@ def _ratio(sums: _Floats, counts: _Floats) -> _Floats:
     return found
 
 
-def _of_values(values: _Floats) -> Interval:
+def _over_bases(values: _Floats) -> Interval:
     *without, whole = values
     bases = len(without)
     return naive_mean(bases * whole - (bases - 1) * np.asarray(without))
