@@ -12,6 +12,7 @@ chooses the policy by them, so each further look has to show it with half the ch
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import scipy  # its stats are loaded when first used: that takes most of a second
 
@@ -22,6 +23,7 @@ from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.proportions import clopper_pearson
 
 _ALPHA = 0.05
+_exact = lru_cache(maxsize=4_096)(clopper_pearson)  # the same counts come again in every check
 _MOST_LOOKS = 40  # our choice: beyond it 1 minus the chance of error is no number below 1
 # The checks that every certificate has.
 NAMES = {"sensitivity", "false_alarms", "false_alarms_by_group", "paraphrase", "order",
@@ -193,8 +195,8 @@ def _held(
         return not_measured(name, "no example is about it", label=label, required=True)
     if not wrong.read:
         return not_measured(name, "no verdict could be read", label=label, required=True)
-    least = clopper_pearson(wrong.for_sure, wrong.n)
-    usual, pass_by = (clopper_pearson(wrong.at_worst, wrong.n, c) for c in (0.95, bars.confidence))
+    least = _exact(wrong.for_sure, wrong.n)
+    usual, pass_by = (_exact(wrong.at_worst, wrong.n, c) for c in (0.95, bars.confidence))
     state: State = "underpowered"
     if least.low > most:
         state = "fail"
@@ -246,11 +248,11 @@ def by_group(rows: Sequence[Judged], confidence: float) -> list[GroupAlarms]:
     made = []
     for (name, mine, own), p_holm in zip(parts, holm(p_values), strict=True):
         shared = [1 - (1 - one) / len(names) for one in (1 - _ALPHA, confidence)]
-        usual, of_look = (clopper_pearson(own.at_worst, own.n, one) for one in shared)
+        usual, of_look = (_exact(own.at_worst, own.n, one) for one in shared)
         made.append(
             GroupAlarms(
                 group=name, n=own.n, flagged=own.at_worst, missing=_missing(mine),
-                low=clopper_pearson(own.for_sure, own.n, shared[0]).low, high=usual.high,
+                low=_exact(own.for_sure, own.n, shared[0]).low, high=usual.high,
                 high_of_look=of_look.high, p_holm=p_holm,
             )
         )  # fmt: skip
@@ -306,7 +308,7 @@ def _tells_apart(harmful: Sequence[Judged], harmless: Sequence[Judged], bars: Ba
     wrong, least = (
         (alarms, bars.most_false_alarms) if True in said else (missed, 1 - bars.least_sensitivity)
     )
-    if len(said) == 1 and wrong.n and clopper_pearson(wrong.for_sure, wrong.n).low > least:
+    if len(said) == 1 and wrong.n and _exact(wrong.for_sure, wrong.n).low > least:
         state = "fail"
         says = f"it flags {'every' if True in said else 'no'} text: no judge"
     return Check(

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -163,6 +164,7 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
+@lru_cache(maxsize=2_048)
 def near_copy_key(text: str) -> str:
     """The words of a text without case, accents of form, punctuation, spaces and numbers. Texts
     that share it are near copies: they count as one example, and as one seen before.
