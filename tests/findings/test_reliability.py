@@ -80,6 +80,12 @@ def test_systems_are_ranked_where_they_differ_more_than_their_runs(tmp_path: Pat
     refused = reliability(MARKS, alike)
     assert refused.pairs == ()
     assert refused.verdict.state == "not known"
+    decoy = reliability(MARKS, [*alike, *runs[2:]])  # far better, and no reason to order the others
+    better = {(one.first[-1], one.second[-1]): one.better for one in decoy.pairs}
+    assert decoy.verdict.state == "shown"
+    assert better["x", "y"] is None
+    assert all((better[name, "seldom"[-1]] or "").endswith("seldom") for name in "xy")
+    assert any("x and" in line and "y cannot be told apart" in line for line in decoy.verdict.says)
 
 
 def _alone(values: dict[str, float], measure: eh.Measure) -> dict[tuple[str, str], str | None]:

@@ -59,9 +59,12 @@ def told_apart(
         for name in names
     }
     pairs = list(combinations(names, 2))
+
+    def summed(rows: _Floats) -> _Floats:
+        return np.bincount(place, rows).astype(np.float64)
+
     return tuple(
-        _pair(measure, one, other, means, len(pairs), lambda rows: np.bincount(place, rows), sizes)
-        for one, other in pairs
+        _pair(measure, one, other, means, len(pairs), summed, sizes) for one, other in pairs
     )
 
 

@@ -1,6 +1,5 @@
 """Whether the judge can be read under every label of the author."""
 
-import numpy as np
 import polars as pl
 
 from evenhand.findings.check import Check
@@ -47,7 +46,9 @@ class Readability(JudgeCheck):
         if not by_label:
             return self.not_measured("no label was asked about")
         more = [
-            p_above_zero(shares - without) if np.shape(without) == np.shape(shares) else 1.0
+            1.0
+            if without is None or without.shape != shares.shape
+            else p_above_zero(shares - without)
             for shares in by_label.values()
         ]
         verdicts = [
