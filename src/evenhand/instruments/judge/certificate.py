@@ -166,12 +166,12 @@ def find(folder: Path | None, wanted: Wanted) -> Found:
         elif certificate.judge.model == wanted.model:
             others.append(f"{path} {reason}")
     if fitting:
-        return replace(_deciding(fitting), unreadable=tuple(unreadable))
+        return replace(deciding(fitting), unreadable=tuple(unreadable))
     none = f"{folder} has no certificate of the model {wanted.model!r}"
     return Found(problem="; ".join([*unreadable, *others]) or none)
 
 
-def _deciding(fitting: list[tuple[Path, Certificate]]) -> Found:
+def deciding(fitting: list[tuple[Path, Certificate]]) -> Found:
     """The certificate that decides, of all that a judge has.
 
     A fail stands until a later audit of at least its size passes, and in it what failed. Where none
