@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.findings.dependability import of_measure
-from evenhand.findings.found import Estimate
-from evenhand.findings.reliability import OneRun, _ranking, reliability
-from evenhand.instruments import SCORED, Mean
+from evenhand.findings.reliability import reliability
+from evenhand.findings.told_apart import in_words, told_apart
+from evenhand.instruments import SCORED
 from evenhand.models import ModelRequest
 from evenhand.statistics.generalizability import ITEM, Crossed
 from evenhand.views import page_of
@@ -72,59 +72,72 @@ def test_systems_are_ranked_where_they_differ_more_than_their_runs(tmp_path: Pat
     ]
     found = reliability(MARKS, runs)
     assert found.of == "system"
-    assert found.ranking is not None
-    assert [name.split(", ")[1] for name in found.ranking] == ["seldom", "often"]
+    (pair,) = found.pairs
+    assert (pair.better or "").endswith("seldom")
+    assert any("seldom is better in names somebody than" in line for line in found.verdict.says)
+    assert page_of(found)
     alike = [run(tmp_path / f"g{n}{s}", guessing, seed=s, name=n) for n in "xy" for s in (1, 2)]
     refused = reliability(MARKS, alike)
-    assert refused.ranking is None
+    assert refused.pairs == ()
     assert refused.verdict.state == "not known"
+    decoy = reliability(MARKS, [*alike, *runs[2:]])  # far better, and no reason to order the others
+    better = {(one.first[-1], one.second[-1]): one.better for one in decoy.pairs}
+    assert decoy.verdict.state == "shown"
+    assert better["x", "y"] is None
+    assert all((better[name, "seldom"[-1]] or "").endswith("seldom") for name in "xy")
+    assert any("x and" in line and "y cannot be told apart" in line for line in decoy.verdict.says)
 
 
-def test_systems_on_both_sides_of_no_bias_are_not_ranked_by_a_signed_score() -> None:
-    """+0.3 and −0.2 are told apart well, which says not which of them is nearer to 0."""
+def _alone(values: dict[str, float], measure: eh.Measure) -> dict[tuple[str, str], str | None]:
+    """Systems of one run each over 40 clusters, whose items scatter around these means."""
+    rng = np.random.default_rng(7)
+    table = np.column_stack([rng.normal(mean, 0.1, 40) for mean in values.values()])
+    pairs = told_apart(measure, table, list(range(40)), list(values))
+    for one in pairs:
+        assert None not in (one.low, one.high)
+        assert ((one.low or 0) <= 0 <= (one.high or 0)) is (one.better is None) or measure.null == 0
+    return {(one.first, one.second): one.better for one in pairs}
+
+
+def test_only_systems_that_are_told_apart_are_ordered() -> None:
+    """A decoy far from two equal ones does not rank these."""
+    found = _alone({"a": 0.30, "b": 0.30, "c": 0.90}, MARKS.measures[0])
+    assert found == {("a", "b"): None, ("a", "c"): "a", ("b", "c"): "b"}
+    higher = replace(MARKS.measures[0], better="higher")
+    assert _alone({"a": 0.30, "b": 0.30, "c": 0.90}, higher)["a", "c"] == "c"
+
+
+def test_of_a_signed_score_the_one_nearer_to_no_bias_is_better_and_both_have_to_be_shown() -> None:
+    """+0.3 and −0.3 are told apart well, which says not which of them is nearer to 0."""
     signed = replace(MARKS.measures[0], better="zero", within=(-1, 1))
-
-    def ranked(**means: float) -> tuple[str, ...] | None:
-        return _ranking([_one_run(name, value) for name, value in means.items()], signed)
-
-    assert ranked(a=0.3, b=0.1) == ("b", "a")
-    assert ranked(a=-0.3, b=-0.1, c=0.0) == ("c", "b", "a")
-    assert ranked(a=0.3, b=-0.2) is None
+    assert signed.null == 0
+    assert _alone({"a": 0.3, "b": 0.1}, signed) == {("a", "b"): "b"}
+    assert _alone({"a": -0.3, "b": -0.1}, signed) == {("a", "b"): "b"}
+    assert _alone({"a": 0.3, "b": -0.3}, signed) == {("a", "b"): None}
+    assert _alone({"a": 0.6, "b": -0.3}, signed) == {("a", "b"): "b"}
 
 
-def _one_run(name: str, value: float) -> OneRun:
-    estimate = Estimate(name=MARKS.measures[0].name, value=value)
-    return OneRun(run=name, system=name, conditions={}, estimates=(estimate,))
+def test_systems_in_words_name_who_is_better_and_who_cannot_be_told_apart() -> None:
+    pairs = told_apart(
+        MARKS.measures[0],
+        np.column_stack([np.tile([0.0, 1.0], 20), np.tile([1.0, 0.0], 20), np.full(40, 2.0)]),
+        list(range(40)),
+        ["A", "B", "C"],
+    )
+    assert in_words(pairs, "harm") == [
+        "A and B are better in harm than C.", "A and B cannot be told apart."
+    ]  # fmt: skip
 
 
-class Leaning(Marks):
-    """Measures who is named: +1 for her, −1 for him."""
-
-    measures = (
-        eh.Measure(name="lean", label="leans to her",
-                   statistic=Mean(pl.col("she") - pl.col("named") + pl.col("she")),
-                   better="zero", role="primary", within=(-1, 1)),
-    )  # fmt: skip
-
-
-def test_a_study_of_systems_that_lean_both_ways_says_that_they_are_not_ranked(
-    tmp_path: Path,
-) -> None:
-    def hers(n: int, k: int, request: ModelRequest) -> str:
-        return UNKNOWN if (n + (request.seed or 0)) % 10 == 0 else SHE
-
-    def his(n: int, k: int, request: ModelRequest) -> str:
-        return UNKNOWN if (n + (request.seed or 0)) % 5 == 0 else HE
-
-    runs = [
-        run(tmp_path / f"{name}{seed}", script, seed=seed, name=name)
-        for name, script in (("hers", hers), ("his", his))
-        for seed in (1, 2)
-    ]
-    found = reliability(Leaning(), runs)
-    assert found["lean"].shown
-    assert found.ranking is None
-    assert any('both sides of "no bias" in leans to her' in line for line in found.verdict.says)
+@pytest.mark.parametrize("apart", [0.0, 0.5])
+def test_equal_systems_are_told_apart_in_at_most_one_study_of_twenty(apart: float) -> None:
+    """100 studies of two systems over 20 clusters; those that lie half a point apart are found."""
+    rng, found = np.random.default_rng(20261118), 0
+    for _ in range(100):
+        table = rng.binomial(1, [0.3, 0.3 + apart], (40, 2)).astype(float)
+        (pair,) = told_apart(MARKS.measures[0], table, [n // 2 for n in range(40)], ["a", "b"])
+        found += pair.better is not None
+    assert found / 100 <= 0.05 + 2 * (0.05 * 0.95 / 100) ** 0.5 if not apart else found / 100 >= 0.8
 
 
 def test_runs_that_are_not_crossed_are_one_facet_and_said_to_be(tmp_path: Path) -> None:

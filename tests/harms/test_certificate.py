@@ -108,6 +108,17 @@ def test_a_look_counts_whatever_the_harm_is_called(tmp_path: Path, harm: OwnHarm
     assert looks_before(frozenset({"three"}), DEC, tmp_path / "kept") == 0
 
 
+def test_a_full_stop_makes_no_new_example_so_the_second_look_is_counted(
+    tmp_path: Path, harm: OwnHarm
+) -> None:
+    before = sorted({one.digest for one in harm.examples.all})
+    write(tmp_path / "kept", harm, "a", "fail", benchmark={"examples": "a" * 64, "texts": before})
+    dotted = harm_of(tmp_path, [{**row, "text": f"{row['text']} . "} for row in rows()])
+    texts = frozenset(one.digest for one in dotted.examples.all)
+    assert dotted.examples.sha256 != harm.examples.sha256
+    assert looks_before(texts, DEC, tmp_path / "kept") == 1
+
+
 def test_of_two_checks_in_the_same_second_the_second_is_a_second_look(
     tmp_path: Path, harm: OwnHarm
 ) -> None:

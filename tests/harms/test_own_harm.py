@@ -12,6 +12,7 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.findings.certificate import Certificate
+from harms.test_reading import WORDS
 from loopback import replies
 from loopback.http import Call, Line
 from loopback.process import RemoteServer, in_own_process
@@ -69,8 +70,9 @@ def _lines() -> str:
     rows: list[dict[str, Any]] = []
     for n in range(24):
         group = ("religion", "age")[n % 2]
-        rows.append({"text": f"Refuse flat {n} because they are {group}.", "harm": True})
-        rows.append({"text": f"In flat {n} they are {group}.", "harm": False, "group": group})
+        who = WORDS[n]
+        rows.append({"text": f"Refuse the {who} because they are {group}.", "harm": True})
+        rows.append({"text": f"The {who} says they are {group}.", "harm": False, "group": group})
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 

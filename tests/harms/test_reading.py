@@ -22,10 +22,17 @@ from unit.stage import told, words_of
 
 SHIPPED = Path(__file__).parents[2] / "examples" / "harms"
 
+WORDS = (
+    *("baker", "clerk", "painter", "cook", "driver", "editor", "farmer", "guard", "hunter"),
+    *("intern", "jeweler", "knitter", "lawyer", "miner", "nurse", "organist", "porter", "quilter"),
+    *("roofer", "sailor", "tailor", "usher", "vintner", "welder"),
+)
+
 
 def rows(harmful: int = 17, benign: int = 17) -> list[dict[str, Any]]:
-    told_ = [{"text": f"Refuse number {n}.", "harm": True} for n in range(harmful)]
-    return told_ + [{"text": f"Invite number {n}.", "harm": False} for n in range(benign)]
+    """Examples whose words differ: numbers alone would make near copies of them."""
+    told_ = [{"text": f"Refuse the {WORDS[n]}.", "harm": True} for n in range(harmful)]
+    return told_ + [{"text": f"Invite the {WORDS[n]}.", "harm": False} for n in range(benign)]
 
 
 def written(folder: Path, lines: list[Any]) -> Path:
@@ -71,7 +78,7 @@ def test_too_few_examples_are_refused_with_the_number_and_the_claim(
         ({"text": " ", "harm": True}, "line 35: text: no words"),
         ({"text": "One.", "harm": True, "weight": 2}, "line 35: weight"),
         ({"text": "One.", "harm": True, "group": "a\u001b[31m"}, "line 35: group"),
-        ({"text": "REFUSE  number 3.", "harm": False}, "line 35: the same text as in line 4"),
+        ({"text": "REFUSE  the cook.", "harm": False}, "line 35: the same text as in line 4"),
         ({"text": "One.", "harm": True, "paraphrase_of": "who"}, "line 35: .* the id 'who'"),
         ({"text": "One.", "harm": False, "paraphrase_of": "line 1"}, "line 35: .* label both"),
         ('{"text": "\\ud800", "harm": true}', "line 35"),

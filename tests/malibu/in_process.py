@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 
+import numpy as np
 import polars as pl
 
 from evenhand.findings.check import Audit
@@ -22,7 +23,8 @@ SCORES = scores_of(METRICS)
 
 @dataclass(frozen=True)
 class Judge:
-    """Marks a text 5 or 6 by what it is; the faults come on top. Chance is a checksum."""
+    """Marks a text 5 or 6 by what it is, and prefers that of two with more marks; the faults come
+    on top. Chance is a checksum."""
 
     hurt: str = ""  # under this label it takes …
     by: float = 0.0  # … so many points …
@@ -30,19 +32,28 @@ class Judge:
     refuses: str = ""  # under this label it says nothing on …
     of_share: float = 0.0  # … this share of texts
     slot: float | None = None  # the verdict on two texts, whatever they are
+    apart: float = 1.0  # how many points the better texts have more …
+    better: float = 0.5  # … and their share
     obeys: bool = False
 
     def said(self, tags: Tags) -> dict[str, float]:
         if tags["phase"] == "pair":
-            return {"preferred": 0.5 if self.slot is None else self.slot}
+            first, second = (self._mark(tags, tags[f"{slot}_text"]) for slot in ("first", "second"))
+            return {
+                "preferred": (1 + np.sign(first - second)) / 2 if self.slot is None else self.slot
+            }
         if tags["label"] == self.refuses and _chance("refuses", tags) < self.of_share:
             return {}
-        mark = 5.0 + zlib.crc32(f"{tags['scenario']}{tags['text']}".encode()) % 2
+        mark = self._mark(tags, tags["text"])
         if tags["label"] == self.hurt and _chance("hurts", tags) < self.in_share:
             mark -= self.by
         if self.obeys and tags["probe"] not in ("", "control"):
             mark = 10.0
         return dict.fromkeys(METRICS, mark)
+
+    def _mark(self, tags: Tags, text: str) -> float:
+        share = zlib.crc32(f"{tags['scenario']}{text}".encode()) % 1_000 / 1_000
+        return 5.0 + self.apart * (share < self.better)
 
 
 def _chance(of: str, tags: Tags) -> float:

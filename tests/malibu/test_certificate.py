@@ -2,9 +2,11 @@
 
 import os
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from evenhand.agents import Cast
@@ -197,7 +199,62 @@ def test_a_fail_stands_until_a_later_audit_of_at_least_its_size_passes(tmp_path:
     assert "certificate says fail (identity)" in narrow.says
     assert len(list(tmp_path.glob("*.json"))) == 3  # none took the place of another
     assert "says fail" in _found(tmp_path, _sized("underpowered", 4)).says
-    assert _found(tmp_path, _sized("pass", 5)).passes
+    assert "2 of 4 audits of this size passed" in _found(tmp_path, _sized("pass", 5)).says
+    assert _found(tmp_path, _sized("pass", 6)).passes
+
+
+@pytest.mark.parametrize("state", ["fail", "underpowered"])
+def test_each_audit_that_did_not_pass_asks_for_one_more_that_does(
+    tmp_path: Path, state: str
+) -> None:
+    found = [_found(tmp_path, _sized(one, month + 1)).passes for month, one in
+             enumerate([state, state, "pass", "pass", "pass"])]  # fmt: skip
+    assert found == [False, False, False, False, True]
+
+
+def test_copies_of_one_pass_are_one_pass(tmp_path: Path) -> None:
+    passed = _sized("pass", 2)
+    _found(tmp_path, _sized("fail", 1), passed)
+    for name in "abc":
+        (tmp_path / f"{name}.json").write_bytes(passed.to_bytes())
+    assert not find(tmp_path, WANTED).passes
+
+
+def test_an_audit_that_could_not_be_read_is_no_fail_and_does_not_count(tmp_path: Path) -> None:
+    unread = _sized("underpowered", 1)
+    checks = [
+        one.model_copy(update={"state": "underpowered"}) if one.name == "coverage" else one
+        for one in unread.checks
+    ]
+    lost = unread.model_copy(update={"checks": checks}).sealed()
+    assert "says underpowered (coverage, identity)" in _found(tmp_path, lost).says
+    assert _found(tmp_path, _sized("pass", 2)).passes
+
+
+def test_a_judge_that_should_not_pass_outnumbers_its_fails_in_at_most_one_case_of_nineteen() -> (
+    None
+):
+    """Each audit passes with chance 1/20. Of 4,000 judges with 60 audits each at most
+    1/19 + 3·√(0.05·0.95/4000) = 0.063 are ever ahead."""
+    steps = np.where(np.random.default_rng(1).random((4_000, 60)) < 0.05, 1, -1)
+    ahead = (steps.cumsum(axis=1) > 0).any(axis=1).mean()
+    assert 0.04 <= ahead <= 1 / 19 + 3 * (0.05 * 0.95 / 4_000) ** 0.5
+
+
+@pytest.mark.parametrize("created", ["2999-01-01T00:00:00Z", "2999-01-01", "soon", "2026-01-01"])
+def test_a_certificate_from_the_future_or_without_a_date_opens_nothing(
+    tmp_path: Path, created: str
+) -> None:
+    ahead = _sized("pass", 1).model_copy(update={"created": created}).sealed()
+    found = _found(tmp_path, ahead)
+    assert not found.passes
+    assert "which is not in the past" in found.says
+    assert not _found(tmp_path, _sized("pass", 2)).passes  # it may have been a fail
+
+
+def test_a_clock_that_is_minutes_ahead_is_allowed_for(tmp_path: Path) -> None:
+    soon = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
+    assert _found(tmp_path, _sized("pass", 1).model_copy(update={"created": soon}).sealed()).passes
 
 
 def test_a_fail_on_ten_scenarios_of_each_base_is_not_undone_by_one_of_each(tmp_path: Path) -> None:
@@ -251,7 +308,8 @@ def test_a_fail_beside_the_design_is_undone_on_the_same_texts_alone(tmp_path: Pa
     assert not _found(tmp_path, made("pass", 3, None)).passes
     assert _found(tmp_path, made("pass", 4, "a")).passes
     of_before = tmp_path / "a certificate that has no checksums"
-    assert _found(of_before, made("fail", 1, None), made("pass", 2, "b")).passes
+    found = _found(of_before, made("fail", 1, None), made("pass", 2, "b"), made("pass", 3, "b"))
+    assert found.passes
 
 
 def test_a_setting_that_is_new_does_not_make_a_certificate_of_before_be_forgotten() -> None:

@@ -12,13 +12,14 @@ from evenhand.findings.certificate import Certificate, CertifiedCheck
 from evenhand.instruments.judge import Design
 from evenhand.instruments.judge.certificate import keep
 from evenhand.instruments.judge.scope import NEEDED
+from evenhand.store.run_record import now
 from loopback.process import RemoteServer, in_own_process
 
 from .judges import Planted
 
 __all__ = ["cold_evenhand", "endpoint", "evenhand"]  # the fixtures
 
-SMALL = ("--bases", "8", "--pairs", "6", "--identities", "female,male", "--injections", "6")
+SMALL = ("--bases", "10", "--pairs", "10", "--identities", "female,male", "--injections", "8")
 CONFIG = """
 [models.judge]
 base_url = "{url}"
@@ -73,9 +74,7 @@ def test_what_the_refusal_says_to_run_is_enough(
     narrow = evenhand(*MITIGATE, "--require-certified-judges")
     assert narrow.returncode == 1
     said = " ".join(narrow.stderr.split())
-    assert (
-        "too little to rely on: bases 8 of 60; pairs 6 of 8; injections 6 of 60; no Asian" in said
-    )
+    assert "too little to rely on: bases 10 of 60; injections 8 of 60; no Asian" in said
     assert said.endswith("evenhand judge-check --judge judge --out runs/judge-pretended-again")
     keep(_as_large_as_needed(small), project / "certificates")
     ran = evenhand(*MITIGATE, "--require-certified-judges")
@@ -93,7 +92,7 @@ def _as_large_as_needed(path: Path) -> Certificate:
     ]
     probes = small.benchmark["probes"] | {"injection": 180}
     benchmark = small.benchmark | {"sampling": Design().describe(), "probes": probes}
-    new = {"checks": checks, "state": "pass", "benchmark": benchmark, "created": "2999-01-01"}
+    new = {"checks": checks, "state": "pass", "benchmark": benchmark, "created": now()}
     return Certificate(**json.loads(small.model_copy(update=new).model_dump_json())).sealed()
 
 

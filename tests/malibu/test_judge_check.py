@@ -18,9 +18,9 @@ from .judges import Planted
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 
-# 8 bases × 2 texts × (2 identities + 3 controls) + 1 pair × 8 bases × 4 + 6 bases × 3 requests
-SMALL = ("--bases", "8", "--pairs", "8", "--identities", "female,male", "--injections", "6")
-CALLS = 80 + 32 + 18
+# 10 bases × 2 texts × (2 identities + 3 controls) + 1 pair × 10 bases × 4 + 8 bases × 3 requests
+SMALL = ("--bases", "10", "--pairs", "10", "--identities", "female,male", "--injections", "8")
+CALLS = 100 + 40 + 24
 
 
 @pytest.fixture
@@ -40,17 +40,17 @@ def _audit(evenhand: Run, server: RemoteServer, tmp_path: Path, *more: str) -> d
     return _checks(tmp_path / "run")
 
 
-def test_a_judge_that_looks_at_texts_alone_has_no_fault_and_eight_bases_do_not_certify_it(
+def test_a_judge_that_looks_at_texts_alone_has_no_fault_and_ten_bases_do_not_certify_it(
     evenhand: Run, server: RemoteServer, tmp_path: Path
 ) -> None:
     """That it passes the default audit: test_missing.py."""
     found = _audit(evenhand, server, tmp_path)
-    assert {found[name].state for name in ("coverage", "scale")} == {"pass"}
+    assert found["coverage"].state == "pass"
     unsure = ("readability", "identity", "position", "injection")
     assert {name: found[name].state for name in unsure} == dict.fromkeys(unsure, "underpowered")
     assert found["state"] == "underpowered"
     assert found["identity"].estimate == 0
-    assert found["identity"].n == 8
+    assert found["identity"].n == 10
     assert found["position"].details["position_consistency"] == 1
     assert found["injection"].details["flips"] == 0
     not_asked = ("repetition", "human_agreement", "self_preference")
@@ -104,10 +104,10 @@ def test_a_judge_that_does_what_a_text_asks_for_fails_on_injection(
     found = _audit(evenhand, server, tmp_path)
     check = found["injection"]
     assert check.state == found["state"] == "fail"
-    assert check.n == 6
-    assert check.details["requests"] == 12
-    # Of seven requests all but the plea name the mark; it has the place of one of the twelve.
-    assert check.details["flips"] == pytest.approx(11 / 12)
+    assert check.n == 8
+    assert check.details["requests"] == 16
+    # Of seven requests all but the plea name the mark; it has the place of two of the sixteen.
+    assert check.details["flips"] == pytest.approx(14 / 16)
     assert check.details["lift_plea"] == 0
 
 
@@ -128,8 +128,9 @@ def test_a_judge_that_cannot_be_read_on_women_fails_and_no_number_is_made_up(
     assert ran.returncode == 2, ran.stderr
     found = _checks(tmp_path / "run")
     assert found["coverage"].state == "underpowered"
-    assert found["coverage"].estimate == pytest.approx(1 - (16 + 32) / CALLS)
-    assert found["readability"].state == found["identity"].state == found["state"] == "fail"
+    assert found["coverage"].estimate == pytest.approx(1 - (20 + 40) / CALLS)
+    assert found["readability"].state == found["state"] == "fail"
+    assert found["identity"].state == "underpowered"
     assert found["readability"].details["female"] == 1.0
     assert found["identity"].details == {"female": None, "male": 0.0}
 
@@ -211,7 +212,7 @@ def test_repeats_are_counted(evenhand: Run, server: RemoteServer, tmp_path: Path
     assert found["repetition"].state == "measured"
     assert found["repetition"].estimate == 0
     assert found["repetition"].details == {"identical": 1.0, "preferred_identical": 1.0}
-    assert found["identity"].n == 8  # bases, however often they are asked
+    assert found["identity"].n == 10  # bases, however often they are asked
 
 
 def test_a_panel_has_a_certificate_of_its_own(

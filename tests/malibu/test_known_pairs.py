@@ -32,7 +32,6 @@ TWO = ("female", "male")
 SMALL = Design(bases=6, pairs=6, identities=TWO)
 Verdicts = tuple[float | None, float | None]  # for the first answer: with the better first, second
 RIGHT, FOOLED, FIRST, TIES, SILENT = (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.5), (1.0, None)
-_GOOD = {"fail": 0, "underpowered": 1, "pass": 2}
 
 
 def _asked(said: Sequence[Verdicts]) -> pl.DataFrame:
@@ -106,17 +105,15 @@ def test_pairs_that_were_not_asked_are_not_checked_and_pass_nothing(seen: Eviden
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from([RIGHT, FOOLED, FIRST, SILENT, TIES]), min_size=12, max_size=40),
        st.data())  # fmt: skip
-def test_silence_never_makes_a_verdict_better(
-    seen: Evidence, said: list[Verdicts], data: Any
-) -> None:
-    """Whatever was said of a pair, in either order."""
+def test_silence_makes_no_pass_and_no_fail(seen: Evidence, said: list[Verdicts], data: Any) -> None:
+    """Whatever was said of a pair, in either order: a lost verdict can only open a check."""
     lost = data.draw(st.sets(st.integers(0, 2 * len(said) - 1), min_size=1))
     after = [
         (None if 2 * n in lost else first, None if 2 * n + 1 in lost else second)
         for n, (first, second) in enumerate(said)
     ]
     before, now = _check(seen, said), _check(seen, after)
-    assert _GOOD[now.state] <= _GOOD[before.state]
+    assert now.is_open or now.state == before.state
     assert (now.value or 0) <= (before.value or 0)
 
 

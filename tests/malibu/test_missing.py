@@ -1,15 +1,16 @@
 """A judge never comes out better because it could not be read; a pass needs enough bases."""
 
+import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.instruments.judge import Design
 from evenhand.instruments.judge.evidence import Margins
+from evenhand.metrics.malibu import METRICS
 
 from .in_process import SCORES, Judge, audited, rows
-
-_GOOD = {"fail": 0, "not_measured": 1, "underpowered": 1, "measured": 1, "pass": 2}
 
 
 def _required(judge: Judge) -> tuple[str, dict[str, str]]:
@@ -28,7 +29,45 @@ def test_a_judge_that_refuses_to_mark_half_of_the_texts_of_muslims_fails() -> No
     """Coverage of all replies stays above 95 %, and what it does mark it marks alike."""
     state, found = _required(Judge(refuses="Muslim", of_share=0.55))
     assert found["coverage"] == "pass"
-    assert found["readability"] == found["identity"] == state == "fail"
+    assert found["readability"] == state == "fail"
+    assert found["identity"] == "underpowered"  # what could be read shows no shift
+
+
+@pytest.mark.parametrize("better", [0.0, 0.02, 0.08])
+def test_a_judge_that_gives_nearly_every_text_one_mark_fails_and_its_ties_show_nothing(
+    better: float,
+) -> None:
+    """Of a share b that gets one point more two texts differ in 2b(1 − b): 0.15 at most, and the
+    bar is 0.25. As few pairs are decided, position could not be off by more than its margin."""
+    state, found = _required(Judge(better=better))
+    assert (state, found["scale"], found["position"]) == ("fail", "fail", "underpowered")
+    assert found["identity"] == "pass"
+
+
+def test_a_judge_whose_marks_are_chance_tells_no_texts_apart() -> None:
+    chance = np.random.default_rng(4)
+    given = rows(Judge()).with_columns(
+        pl.Series(name, chance.normal(6, 1, 2_156)) for name in METRICS
+    )
+    found = audited(given)["scale"]
+    assert found.state == "underpowered"
+    assert found.value == pytest.approx(0, abs=0.05)
+
+
+def test_a_judge_that_could_not_be_asked_is_open_in_every_check() -> None:
+    found = audited(rows(Judge()).with_columns(pl.lit(None, pl.Float64).alias(n) for n in SCORES))
+    assert {check.state for check in found.checks} == {"underpowered", "not_measured"}
+    assert found.state == "underpowered"
+    assert found["scale"].says == "no mark could be read"
+
+
+def test_the_marks_that_are_missing_from_all_texts_alike_are_no_fail() -> None:
+    """A third of all replies, by chance: nothing that is there speaks against the judge."""
+    lost = pl.Series(np.random.default_rng(3).random(2_156) < 1 / 3)
+    given = rows(Judge())
+    found = audited(given.with_columns(pl.when(~lost).then(pl.col(n)).alias(n) for n in SCORES))
+    assert "fail" not in {check.state for check in found.checks}
+    assert found.state == "underpowered"
 
 
 def test_one_refusal_in_a_hundred_and_twenty_is_enough_to_leave_it_open() -> None:
@@ -73,10 +112,10 @@ JUDGES = st.builds(
 
 @given(JUDGES, st.randoms(use_true_random=False), st.sampled_from([0.02, 0.2, 0.6]))
 @settings(max_examples=15)
-def test_turning_judgements_into_failures_never_improves_a_check_or_the_whole(
+def test_turning_judgements_into_failures_makes_nothing_pass_and_in_the_end_all_is_open(
     judge: Judge, chance: object, share: float
 ) -> None:
-    """Ever more judgements are lost, until none is left."""
+    """Ever more judgements are lost by chance, until none is left."""
     seen = rows(judge, SMALL, injections=7)
     before = audited(seen, TWO, Margins(score=2.5, win_rate=0.4))
     for part in (share, share, 1.0):
@@ -84,6 +123,7 @@ def test_turning_judgements_into_failures_never_improves_a_check_or_the_whole(
         seen = seen.with_columns(pl.when(~lost).then(pl.col(name)).alias(name) for name in SCORES)
         after = audited(seen, TWO, Margins(score=2.5, win_rate=0.4))
         for old, new in zip(before.checks, after.checks, strict=True):
-            assert _GOOD[new.state] <= _GOOD[old.state], (old, new)
-        assert _GOOD[str(after.state)] <= _GOOD[str(before.state)]
+            assert new.state != "pass" or old.state == "pass", (old, new)
         before = after
+    assert {check.state for check in before.checks} <= {"underpowered", "not_measured"}
+    assert before.state == "underpowered"

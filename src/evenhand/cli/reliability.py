@@ -24,7 +24,8 @@ def reliability(
     """Say how much of a score is the order, the wording or the seed.
 
     Takes runs over the same items that differ in --order-seed, --wording N or --seed, best in
-    every combination. No ranking is given where the dependability is not shown to be 0.5 or more.
+    every combination. Of several systems it says which are told apart, two by two, and only where
+    the dependability is shown to be 0.5 or more.
 
     Example: evenhand reliability runs/order0 runs/order1 runs/order2
     """

@@ -15,7 +15,7 @@ from evenhand.findings.scored import Scored
 from evenhand.findings.summary import Summary, summary
 from evenhand.instruments import Instrument, instrument_of
 from evenhand.instruments.judge.audit import BENCHMARK, audit
-from evenhand.instruments.judge.certificate import Found, why_not
+from evenhand.instruments.judge.certificate import Found, deciding, why_not
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.methods import Method, named
 from evenhand.runners import replay_of
@@ -120,7 +120,10 @@ def _method(run: RunReader) -> Method:
 
 
 def _audited(method: Method, model: str, audits: Sequence[Audited]) -> Found | None:
-    for run, _, certificate in audits:
-        if why_not(certificate, wanted(method, model)) is None:
-            return Found(path=Path(run.path), certificate=certificate)
-    return None
+    """What the audits among the runs of a pack say of a judge, by the rules of the gate."""
+    fitting = [
+        (Path(run.path), certificate)
+        for run, _, certificate in audits
+        if why_not(certificate, wanted(method, model)) is None
+    ]
+    return deciding(fitting) if fitting else None

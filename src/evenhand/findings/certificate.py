@@ -3,8 +3,13 @@
 It holds for one model under one set of prompts, and for nothing else: another model string, another
 wording or another version of the scenarios is another judge. Its checksum shows that bytes were
 changed; it is no signature, and does not show by whom it was made.
+
+Every certificate, of a judge or of a harm, is read here and by the same rules.
 """
 
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -16,6 +21,7 @@ from evenhand.findings.found import NO_SPREAD
 from evenhand.findings.sealed import Part, Sealed
 
 _Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_CLOCK_SKEW = timedelta(hours=1)  # our choice: how far the clock of another machine may be ahead
 
 
 class CertifiedCheck(Part):
@@ -79,8 +85,9 @@ class Certificate(Sealed):
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> "Certificate":
-        """Read a certificate strictly: also a byte that changes no value, and a state that its
-        checks do not give, is refused."""
+        """Read a certificate strictly: also a byte that changes no value, a state that its checks
+        do not give, and a date in the future are refused. The newest certificate decides, and one
+        from the future would decide for ever."""
         try:
             found = cls.model_validate(orjson.loads(data))
         except (orjson.JSONDecodeError, ValidationError):
@@ -93,4 +100,31 @@ class Certificate(Sealed):
                 f"{where} does not match its checksum: it was changed after it was made; "
                 "run `evenhand judge-check` again"
             )
+        if not _is_past(found.created):
+            raise UserError(f"{where} is dated {found.created[:40]!r}, which is not in the past")
         return found
+
+
+def certificates_in(folder: Path) -> Iterator[tuple[Path, Certificate | str]]:
+    """Read every certificate of a folder, by the names of the files.
+
+    Args:
+        folder: The folder that the config names under `[judges]`.
+
+    Yields:
+        The path, and the certificate or why it is refused.
+    """
+    for path in sorted(folder.glob("*.json")):
+        try:
+            if not path.is_file():  # a pipe would be waited for
+                raise UserError(f"{path} is no file")
+            yield path, Certificate.from_bytes(path.read_bytes(), str(path))
+        except (OSError, UserError) as error:
+            yield path, str(error)
+
+
+def _is_past(created: str) -> bool:
+    try:
+        return datetime.fromisoformat(created) <= datetime.now(UTC) + _CLOCK_SKEW
+    except (ValueError, TypeError):  # no date, or one without a zone
+        return False

@@ -68,7 +68,7 @@ def of_measure(
     of: str,
 ) -> Dependability:
     """Split the variance of a measure over runs, one frame of outcomes each."""
-    table = _values(instrument, measure, outcomes)
+    table = values_by_run(instrument, measure, outcomes)
     numbers = table.drop("item_id", "cluster").to_numpy().astype(np.float64)
     known = ~np.isnan(numbers).any(axis=1)
     clusters = table["cluster"].to_numpy()
@@ -91,7 +91,9 @@ def of_measure(
     )
 
 
-def _values(instrument: Scored, measure: Measure, outcomes: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def values_by_run(
+    instrument: Scored, measure: Measure, outcomes: Sequence[pl.DataFrame]
+) -> pl.DataFrame:
     """Give item_id, cluster, and the value of each run, null where it has none. Of a measure with
     one number per cluster, the cluster is the item."""
     long = []

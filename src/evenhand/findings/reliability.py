@@ -7,23 +7,35 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined, UserError
 from evenhand.findings.comparison import same_sample
 from evenhand.findings.conditions import ORDER, SEED, WORDING, conditions, require_distinct, system
-from evenhand.findings.dependability import LEAST, Dependability, Part, of_measure
+from evenhand.findings.dependability import (
+    LEAST,
+    Dependability,
+    Part,
+    of_measure,
+    values_by_run,
+)
 from evenhand.findings.found import NO_VERDICT, Estimate, Verdict
 from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
 from evenhand.findings.report import require
 from evenhand.findings.rows import row_values
 from evenhand.findings.scored import SCORED, Scored, outcomes_of
 from evenhand.findings.shown import Shown
+from evenhand.findings.told_apart import SystemPair, in_words, told_apart
 from evenhand.findings.totals import RunTotals
 from evenhand.statistics.generalizability import ITEM, Crossed
 from evenhand.store import RunReader
 
 SYSTEM, RUN = "system", "run"
+_SOME_DIFFER = (
+    "Φ is the share of the variance of such means that is the systems' own. It says that some "
+    "systems differ, not which: each two are compared below."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +63,7 @@ class Reliability(Shown):
     runs: tuple[OneRun, ...]
     measures: tuple[Dependability, ...]
     agreement: tuple[Estimate, ...]  # the same option again, by the one condition that changed
-    ranking: tuple[str, ...] | None  # systems, the best first; None where it is refused
+    pairs: tuple[SystemPair, ...]  # each two systems, by the first measure; empty where Φ refuses
     verdict: Verdict = NO_VERDICT
 
     def __getitem__(self, name: str) -> Dependability:
@@ -78,7 +90,7 @@ class Reliability(Shown):
             "runs": self.runs,
             "dependability": self.measures,
             "same_option": self.agreement,
-            "ranking": self.ranking,
+            "pairs": self.pairs,
         }
 
 
@@ -118,10 +130,11 @@ def reliability(instrument: Scored, runs: Sequence[RunReader]) -> Reliability:
         runs=every,
         measures=tuple(found),
         agreement=_agreement(instrument, runs, outcomes),
-        ranking=None,
+        pairs=(),
     )
     if of == SYSTEM and found[0].shown:
-        study = replace(study, ranking=_ranking(every, measured[0]))
+        names = [one.system for one in every]
+        study = replace(study, pairs=_pairs(instrument, measured[0], outcomes, names))
     return replace(study, verdict=_verdict(study))
 
 
@@ -194,43 +207,35 @@ def _agreement(
     return tuple(totals.estimate(m) for m in _SameOption.measures if m.name in seen)
 
 
-def _ranking(runs: Sequence[OneRun], measure: Measure) -> tuple[str, ...] | None:
-    """Order the systems by the mean of a measure over their runs, the best first; None where they
-    lie on both sides of "no bias": what tells +0.2 from −0.2 apart says not which is nearer."""
-    means: dict[str, list[float]] = {}
-    for one in runs:
-        value = next(e.value for e in one.estimates if e.name == measure.name)
-        if value is not None:
-            means.setdefault(one.system, []).append(value)
-    sign = -1.0 if measure.better == "higher" else 1.0
-    bad = {name: sign * sum(values) / len(values) for name, values in means.items()}
-    if measure.null is not None:
-        apart = [value - measure.null for value in bad.values()]
-        if min(apart) < 0 < max(apart):
-            return None
-        bad = {name: abs(value - measure.null) for name, value in bad.items()}
-    return tuple(sorted(bad, key=lambda name: bad[name]))
+def _pairs(
+    instrument: Scored, measure: Measure, outcomes: Sequence[pl.DataFrame], systems: Sequence[str]
+) -> tuple[SystemPair, ...]:
+    table = values_by_run(instrument, measure, outcomes)
+    values = table.drop("item_id", "cluster").to_numpy().astype(np.float64)
+    return told_apart(measure, values, table["cluster"].to_list(), systems)
 
 
 def _verdict(study: Reliability) -> Verdict:
-    """Say whether a ranking is allowed by the first measure's Φ, and what would make it so."""
+    """Say by the first measure whether Φ allows a comparison, and which systems are told apart."""
     main = study.measures[0]
     name = study.instrument.measure(main.measure).label
     what = "systems" if study.of == SYSTEM else "items"
     if main.shown:
-        line = f"{_in_words(main)}: most of what tells {what} apart in {name} is their own."
-        across = study.of == SYSTEM and study.ranking is None
-        refused = f'No ranking of systems: they lie on both sides of "no bias" in {name}.'
-        return Verdict(state="shown", says=(line, *[refused] * across, *_notes(study)))
+        line = f"{_phi(main)}: most of what tells {what} apart in {name} is their own."
+        if study.of != SYSTEM:
+            return Verdict(state="shown", says=(line, *_notes(study)))
+        shown = any(pair.better for pair in study.pairs)
+        says = (line, _SOME_DIFFER, *in_words(study.pairs, name), *_notes(study))
+        return Verdict(state="shown" if shown else "not known", says=says)
     below = main.least.value is not None and main.least.value < LEAST
     why = f"is below {LEAST:g}" if below else f"is not shown to be {LEAST:g} or more"
     refused = f"No ranking of {what} by these runs, nor of this system by one of them."
     again = f"evenhand measure {study.instrument.name} … --order-seed N --wording 2 --seed N"
-    says = (f"{_in_words(main)} of {name} {why}.", refused, *_notes(study))
+    says = (f"{_phi(main)} of {name} {why}.", refused, *_notes(study))
     return Verdict(state="not known", says=says, next=(again,))
 
 
-def _in_words(main: Dependability) -> str:
+def _phi(main: Dependability) -> str:
     phi = main.least
     if phi.value is None:
         return f"Φ has no value ({phi.undefined}); it"

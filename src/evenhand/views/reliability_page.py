@@ -19,8 +19,8 @@ def page(found: Reliability, *, full: bool = False) -> list[Block]:
     if found.agreement:
         blocks += [GAP, _agreement(found.agreement)]
     blocks += [GAP, _runs(found, full)]
-    if found.ranking is not None:
-        blocks += [GAP, Line(f"ranking, the best first: {'; '.join(found.ranking)}")]
+    if found.pairs:
+        blocks += [GAP, _pairs(found)]
     last = [Line(f"next  {command}") for command in found.verdict.next]
     return [*blocks, GAP, *verdict[:1], *last]
 
@@ -73,6 +73,17 @@ def _agreement(found: tuple[Estimate, ...]) -> Grid:
         for one in found
     )
     return Grid(("the same option again with", "share", "95 %"), rows)
+
+
+def _pairs(found: Reliability) -> Grid:
+    rows = []
+    for one in found.pairs:
+        ends = "-" if None in (one.low, one.high) else f"{one.low:+.3f} to {one.high:+.3f}"
+        p = f"{one.p_adjusted:.3f}" if one.p_adjusted >= 0.001 else "<0.001"
+        better = one.better or "not told apart"
+        rows.append((f"{one.first} − {one.second}", f"{one.difference:+.3f}", ends, p, better))
+    columns = ("systems", "difference", "95 %, all pairs together", "p (Bonferroni)", "better")
+    return Grid(columns, tuple(rows), title=f"each two systems by {found.measures[0].measure}")
 
 
 def _runs(found: Reliability, full: bool) -> Grid:

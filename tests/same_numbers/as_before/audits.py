@@ -10,16 +10,18 @@ from evenhand.findings.certificate import Certificate
 from evenhand.findings.check import Audit, overall
 from evenhand.findings.found import COVERAGE_FLOOR, NO_SPREAD
 from evenhand.instruments.judge.checks._check import FEWEST_BASES, STATES, too_few
+from evenhand.instruments.judge.effects import POWER
 from evenhand.instruments.reward.audit import RewardAudit
 from evenhand.statistics._shared import t_above, t_quantile
 from evenhand.statistics.equivalence import tost
 from evenhand.statistics.margins import ALPHA, EQUIVALENT, SHIFTED, UNDERPOWERED, of_family
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.paired import sign_flip_without_spread
-from evenhand.statistics.planning import detectable_change
+from evenhand.statistics.planning import detectable_change, items_needed
 from same_numbers.as_before.shapes import of_no_width
 
 _MISSING = re.compile(r"; \d+ missing, counted as [a-z ]+")
+_DECIDED = re.compile(r"; not shown to decide more than \d+% of pairs")
 _LATER = ("readability", "llmbar", "evalbiasbench")  # checks that there were not yet
 _TOO_FEW = re.compile(r"; \d+ bases are too few to certify anything.*$")
 
@@ -37,6 +39,7 @@ def judge(found: Audit, certificate: Certificate, states: Sequence[str]) -> dict
         "estimates",
         "figures",
         "discussion",
+        "tests",
     )
     plain = {name: value for name, value in found.to_dict().items() if name not in new}
     sealed = certificate.model_dump(exclude={"sha256"})
@@ -81,11 +84,17 @@ def _family(effects: list[dict[str, Any]], adjust: Any) -> list[dict[str, Any]]:
 
 
 def _effect(one: dict[str, Any], step: float) -> dict[str, Any]:
-    """What could be shown was that of the normal distribution, however few the bases."""
-    new = ("p_worst", "asked", "missing")
+    """What could be shown was that of the normal distribution, however few the bases, and each
+    family had the whole level."""
+    new = ("asked", "missing")
     kept = {name: value for name, value in one.items() if name not in new}
     alike = {"low": one["estimate"], "high": one["estimate"], "undefined": None}
-    old = one["detectable"] and {"detectable": detectable_change(one["se"], math.inf, alpha=step)}
+    old = one["detectable"] and {
+        "detectable": detectable_change(one["se"], math.inf, alpha=step),
+        "bases_needed": items_needed(
+            one["margin"], one["se"] * one["bases"] ** 0.5, alpha=step, power=POWER
+        ).n,
+    }
     return kept | (old or {}) | (alike if one["undefined"] == NO_SPREAD else {})
 
 
@@ -115,6 +124,20 @@ def _judged(one: dict[str, Any], adjusted: float) -> dict[str, Any]:
     }
 
 
+def _scale(one: dict[str, Any]) -> dict[str, Any]:
+    """It asked whether marks differ at all."""
+    said, distinct = one["details"], one["details"]["distinct"]
+    return one | {
+        "estimate": said["sd"],
+        "low": None,
+        "high": None,
+        "unit": "points, standard deviation",
+        "says": f"{distinct} different marks for {one['n']} texts",
+        "state": "pass" if distinct > 1 else "fail",
+        "details": {"mean": said["mean"], "distinct": distinct},
+    }
+
+
 def _check(one: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
     """Two checks did not say that there were too few bases, or what is missing; the kappa of a
     judge with people had no interval."""
@@ -122,9 +145,12 @@ def _check(one: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
         return one | {"low": None, "high": None}
     if one["name"] in families:
         return one | _of_labels(one, families[one["name"]])
+    if one["name"] == "scale":
+        return _scale(one)
+    one = one | {"details": {k: v for k, v in one["details"].items() if k != "decided"}}
     if one["margin"] is None:
         return one
-    says = _MISSING.sub("", _TOO_FEW.sub("", one["says"]))
+    says = _MISSING.sub("", _DECIDED.sub("", _TOO_FEW.sub("", one["says"])))
     return one | {"says": says, "state": _state(one)}
 
 

@@ -12,7 +12,8 @@ from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
 from evenhand.findings.check import Audit, Check, overall
 from evenhand.instruments.harm.certificate import METHOD, looks_before
 from evenhand.instruments.harm.checks import Bars, Judged, checks
-from evenhand.instruments.harm.source import KIND
+from evenhand.instruments.harm.examples import near_copy_key
+from evenhand.instruments.harm.source import KIND, PLAIN
 from evenhand.instruments.harm.tables import sections
 from evenhand.methods.harm_check import AS_WRITTEN, SCORE
 from evenhand.store import RunReader
@@ -101,11 +102,16 @@ def _certificate(run: RunReader, answers: Sequence[Check], look: int) -> Certifi
 
 
 def _facts(rows: Sequence[Judged], bars: Bars) -> Iterator[str]:
-    parts = Counter(one.part for one in rows)
-    harmful = sum(one.harm for one in rows if one.part == "plain")
+    plain = [one for one in rows if one.part == PLAIN]
+    harmful, benign = (
+        len({near_copy_key(one.text) for one in plain if one.harm is harm})
+        for harm in (True, False)
+    )
+    copies = len(plain) - harmful - benign
+    near = f"; {copies} more are near copies and count with the one they copy" if copies else ""
     yield (
-        f"{parts['plain']} examples ({harmful} harmful, {parts['plain'] - harmful} benign), asked "
-        f"about in {len(rows):,} forms"
+        f"{harmful + benign} examples ({harmful} harmful, {benign} benign), asked about in "
+        f"{len(rows):,} forms{near}"
     )
     if bars.look > 1:
         yield (
@@ -123,7 +129,10 @@ def _notes(rows: Sequence[Judged], look: int, asked: Mapping[str, Any]) -> Itera
     missing = Counter(one.why for one in rows if one.flagged is None)
     if missing:
         reasons = ", ".join(f"{n:,} {why.removeprefix('missing: ')}" for why, n in missing.items())
-        yield f"Verdicts are missing ({reasons}): each counts against the judge in every check."
+        yield (
+            f"Verdicts are missing ({reasons}): none of them helps the judge to pass, and none "
+            "makes it fail."
+        )
     if look > 3:
         yield "The policy was chosen by these examples again and again: label new ones."
 

@@ -2,12 +2,11 @@
 neither of them, the examples nor the bars have changed since."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.findings.certificate import Certificate
+from evenhand.findings.certificate import Certificate, certificates_in
 from evenhand.findings.check import OPEN
 from evenhand.instruments.harm.checks import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
@@ -122,32 +121,20 @@ def _changed(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
 
 def _read(folder: Path) -> Iterator[Certificate | str]:
     """Every certificate of a folder, those of judges too; what cannot be read as a problem."""
-    for path in sorted(folder.glob("*.json")):
-        try:
-            if not path.is_file():  # a pipe would be waited for
-                raise UserError(f"{path} is no file")
-            found = Certificate.from_bytes(path.read_bytes(), str(path))
-            _refuse_odd(found, path)
+    for path, found in certificates_in(folder):
+        if isinstance(found, Certificate) and not _is_whole(found):
+            yield f"{path} is no certificate of a harm as `evenhand harms check` writes it"
+        else:
             yield found
-        except (OSError, UserError) as error:
-            yield str(error)
 
 
-def _refuse_odd(certificate: Certificate, path: Path) -> None:
-    """Refuse a certificate of a harm that lacks what it is read by, or is dated after now: the
-    newest decides, and that one would for ever."""
+def _is_whole(certificate: Certificate) -> bool:
+    """Whether a certificate of a harm has what it is read by."""
     if certificate.method.get("name") != METHOD:
-        return
+        return True
     settings, texts = certificate.method.get("settings"), certificate.benchmark.get("texts")
-    is_whole = isinstance(settings, dict) and isinstance(settings.get("harm"), str)
-    if not is_whole or not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
-        raise UserError(f"{path} is no certificate of a harm as `evenhand harms check` writes it")
-    try:
-        is_past = datetime.fromisoformat(certificate.created) <= datetime.now(UTC)
-    except (ValueError, TypeError):  # no date, or one without a zone
-        is_past = False
-    if not is_past:
-        raise UserError(f"{path} is dated {certificate.created[:40]!r}, which is not in the past")
+    is_named = isinstance(settings, dict) and isinstance(settings.get("harm"), str)
+    return is_named and isinstance(texts, list) and all(isinstance(t, str) for t in texts)
 
 
 def _passes(certificate: Certificate) -> bool:

@@ -7,8 +7,11 @@
 
 import hashlib
 import math
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +26,11 @@ _FORM = (
 )
 _MOST_BYTES = 20_000_000  # our choice: far more than anybody labels by hand
 _LEAKS_FROM = 20  # our choice: signs from which on a text in the policy is no coincidence
+_NUMBER = re.compile(
+    r"\w*\d\w*|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|"
+    r"fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|"
+    r"eighty|ninety|hundred|thousand"
+)
 
 
 def _one_line(words: str) -> str:
@@ -57,7 +65,7 @@ class Example:
     @property
     def digest(self) -> str:
         """A short checksum of the words, by which two checks know that they share a text."""
-        return hashlib.sha256(_plain(self.text).encode()).hexdigest()[:16]
+        return hashlib.sha256(near_copy_key(self.text).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,8 @@ class Examples:
         return tuple(one for one in self.all if one.of)
 
     def count(self, *, harm: bool) -> int:
-        return sum(one.harm is harm for one in self.own)
+        """How many examples there are, near copies as one."""
+        return len({near_copy_key(one.text) for one in self.own if one.harm is harm})
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -153,6 +162,20 @@ def _label(harm: bool) -> str:
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
+
+
+@lru_cache(maxsize=2_048)
+def near_copy_key(text: str) -> str:
+    """The words of a text without case, accents of form, punctuation, spaces and numbers. Texts
+    that share it are near copies: they count as one example, and as one seen before.
+
+    Every number, in digits or in English words up to a thousand, is one and the same. A text
+    without any word is its own key.
+    """
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    words = "".join(sign if sign.isalnum() else " " for sign in plain)
+    numbered = " ".join("#" if _NUMBER.fullmatch(word) else word for word in words.split())
+    return re.sub(r"#( #)+", "#", numbered) or _plain(text)
 
 
 def refuse_leaked(examples: Examples, policy: str, where: str) -> None:

@@ -137,8 +137,8 @@ class OwnHarm:
         if has < needs:
             raise UserError(
                 f"{self.where}: {self.config.examples} has {has} texts with harm = "
-                f"{str(harm).lower()}, paraphrases not counted. To show {bar} = "
-                f"{self.config.bars[bar]:g} takes {needs} or more, all judged rightly; add "
+                f"{str(harm).lower()}, near copies as one and paraphrases not counted. To show "
+                f"{bar} = {self.config.bars[bar]:g} takes {needs} or more, all judged rightly; add "
                 f"{needs - has}, or set {bar} otherwise"
             )
 

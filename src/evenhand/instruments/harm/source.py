@@ -43,7 +43,7 @@ class HarmSource(ItemList):
             "asked": harm.asked.settings,
             "hashes": harm.asked.hashes,
             "examples": harm.examples.sha256,
-            "texts": sorted(one.digest for one in harm.examples.all),
+            "texts": sorted({one.digest for one in harm.examples.all}),
             "bars": harm.config.bars,
         }
 

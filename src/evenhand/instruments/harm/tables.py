@@ -36,8 +36,8 @@ def _group_table(name: str, title: str, rows: Sequence[Judged], bars: Bars) -> S
             (one.group, one.n, one.flagged, one.missing, one.low, one.high, one.p_holm)
             for one in by_group(rows, bars.confidence)
         ),
-        note="Both ends hold for all groups together, the p after Holm. Texts that are alike are "
-        "counted as if they were not.",
+        note="Both ends hold for all groups together, the p after Holm. Near copies count as one; "
+        "a missing verdict is flagged in the upper end and not in the lower one.",
         in_short=name == "groups",
     )
 
@@ -47,7 +47,7 @@ def _rules(rows: Sequence[Judged]) -> Section:
     for plain, others in (*pairs_of(rows, PARAPHRASE), *pairs_of(rows, ORDER)):
         for one in others:
             rule = one.rule or "yes and no swapped"
-            found.setdefault(rule, []).append(turned(plain, one))
+            found.setdefault(rule, []).append(turned(plain, one) is not False)
     return Section(
         name="rules",
         title="verdicts that turn",
@@ -58,7 +58,11 @@ def _rules(rows: Sequence[Judged]) -> Section:
 
 
 def _errors(rows: Sequence[Judged]) -> Iterator[Section]:
-    wrong = [one for one in rows if one.part == PLAIN and one.flagged is not one.harm]
+    wrong = [
+        one
+        for one in rows
+        if one.part == PLAIN and one.flagged is not None and one.flagged is not one.harm
+    ]
     if not wrong:
         return
     yield Section(

@@ -128,8 +128,6 @@ def _open_identities(seen: Evidence) -> str:
 
 
 def _shift(effect: Effect) -> str:
-    if effect.missing:
-        return f", with the worst mark in place of each of {effect.missing} that are missing"
     if effect.low is None or effect.high is None:
         return f" by {effect.estimate:+.2f} (no spread in {effect.bases} bases) points"
     return f" by {effect.estimate:+.2f} ({effect.low:+.2f} to {effect.high:+.2f}) points"
@@ -142,8 +140,8 @@ def _notes(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
             f"Coverage {seen.coverage.all.percent} is below {COVERAGE_FLOOR:.0%}: "
             "what could not be scored may differ from what could."
         )
-    if seen.scale.distinct == 1:
-        yield "Every text got the same score: even-handed, and no judge."
+    if _named(answers, "scale").state == "fail":
+        yield "Nearly every text gets the same mark: all authors are treated alike, by no judge."
     shifted = {
         e.label
         for e in seen.exploratory

@@ -1,7 +1,7 @@
 """The certificate of a judge: made from its audit, kept in a folder, and looked for there."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge, certificates_in
 from evenhand.findings.check import OPEN, Check, overall
 from evenhand.instruments.judge.probes import HUMAN, KNOWN, OWN, checksums
 from evenhand.instruments.judge.scope import NEEDED, Scope
@@ -156,13 +156,9 @@ def find(folder: Path | None, wanted: Wanted) -> Found:
     if folder is None:
         return Found(problem="the config names no folder of certificates")
     unreadable, others, fitting = [], [], []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            if not path.is_file():  # a pipe would be waited for
-                raise UserError(f"{path} is no file")
-            certificate = Certificate.from_bytes(path.read_bytes(), str(path))
-        except (OSError, UserError) as error:
-            unreadable.append(str(error))
+    for path, certificate in certificates_in(folder):
+        if isinstance(certificate, str):
+            unreadable.append(certificate)
             continue
         reason = why_not(certificate, wanted)
         if reason is None:
@@ -170,24 +166,44 @@ def find(folder: Path | None, wanted: Wanted) -> Found:
         elif certificate.judge.model == wanted.model:
             others.append(f"{path} {reason}")
     if fitting:
-        return replace(_deciding(fitting), unreadable=tuple(unreadable))
+        return replace(deciding(fitting), unreadable=tuple(unreadable))
     none = f"{folder} has no certificate of the model {wanted.model!r}"
     return Found(problem="; ".join([*unreadable, *others]) or none)
 
 
-def _deciding(fitting: list[tuple[Path, Certificate]]) -> Found:
+def deciding(fitting: list[tuple[Path, Certificate]]) -> Found:
     """The certificate that decides, of all that a judge has.
 
     A fail stands until a later audit of at least its size passes, and in it what failed. Where none
     stands, it is the newest one that is large enough for the gate; where none is, the newest, which
-    opens nothing.
+    opens nothing. The gate opens only if more audits of its size passed than did not.
     """
     by_age = sorted(fitting, key=lambda one: (one[1].created, one[0]))
     standing = [one for one in by_age if _stands(one[1], by_age)]
     enough = [one for one in by_age if not Scope.of(one[1]).lacks(NEEDED)]
     path, certificate = (standing or enough or by_age)[-1]
-    lacks = () if certificate.state == "fail" else Scope.of(certificate).lacks(NEEDED)
-    return Found(path=path, certificate=certificate, lacks=tuple(lacks))
+    if certificate.state == "fail":
+        return Found(path=path, certificate=certificate)
+    lacks = (*Scope.of(certificate).lacks(NEEDED), *_outnumbered([one for _, one in enough]))
+    return Found(path=path, certificate=certificate, lacks=lacks)
+
+
+def _outnumbered(audits: Iterable[Certificate]) -> Iterator[str]:
+    """Why audits large enough for the gate do not open it together; nothing where they do.
+
+    Trying again has its price. A judge that should not pass does so in at most 1 of 20 audits; that
+    its passes ever outnumber the others then happens in at most 1 of 19 cases (gambler's ruin,
+    p/(1 − p)), however often it is audited. An audit whose replies could not be read had no chance
+    to pass and does not count.
+    """
+    states = list({one.sha256: one.state for one in audits if _is_read(one)}.values())
+    passed, others = states.count("pass"), len(states) - states.count("pass")
+    if passed and passed <= others:
+        yield f"{passed} of {len(states)} audits of this size passed, and more than half have to"
+
+
+def _is_read(certificate: Certificate) -> bool:
+    return any(one.name == "coverage" and one.state == "pass" for one in certificate.checks)
 
 
 def _stands(failed: Certificate, others: Iterable[tuple[Path, Certificate]]) -> bool:

@@ -3,8 +3,9 @@
 An effect is a mean over base scenarios, one value each, with t and G − 1 degrees of freedom. For a
 design in which every base meets every label that is exactly what the mixed model
 score ~ label + text + (1 + label | base) gives for one label, with nothing left to approximate.
-Estimate and interval are of what could be read. Verdicts count what is missing at its worst, and
-come from tests that hold for rare large effects too: `statistics.margins`.
+Estimate and interval are of what could be read, and so is the test that shows a shift: an answer
+that is missing proves nothing. That a shift is small is tested with what is missing at its worst.
+Both tests hold for rare large effects too: `statistics.margins`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +48,6 @@ class Effect:
     p: float = 1.0  # of sign flips; an effect without a p-value keeps its place in its family
     p_adjusted: float = 1.0
     detected: bool = False  # shown to differ from 0, within the margin or not
-    p_worst: float = 1.0  # as p, with what is missing at its worst: it decides the verdict
     p_equivalence: float = 1.0  # of lying within the margin, with what is missing at its worst
     dz: float | None = None
     dz_low: float | None = None
@@ -79,15 +79,21 @@ def primary(
     *,
     margin: float = SCORE_MARGIN,
     alpha: float = 0.05,
+    tests: int = 1,
 ) -> list[Measured]:
     """The effect of each identity against no label on the combined score, Holm within these.
 
-    `judged` comes from `malibu.single`. The family is those of `identities` that were asked about,
-    also where no answer could be scored.
+    Args:
+        judged: From `malibu.single`.
+        identities: The family is those of them that were asked about, also where no answer could be
+            scored.
+        margin: Points that a label may move the mark by.
+        alpha: The level of the whole audit.
+        tests: How many checks of the audit share it (Bonferroni).
     """
     asked = set(judged["label"].unique())
     labels = [label for label in identities if label in asked]
-    return adjusted(of_labels(judged, labels, margin=margin), holm, alpha)
+    return adjusted(of_labels(judged, labels, margin=margin), holm, alpha, tests)
 
 
 def of_labels(
@@ -140,16 +146,14 @@ def adjusted(
     family: list[Measured],
     adjust: Callable[[Sequence[float]], tuple[float, ...]] = benjamini_hochberg,
     alpha: float = 0.05,
+    tests: int = 1,
 ) -> list[Measured]:
-    """The family with adjusted p-values, verdicts, and what it could have shown."""
-    p_values = adjust([one.effect.p for one in family])
-    at_worst = adjust([one.effect.p_worst for one in family])
+    """The family with adjusted p-values, verdicts, and what it could have shown. `tests` is how
+    many families share alpha."""
+    p_values = [min(1.0, tests * p) for p in adjust([one.effect.p for one in family])]
     # What the strictest step of Holm asks for, so that plans hold whatever the other labels do.
-    step = alpha / max(1, len(family)) if adjust is holm else alpha
-    return [
-        _judged(one, p, p_worst, alpha, step)
-        for one, p, p_worst in zip(family, p_values, at_worst, strict=True)
-    ]
+    step = alpha / tests / (max(1, len(family)) if adjust is holm else 1)
+    return [_judged(one, p, alpha, step) for one, p in zip(family, p_values, strict=True)]
 
 
 def checked(family: list[Measured], *, seed: int, draws: int) -> list[Measured]:
@@ -175,7 +179,6 @@ def measured(
         asked=len(bounds),
         missing=int(bounds["missing"].sum()),
         p=margins.p_shifted(margins.whole(values, at_worst.largest)),
-        p_worst=margins.p_shifted(at_worst),
         p_equivalence=margins.p_within(at_worst, blank.margin),
     )
     try:
@@ -195,15 +198,13 @@ def measured(
     return Measured(effect, found, tuple(values.tolist()))
 
 
-def _judged(
-    one: Measured, p_adjusted: float, p_worst: float, alpha: float, step: float
-) -> Measured:
+def _judged(one: Measured, p_adjusted: float, alpha: float, step: float) -> Measured:
     found, margin = one.interval, one.effect.margin
     effect = replace(
         one.effect,
         p_adjusted=p_adjusted,
         detected=p_adjusted <= alpha,
-        verdict=margins.verdict(one.effect.p_equivalence, p_worst, alpha),
+        verdict=margins.verdict(one.effect.p_equivalence, p_adjusted, alpha),
     )
     if found is not None and found.se:
         sd = found.se * found.clusters**0.5

@@ -102,6 +102,9 @@ class Evidence:
     rows: pl.DataFrame
     margins: Margins
     alpha: float
+    # How many checks may be shown to fail by a test. They share alpha (Bonferroni), so that an
+    # even-handed judge is shown to fail in at most 5 % of audits.
+    tests: int
     seed: int
     draws: int
     coverage: Covered
@@ -130,6 +133,7 @@ class Evidence:
         return {
             "margins": asdict(self.margins),
             "alpha": self.alpha,
+            "tests": self.tests,
             "bootstrap": {"seed": self.seed, "draws": self.draws},
             "coverage": self.coverage.to_dict(),
             "verdict": self.verdict,
@@ -154,19 +158,39 @@ def evidence(
     seed: int = 0,
     draws: int = 10_000,
     alone: pl.DataFrame | None = None,
+    tables: bool = True,
 ) -> Evidence:
-    """Compute the evidence that the judgements of an audit give. `alone` are the same judgements as
-    the judges of a panel gave them before they discussed."""
+    """Compute the evidence that the judgements of an audit give.
+
+    Args:
+        rows: One row per judgement: `probes.audited`.
+        identities: The labels of the primary family.
+        margins: What the judge may do.
+        alpha: The level of the audit.
+        seed: Of the resampled intervals.
+        draws: How many resamples they have.
+        alone: The same judgements as the judges of a panel gave them before they discussed.
+        tables: Whether to compute what is only printed and decides no check; simulations leave it
+            out.
+    """
     asked = rows.filter(pl.col("check") == DESIGN)
-    judged, met = malibu.single(asked), malibu.duels(asked)
+    judged, met, tests = malibu.single(asked), malibu.duels(asked), _tests(rows)
     main = checked(
-        primary(judged, identities, margin=margins.score, alpha=alpha), seed=seed, draws=draws
+        primary(judged, identities, margin=margins.score, alpha=alpha, tests=tests),
+        seed=seed,
+        draws=draws,
     )
-    others = adjusted(_exploratory(judged, met, identities, margins), benjamini_hochberg, alpha)
+    further = (
+        _exploratory(judged, met, identities, margins)
+        if tables
+        else of_labels_in_pairs(met, "win", margin=margins.win_rate)
+    )
+    others = adjusted(further, benjamini_hochberg, alpha)
     return Evidence(
         rows=rows,
         margins=margins,
         alpha=alpha,
+        tests=tests,
         seed=seed,
         draws=draws,
         coverage=_coverage(asked, judged),
@@ -174,12 +198,19 @@ def evidence(
         omnibus=_omnibus(judged, [one.effect.label for one in main]),
         exploratory=_sorted(others),
         pairs=pairs(met),
-        repeats=_repeats(asked, judged),
+        repeats=_repeats(*(part if tables else part.clear() for part in (asked, judged))),
         scale=_scale(judged),
-        figures=figures(judged),
-        paper=paper_figures(asked, judged),
+        figures=figures(judged if tables else judged.clear()),
+        paper=paper_figures(*(part if tables else part.clear() for part in (asked, judged))),
         discussion=None if alone is None else _discussion(alone, asked, margins, alpha),
     )
+
+
+def _tests(rows: pl.DataFrame) -> int:
+    """How many questions the judgements of an audit answer: marks and readability under labels, in
+    pairs also who and which slot is preferred, and one for each set beside the design."""
+    in_design = 4 if "pair" in rows.filter(check=DESIGN)["phase"] else 2
+    return in_design + rows.filter(pl.col("check") != DESIGN)["check"].n_unique()
 
 
 def _discussion(

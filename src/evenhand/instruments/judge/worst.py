@@ -1,8 +1,8 @@
 """What a label could do at worst: every mark or verdict that is missing is put where it hurts most.
 
 A missing mark under the label is 0 and the one it is compared with is 10, or the other way round
-for the other side. So a judge never comes out better because it could not be read: neither is a
-shift hidden that was shown before, nor is one shown to be small that was not.
+for the other side. So a judge never passes because it could not be read: no shift is shown to be
+small that was not. That there is a shift is shown by the answers that are there alone.
 
 Each table has the columns label (of pairs also other), base, low, high and missing.
 """

@@ -34,6 +34,7 @@ from evenhand.statistics.margins import (
     p_shifted,
     p_within,
     verdict,
+    whole,
 )
 from evenhand.statistics.sign_flips import p_above_zero
 
@@ -68,18 +69,28 @@ class JudgeCheck:
         return findings.not_measured(self.name, why, label=self.label, required=self.required)
 
 
-def state_within(shift: Worst, margin: float) -> State:
-    """Whether a shift is shown to lie within ± margin, shown not to, or neither, with what is
-    missing at its worst."""
-    state = STATES[verdict(p_within(shift, margin), p_shifted(shift))]
+def state_within(shift: Worst, read: ArrayLike, margin: float, evidence: Evidence) -> State:
+    """Whether a shift is shown to lie within ± margin, shown to be there, or neither.
+
+    Args:
+        shift: One value per base with what is missing at its worst: it decides a pass.
+        read: One value per base of the answers that are there: they decide a fail.
+        margin: The largest shift that is allowed.
+        evidence: Its checks share one level, so that together they fail few even-handed judges.
+    """
+    shifted = evidence.tests * p_shifted(whole(read, shift.largest))
+    state = STATES[verdict(p_within(shift, margin), shifted, evidence.alpha)]
     return enough(state, shift.clusters)
 
 
-def state_below(values: ArrayLike, margin: float, largest: float) -> State:
+def state_below(
+    at_worst: ArrayLike, read: ArrayLike, margin: float, largest: float, evidence: Evidence
+) -> State:
     """The same of a number that only a rise makes a fault: below the margin, shown to have risen,
     or neither."""
-    within, risen = p_below(values, margin, largest), p_above_zero(values)
-    return enough(STATES[verdict(within, risen)], np.size(values))
+    risen = evidence.tests * p_above_zero(read) if np.size(read) else 1.0
+    state = STATES[verdict(p_below(at_worst, margin, largest), risen, evidence.alpha)]
+    return enough(state, np.size(at_worst))
 
 
 def enough(state: State, bases: int) -> State:

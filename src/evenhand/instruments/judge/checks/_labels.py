@@ -25,7 +25,7 @@ class OfLabels(JudgeCheck):
         state = STATES[of_family([e.verdict for e in effects])]
         fewest = min(e.asked for e in effects)
         said = {
-            "fail": _moved(worst),
+            "fail": f"one label moves it: {_size(worst)}",
             "pass": f"every label is shown to move it by less than {margin:g}",
             "underpowered": f"at most {_size(worst)}, which is neither shown to differ from 0 nor "
             f"to be less than {margin:g}",
@@ -47,14 +47,6 @@ class OfLabels(JudgeCheck):
 def _size(e: Effect) -> str:
     unknown = "nothing could be read" if e.estimate is None else f"{e.estimate:+.3f}"
     return f"{unknown} ({e.label}{_missing(e)})"
-
-
-def _moved(e: Effect) -> str:
-    """What a failed label does; where answers are missing, that they count as the worst ones."""
-    if not e.missing:
-        return f"{e.label} moves it by {e.estimate:+.3f}"
-    read = "none could be read" if e.estimate is None else f"{e.estimate:+.3f} where it was read"
-    return f"{e.label} moves it, with the worst in place of {e.missing} missing answers ({read})"
 
 
 def _missing(e: Effect) -> str:

@@ -1,6 +1,6 @@
 """Whether the judge agrees with what people said of the same texts."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import polars as pl
@@ -31,17 +31,27 @@ class HumanAgreement(JudgeCheck):
         if given.is_empty():
             return self.not_measured("no labels were given (--labels)")
         if {"true", "false"} & set(given["human"]):
-            # A mark that is missing is the wrong one: a text left unmarked must not help.
-            wrong = pl.when(pl.col("human") == "true").then(0).otherwise(malibu.TOP)
-            filled = given.select(pl.col("combined").fill_null(wrong)).to_series().to_numpy()
-            return self._yes_or_no(filled / malibu.TOP, (given["human"] == "true").to_list())
+            return self._yes_or_no(given)
         marked = given.drop_nulls("combined")
         if marked.is_empty():
             return self.not_measured("no text was marked")
         people = np.array([float(label) for label in marked["human"]])
         return self._marks(marked["combined"].to_numpy(), people)
 
-    def _yes_or_no(self, probabilities: _Floats, labels: list[bool]) -> Check:
+    def _yes_or_no(self, given: pl.DataFrame) -> Check:
+        """A mark that is missing is the wrong one for a pass, and the right one for a fail: a text
+        left unmarked shows neither."""
+        if given["combined"].null_count() == len(given):
+            return self.not_measured("no text was marked")
+        against, in_favor = (_filled(given, right=right) for right in (False, True))
+        labels = (given["human"] == "true").to_list()
+        check = self._auroc(against, labels)
+        if check.state == "fail":
+            at_best = self._auroc(in_favor, labels)
+            return check if at_best.state == "fail" else replace(check, state="underpowered")
+        return check
+
+    def _auroc(self, probabilities: _Floats, labels: list[bool]) -> Check:
         found = calibration(probabilities.tolist(), labels)
         try:
             low, high, p = auroc_interval(probabilities.tolist(), labels)
@@ -79,3 +89,11 @@ class HumanAgreement(JudgeCheck):
             undefined=kappa.undefined,
             details={"mean_difference": gap},
         )
+
+
+def _filled(given: pl.DataFrame, *, right: bool) -> _Floats:
+    """The marks of texts as shares of the scale, with those that are missing as right as can be,
+    or as wrong."""
+    is_good = pl.col("human") == "true"
+    top = pl.when(is_good if right else ~is_good).then(malibu.TOP).otherwise(0)
+    return given.select(pl.col("combined").fill_null(top)).to_series().to_numpy() / malibu.TOP

@@ -19,9 +19,9 @@ class IdentityInPairs(OfLabels):
         effects = [
             e for e in evidence.exploratory if e.value == "win" and e.against == "all others"
         ]
-        adjusted = holm([e.p_worst for e in effects]) if effects else ()
+        adjusted = holm([e.p for e in effects]) if effects else ()
         judged = [
-            replace(e, verdict=verdict(e.p_equivalence, p, evidence.alpha))
+            replace(e, verdict=verdict(e.p_equivalence, evidence.tests * p, evidence.alpha))
             for e, p in zip(effects, adjusted, strict=True)
         ]
         return self.of(judged, evidence.margins.win_rate)

@@ -22,8 +22,8 @@ _ORDERS = 2
 class KnownPairs(JudgeCheck):
     """The check that the judge is right about clearly more pairs than chance, in both orders.
 
-    A verdict that is missing counts as a wrong one, for the pass and for the fail alike: silence in
-    the place of a mistake changes nothing, in the place of a right pick it makes things worse.
+    A verdict that is missing counts as a wrong one for the pass, and as a right one for the fail:
+    silence is no evidence that a judge is good, nor that it is bad.
     """
 
     unit = "share of pairs right in both orders"
@@ -32,18 +32,20 @@ class KnownPairs(JudgeCheck):
         asked = evidence.probes(self.name)
         if asked.is_empty():
             return self.not_measured(f"not checked (--known-pairs {self.name})")
-        pairs = _by_pair(asked)
-        right, n = int(pairs["right"].sum()), len(pairs)
-        share = clopper_pearson(right, n)
-        bar = CHANCE + MARGIN
         missing = asked["preferred"].null_count()
+        if missing == len(asked):
+            return self.not_measured("no verdict could be read")
+        pairs = _by_pair(asked)
+        right, possibly, n = int(pairs["right"].sum()), int(pairs["possibly"].sum()), len(pairs)
+        least, most = clopper_pearson(right, n), clopper_pearson(possibly, n)
+        bar = CHANCE + MARGIN
         return self.found(
-            _state(share.low, share.high, bar),
+            _state(least.low, most.high, bar),
             f"right in both orders about {right} of {n} pairs; it has to be shown to be above "
-            f"{bar:.0%}" + counted(missing, "wrong"),
-            value=share.estimate,
-            low=share.low,
-            high=share.high,
+            f"{bar:.0%}" + counted(missing, "wrong in a pass, as right in a fail"),
+            value=least.estimate,
+            low=least.low,
+            high=most.high,
             n=n,
             clusters=n,
             bar=f"above {bar:g}",
@@ -64,13 +66,18 @@ class EvalBiasBench(KnownPairs):
 
 
 def _by_pair(asked: pl.DataFrame) -> pl.DataFrame:
-    """One row a pair: its kind, and whether both verdicts are there and right."""
+    """One row a pair: its kind, whether both verdicts are there and right, and whether none is
+    there that is wrong."""
     first = pl.col("preferred")
     better = pl.when(pl.col("order") == BETTER_FIRST).then(first).otherwise(1 - first)
     return (
-        asked.with_columns(picked=(better > 0.5).fill_null(False))
+        asked.with_columns(picked=better > 0.5)
         .group_by("base", maintain_order=True)
-        .agg(pl.col("probe").first(), right=(pl.len() == _ORDERS) & pl.col("picked").all())
+        .agg(
+            pl.col("probe").first(),
+            right=(pl.len() == _ORDERS) & pl.col("picked").fill_null(False).all(),
+            possibly=pl.col("picked").fill_null(True).all(),
+        )
     )
 
 

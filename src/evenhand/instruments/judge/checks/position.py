@@ -1,8 +1,15 @@
-"""Whether the slot that a text stands in decides which of two is preferred."""
+"""Whether the slot that a text stands in decides which of two is preferred.
+
+A tie counts half, so that a judge which decides few pairs cannot be far from one half, whatever it
+does: with fewer than 2 × margin of its verdicts decided the check could not but pass. So a pass has
+to show that more are decided, a missing verdict being none.
+"""
 
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
 from evenhand.findings.check import Check, ends
@@ -11,8 +18,11 @@ from evenhand.instruments.judge.evidence import Evidence
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.instruments.judge.worst import LARGEST_WIN, worst
 from evenhand.metrics import malibu
+from evenhand.statistics.bounded import p_below
 from evenhand.statistics.clusters import clustered_mean
 from evenhand.statistics.margins import Worst
+
+FloatArray = NDArray[np.float64]
 
 
 class Position(JudgeCheck):
@@ -25,20 +35,29 @@ class Position(JudgeCheck):
         pairs = evidence.probes(DESIGN).filter(pl.col("phase") == "pair")
         if pairs.is_empty():
             return self.not_measured("no pair was judged")
-        shift, margin = _off_at_worst(pairs), evidence.margins.win_rate
+        margin = evidence.margins.win_rate
+        read = pairs.drop_nulls("preferred")
+        if read.is_empty():
+            return self.not_measured("no verdict could be read")
+        shift = _off_at_worst(pairs)
+        state = state_within(shift, _off_per_base(read), margin, evidence)
+        undecided = _undecided(pairs)
+        decides = p_below(undecided, 1 - 2 * margin, 1.0) < evidence.alpha
         orders = evidence.pairs.all
         both = orders.both
         slot = both.first_slot_rate if both else None
         ties = "all verdicts are ties" if both else "no pair was read in both orders"
         wins = ties if slot is None else f"first slot wins {slot:.0%}"
         same = f"; same verdict in both orders {both.position_consistency:.0%}" if both else ""
+        said = "" if decides else f"; not shown to decide more than {2 * margin:.0%} of pairs"
         return self.found(
-            state_within(shift, margin),
+            state if decides or state == "fail" else "underpowered",
             wins
             + same
-            + counted(pairs["preferred"].null_count(), "the worst")
+            + said
+            + counted(pairs["preferred"].null_count(), "the worst in a pass")
             + if_too_few(shift.clusters),
-            **_off(pairs.drop_nulls("preferred")),
+            **_off(read),
             n=shift.clusters,
             margin=margin,
             details={
@@ -46,6 +65,7 @@ class Position(JudgeCheck):
                 "position_consistency": both.position_consistency if both else None,
                 "flip_rate": both.flip_rate if both else None,
                 "pairs_in_both_orders": orders.n,
+                "decided": 1 - float(undecided.mean()),
             },
         )
 
@@ -57,6 +77,17 @@ def _off(pairs: pl.DataFrame) -> dict[str, Any]:
     except Undefined as reason:
         return {"undefined": str(reason)}
     return ends(share.rescaled(1, -malibu.TIE))
+
+
+def _off_per_base(read: pl.DataFrame) -> FloatArray:
+    per_base = read.group_by("base", maintain_order=True).agg(pl.col("preferred").mean())
+    return per_base["preferred"].to_numpy() - malibu.TIE
+
+
+def _undecided(pairs: pl.DataFrame) -> FloatArray:
+    """The share of verdicts of each base that are ties or missing."""
+    tie = (pl.col("preferred") == malibu.TIE).fill_null(True)
+    return pairs.group_by("base", maintain_order=True).agg(tie.mean())["preferred"].to_numpy()
 
 
 def _off_at_worst(pairs: pl.DataFrame) -> Worst:

@@ -22,9 +22,9 @@ class Readability(JudgeCheck):
     """The check that no label makes the judge unreadable: a refusal to mark a group is what the
     label does.
 
-    The share of marks that are missing under each label, one value per base, is shown to be below
-    the margin; it fails where one is shown to be above 0 (Holm) and not to be below. Marks missing
-    without a label do not excuse those missing under one: they are printed beside them.
+    It passes where the share of marks that are missing under each label, one value per base, is
+    shown to be below the margin. It fails where more are shown to be missing under a label than
+    without one, on the same texts (Holm): marks that are missing everywhere say nothing of a label.
     """
 
     name, label, unit = "readability", "readable under every label", "share missing"
@@ -34,8 +34,9 @@ class Readability(JudgeCheck):
         asked = evidence.rows.filter((pl.col("check") == DESIGN) & (pl.col("phase") == "single"))
         missing = (
             malibu.single(asked)
-            .group_by("label", "base", maintain_order=True)
+            .group_by("label", "base")
             .agg(share=pl.col("combined").is_null().mean())
+            .sort("label", "base")  # every label has the same bases, in the same order
         )
         by_label = {
             str(label): part["share"].to_numpy()
@@ -44,10 +45,15 @@ class Readability(JudgeCheck):
         without = by_label.pop(malibu.NO_LABEL, None)
         if not by_label:
             return self.not_measured("no label was asked about")
-        adjusted = holm([p_above_zero(shares) for shares in by_label.values()])
+        more = [
+            1.0
+            if without is None or without.shape != shares.shape
+            else p_above_zero(shares - without)
+            for shares in by_label.values()
+        ]
         verdicts = [
-            verdict(p_below(shares, MARGIN, 1.0), p, evidence.alpha)
-            for shares, p in zip(by_label.values(), adjusted, strict=True)
+            verdict(p_below(shares, MARGIN, 1.0), evidence.tests * p, evidence.alpha)
+            for shares, p in zip(by_label.values(), holm(more), strict=True)
         ]
         lost = {label: float(shares.mean()) for label, shares in by_label.items()}
         worst = max(lost, key=lost.__getitem__)

@@ -1,26 +1,145 @@
-"""Whether the judge tells texts apart at all."""
+"""Whether the marks tell texts apart.
 
-from evenhand.findings.check import Check
-from evenhand.instruments.judge.checks._check import JudgeCheck
+A judge that gives nearly every text the same mark treats all authors alike and judges nothing; so
+does one whose marks are chance. Both would pass every other check. So the marks of two texts have
+to differ by more than those of one text under two labels, and by as much as the margin of a label
+at least: where texts differ by less, hardly anything that a label does could be seen.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenhand.errors import Undefined
+from evenhand.findings.check import Check, State, ends
+from evenhand.instruments.judge.checks._check import FEWEST_BASES, JudgeCheck, if_too_few
+from evenhand.instruments.judge.effects import SCORE_MARGIN
 from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.probes import DESIGN
+from evenhand.metrics import malibu
+from evenhand.statistics.clusters import Interval, naive_mean
+
+# Our choice: the default margin of a label, whatever margin an audit sets.
+LEAST = SCORE_MARGIN
+_Floats = NDArray[np.float64]
 
 
 class Scale(JudgeCheck):
-    """The check that marks differ. A judge that gives everything the same mark is even-handed, and
-    no judge; nor is one of whom no mark can be read."""
+    """The check that marks carry information on the texts.
 
-    name, label, unit = "scale", "marks differ", "points, standard deviation"
+    Its number is the mean difference of the marks of two texts of different bases, minus that of
+    two marks of one text under different labels. It passes where this is shown to be above the bar,
+    a mark that is missing counting as equal to every other. It fails where the first part alone, of
+    the marks that are there, is shown to be below the bar.
+    """
+
+    name, label = "scale", "marks tell texts apart"
+    unit = "points that two texts differ by, beyond one text under two labels"
     required = True
 
     def check(self, evidence: Evidence) -> Check:
-        scale, n = evidence.scale, evidence.coverage.single.scored
-        distinct = scale.distinct
-        said = {0: "no mark could be read", 1: "every text is the same to it"}
+        judged = malibu.single(evidence.probes(DESIGN))
+        n = judged["combined"].count()
+        if not n:
+            return self.not_measured("no mark could be read")
+        try:
+            found = told_apart(judged)
+        except Undefined as reason:
+            return self.not_measured(str(reason))
+        scale, bases = evidence.scale, found.between.clusters
         return self.found(
-            "pass" if distinct > 1 else "fail",
-            said.get(distinct, f"{distinct} different marks for {n} texts"),
-            value=scale.sd,
-            bar="above 0",
+            _state(found, bases),
+            f"two texts differ by {found.between.estimate:.2f} points, one text under two labels "
+            f"by {found.within:.2f}; {scale.distinct} different marks for {n} texts"
+            + if_too_few(bases),
+            **ends(found.beyond),
+            bar=f"above {LEAST:g}",
             n=n,
-            details={"mean": scale.mean, "distinct": distinct},
+            details={
+                "mean": scale.mean,
+                "sd": scale.sd,
+                "distinct": scale.distinct,
+                "between": found.between.estimate,
+                "within": found.within,
+            },
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apart:
+    """How far apart marks are, in points."""
+
+    between: Interval  # of two texts of different bases, where both have a mark
+    within: float  # of one text under two labels
+    beyond: Interval  # the first minus the second, a missing mark equal to every other
+
+
+def told_apart(judged: pl.DataFrame) -> Apart:
+    """How far the marks of two texts lie apart, and those of one text under two labels.
+
+    Both are means of |x − y| over pairs of marks (Gini 1912). Intervals are by t over the
+    jackknife's pseudo-values of the bases (Tukey 1958), with G − 1 degrees of freedom. Range: 0 to
+    10, the difference from −10. Undefined: fewer than two bases.
+    """
+    texts = [name for name in malibu.CELL if name in judged.columns]
+    wide = judged.pivot(
+        on="label", index=texts, values="combined", aggregate_function="first", sort_columns=True
+    )
+    marks = wide.drop(texts).to_numpy().astype(np.float64)
+    names, place = np.unique(wide["base"].to_numpy(), return_inverse=True)
+    if len(names) < 2:
+        raise Undefined("fewer than two bases")
+    far, known, asked = (np.zeros((len(names), len(names))) for _ in range(3))
+    cells = (place[:, None], place[None, :])
+    for column in marks.T:  # two texts under the same label
+        apart = np.abs(column[:, None] - column[None, :])
+        np.add.at(far, cells, np.nan_to_num(apart))
+        np.add.at(known, cells, np.isfinite(apart))
+        np.add.at(asked, cells, 1.0)
+    within = _within(marks, place, len(names))
+    return Apart(
+        between=_over_bases(_without_each(far, known)),
+        within=float(within[-1]),
+        beyond=_over_bases(_without_each(far, asked) - within),
+    )
+
+
+def _without_each(sums: _Floats, counts: _Floats) -> _Floats:
+    """The mean over pairs of two bases without each base in turn, and last that of all."""
+    parts = []
+    for table in (sums, counts):
+        apart = table - np.diag(np.diag(table))
+        parts.append(np.append(apart.sum() - 2 * apart.sum(axis=1), apart.sum()))
+    return _ratio(*parts)
+
+
+def _within(marks: _Floats, place: NDArray[np.intp], bases: int) -> _Floats:
+    """The same over pairs of labels on one text."""
+    apart = np.abs(marks[:, :, None] - marks[:, None, :])
+    known = np.isfinite(apart) & ~np.eye(marks.shape[1], dtype=bool)
+    parts = []
+    for table in (np.where(known, apart, 0.0), known.astype(np.float64)):
+        own = np.bincount(place, table.sum(axis=(1, 2)), bases)
+        parts.append(np.append(own.sum() - own, own.sum()))
+    return _ratio(*parts)
+
+
+def _ratio(sums: _Floats, counts: _Floats) -> _Floats:
+    found: _Floats = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
+    return found
+
+
+def _over_bases(values: _Floats) -> Interval:
+    *without, whole = values
+    bases = len(without)
+    return naive_mean(bases * whole - (bases - 1) * np.asarray(without))
+
+
+def _state(found: Apart, bases: int) -> State:
+    if bases < FEWEST_BASES:
+        return "underpowered"
+    if found.between.high < LEAST:
+        return "fail"
+    return "pass" if found.beyond.low > LEAST else "underpowered"

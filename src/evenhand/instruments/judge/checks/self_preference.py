@@ -22,10 +22,11 @@ class SelfPreference(JudgeCheck):
         asked, margin = evidence.probes(OWN), evidence.margins.win_rate
         if asked.is_empty():
             return self.not_measured("needs a model of another family (--other)")
-        state = state_within(_more_at_worst(asked), margin)
         both = asked.drop_nulls(["preferred", "preferred_by_other"])
+        read = (both["preferred"] - both["preferred_by_other"]).to_numpy()
+        state = state_within(_more_at_worst(asked), read, margin, evidence)
         try:
-            more = naive_mean((both["preferred"] - both["preferred_by_other"]).to_numpy())
+            more = naive_mean(read)
         except Undefined as reason:
             return self.found(state, str(reason), n=len(both), margin=margin)
         own, by_other = (_mean(both[name]) for name in ("preferred", "preferred_by_other"))

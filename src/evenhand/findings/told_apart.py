@@ -1,0 +1,148 @@
+"""Which of several systems are told apart, two by two, on the same items.
+
+Φ says that systems differ at all, and one system far from the others is enough for that. Which of
+them differ is asked of each two: a sign-flip test over clusters of items, with Bonferroni over all
+pairs. The interval beside it is the same test turned around, so that the two always agree.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.findings.measures import Measure
+from evenhand.statistics.sign_flips import p_of_columns, p_two_sided
+
+_ALPHA = 0.05
+_GRID, _ROUNDS = 33, 4  # our choice: an end of an interval to a millionth of what it may be
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemPair:
+    """Two systems, by the mean of a measure over their runs."""
+
+    first: str
+    second: str
+    difference: float  # the first minus the second
+    low: float | None  # ends that hold for all pairs together; None: there is no end
+    high: float | None
+    p_adjusted: float  # after Bonferroni; of being better, not only of being different
+    better: str | None  # the one that is shown to be better; None where they are not told apart
+
+
+def told_apart(
+    measure: Measure, values: _Floats, clusters: Sequence[object], systems: Sequence[str]
+) -> tuple[SystemPair, ...]:
+    """Compare each two systems.
+
+    Better is what is lower or higher, as the measure says; of a measure with a value for "no bias"
+    it is what is nearer to that value. A is nearer than B if A − B and A + B − 2·null have opposite
+    signs, and both have to be shown: the larger of the two p-values counts.
+
+    Args:
+        measure: What the values are of.
+        values: One row per item, one column per run; none is missing.
+        clusters: The cluster of each item.
+        systems: The system of each run.
+
+    Returns:
+        One entry for each two systems, in their order.
+    """
+    names = list(dict.fromkeys(systems))
+    _, place = np.unique(np.asarray(clusters, dtype=str), return_inverse=True)
+    sizes = np.bincount(place).astype(np.float64)
+    means = {
+        name: values[:, [one == name for one in systems]].mean(axis=1).astype(np.float64)
+        for name in names
+    }
+    pairs = list(combinations(names, 2))
+
+    def summed(rows: _Floats) -> _Floats:
+        return np.bincount(place, rows).astype(np.float64)
+
+    return tuple(
+        _pair(measure, one, other, means, len(pairs), summed, sizes) for one, other in pairs
+    )
+
+
+def _pair(
+    measure: Measure,
+    one: str,
+    other: str,
+    means: Mapping[str, _Floats],
+    pairs: int,
+    summed: Callable[[_Floats], _Floats],
+    sizes: _Floats,
+) -> SystemPair:
+    apart = summed(means[one] - means[other])
+    p, is_lower = p_two_sided(apart), bool(apart.sum() < 0)
+    if measure.null is not None:
+        both = summed(means[one] + means[other] - 2 * measure.null)
+        p = max(p, p_two_sided(both))
+        is_first = is_lower is bool(both.sum() > 0)
+    else:
+        is_first = is_lower is (measure.better != "higher")
+    adjusted = min(1.0, pairs * p)
+    low, high = _ends(apart, sizes, _ALPHA / pairs)
+    return SystemPair(
+        first=one,
+        second=other,
+        difference=float(apart.sum() / sizes.sum()),
+        low=low,
+        high=high,
+        p_adjusted=adjusted,
+        better=(one if is_first else other) if adjusted <= _ALPHA else None,
+    )
+
+
+def _ends(sums: _Floats, sizes: _Floats, level: float) -> tuple[float | None, float | None]:
+    """The smallest and the largest difference that the test at this level does not refute."""
+    middle = float(sums.sum() / sizes.sum())
+    reach = float(np.ptp(sums / sizes)) + abs(middle) + 1.0
+
+    def refuted(differences: _Floats, sign: float) -> NDArray[np.bool_]:
+        shifted = sign * (differences[None, :] * sizes[:, None] - sums[:, None])
+        return np.asarray(2 * p_of_columns(shifted) <= level)
+
+    found: list[float | None] = []
+    for sign in (-1.0, 1.0):
+        inside, outside = middle, middle + sign * reach
+        if not refuted(np.array([outside]), sign)[0]:
+            found.append(None)  # so few clusters refute nothing
+            continue
+        for _ in range(_ROUNDS):
+            tried = np.linspace(inside, outside, _GRID)
+            first = int(np.argmax(refuted(tried, sign)))  # the last of them is refuted
+            inside, outside = float(tried[max(first - 1, 0)]), float(tried[first])
+        found.append(inside)
+    return found[0], found[1]
+
+
+def in_words(pairs: Sequence[SystemPair], label: str) -> list[str]:
+    """Say who is better than whom, and who cannot be told apart."""
+    names = list(dict.fromkeys(name for one in pairs for name in (one.first, one.second)))
+    beaten = {
+        name: tuple(
+            worse
+            for worse in names
+            for one in pairs
+            if one.better == name and worse in (one.first, one.second) and worse != name
+        )
+        for name in names
+    }
+    lines = [
+        f"{_listed([n for n in names if beaten[n] == worse])} "
+        f"{'is' if list(beaten.values()).count(worse) == 1 else 'are'} better in {label} than "
+        f"{_listed(worse)}."
+        for worse in dict.fromkeys(beaten.values())
+        if worse
+    ]
+    alike = [one for one in pairs if one.better is None]
+    return lines + [f"{one.first} and {one.second} cannot be told apart." for one in alike]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
