@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 _SHOWN = ("stage", "outcome", "steps", "weights", "objective", "world_size", "metrics")
 
 train = typer.Typer(
-    help="Train on pairs: SFT, a reward model, DPO, and RL against it. Ends with code 2 if nothing "
-    "was trained, and with 4 if the loss (RL: the reward) is not shown to improve.",
+    help="Train on pairs: SFT, a reward model, DPO, and RL against it.\n\n"
+    "Ends with code 2 if nothing was trained, and with 4 if the loss (RL: the reward) is not shown "
+    "to improve.",
     no_args_is_help=True,
 )
 
