@@ -13,6 +13,10 @@ worth_a_look() { # COMMAND…: code 2 says that too little came of it, which is 
   "$@" || [ $? -eq 2 ]
 }
 
+trained() { # COMMAND…: code 4: the loss or reward is not shown to improve; 2: nothing was trained
+  "$@" || [ $? -eq 4 ]
+}
+
 weights() { [ "$1" = base ] && echo "$out/base" || echo "$out/$1/model"; }
 
 serve_weights() { # NAME: the weights of that name, as 16 bits

@@ -54,16 +54,16 @@ step "pairs" "$out/pairs/README.md" \
   evenhand pairs from-debates "$out/debate" --test-share 0.2 --out "$out/pairs"
 step "base weights" "$out/base/config.json" evenhand train from-gguf smollm2 --out "$out/base"
 step "SFT" "$out/sft/model/config.json" \
-  evenhand train sft --model "$out/base" --pairs "$out/pairs" --out "$out/sft" \
+  trained evenhand train sft --model "$out/base" --pairs "$out/pairs" --out "$out/sft" \
   "${short[@]}" --set max_steps="${SFT_STEPS:-12}"
 step "reward model" "$out/reward/model/reward_scale.json" \
-  evenhand train reward --model "$out/sft/model" --pairs "$out/pairs" --out "$out/reward" \
+  trained evenhand train reward --model "$out/sft/model" --pairs "$out/pairs" --out "$out/reward" \
   "${short[@]}" --set max_steps="${REWARD_STEPS:-16}"
 step "probes" "$out/reward/model/probes.json" worth_a_look \
   evenhand train probe-reward "$out/reward/model" --pairs "$out/pairs" --most 40
 # Forced: what the probes found is said in every record and card, whether they passed or not.
 step "RLOO" "$out/rloo/model/config.json" \
-  evenhand train rloo --model "$out/sft/model" --reward "$out/reward/model" \
+  trained evenhand train rloo --model "$out/sft/model" --reward "$out/reward/model" \
   --pairs "$out/pairs" --out "$out/rloo" "${rl[@]}" --force \
   --set max_steps="${RL_STEPS:-12}" --set learning_rate=3e-5
 for name in base sft rloo; do

@@ -52,10 +52,10 @@ compare() { # NAME: the trained weights beside the base ones, on the screen and 
 train() { # NAME PAIRS STEPS STEPS: SFT, reward model and its probes
   local name=$1 pairs=$2
   step "$name: SFT" "$out/$name-sft/model/config.json" \
-    evenhand train sft --model "$out/base" --pairs "$pairs" --out "$out/$name-sft" \
+    trained evenhand train sft --model "$out/base" --pairs "$pairs" --out "$out/$name-sft" \
     "${short[@]}" --set max_steps="$3"
   step "$name: reward model" "$out/$name-reward/model/reward_scale.json" \
-    evenhand train reward --model "$out/$name-sft/model" --pairs "$pairs" \
+    trained evenhand train reward --model "$out/$name-sft/model" --pairs "$pairs" \
     --out "$out/$name-reward" "${short[@]}" --set max_steps="$4"
   step "$name: probes" "$out/$name-reward/model/probes.json" worth_a_look \
     evenhand train probe-reward "$out/$name-reward/model" --pairs "$pairs" --most 60
@@ -75,11 +75,11 @@ train items "$out/items" 40 60
 
 # Forced: what the probes found is said in every record and card, whether they passed or not.
 step "RLOO" "$out/rloo/model/config.json" \
-  evenhand train rloo --model "$out/items-sft/model" --reward "$out/items-reward/model" \
+  trained evenhand train rloo --model "$out/items-sft/model" --reward "$out/items-reward/model" \
   --pairs "$out/items" --out "$out/rloo" "${rl[@]}" --force \
   --set max_steps=24 --set learning_rate=3e-5
 step "PPO" "$out/ppo/model/config.json" \
-  evenhand train ppo --model "$out/items-sft/model" --reward "$out/items-reward/model" \
+  trained evenhand train ppo --model "$out/items-sft/model" --reward "$out/items-reward/model" \
   --pairs "$out/items" --out "$out/ppo" "${rl[@]}" --force \
   --set max_steps=24 --set learning_rate=2e-5
 

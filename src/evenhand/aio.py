@@ -48,6 +48,7 @@ from evenhand.findings.traced_answer import TracedAnswer
 from evenhand.instruments import Instrument, instrument_of
 from evenhand.methods import Method
 from evenhand.runners import Source
+from evenhand.runners.pilot import PILOT_ITEMS
 from evenhand.scorers import Scorer
 from evenhand.store import RunReader
 
@@ -223,7 +224,7 @@ async def forecast(instrument: Instrument | str, **settings: Any) -> Forecast:
     found = await _measured(
         _given.measuring(instrument),
         options,
-        dry_run=True,
+        pilot=PILOT_ITEMS,
         require_certified=certified,
         **settings,
     )

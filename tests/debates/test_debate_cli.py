@@ -202,8 +202,8 @@ def test_a_file_without_topics_says_what_makes_them(
     assert "evenhand debate topics" in ran.stderr.replace("\n", " ")
 
 
-def test_a_dry_run_forecasts_the_calls(evenhand: Run, server: RemoteServer, tmp_path: Path) -> None:
+def test_a_pilot_forecasts_the_calls(evenhand: Run, server: RemoteServer, tmp_path: Path) -> None:
     _few(tmp_path, topics=60)
-    ran = evenhand(*DEBATE, "--dry-run", "--json", EVENHAND_BASE_URL=server.url)
+    ran = evenhand(*DEBATE, "--pilot", "50", "--json", EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["totals"]["calls"]["expected"] == pytest.approx(60 * 8)

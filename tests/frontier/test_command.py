@@ -155,20 +155,20 @@ def test_critiques_are_borrowed_from_the_run_beside_it_and_are_no_calls(
     assert cost["mean"] <= 8
 
 
-def test_a_dry_run_says_what_all_methods_will_cost_and_the_frontier_goes_on_from_it(
+def test_a_pilot_says_what_all_methods_will_cost_and_the_frontier_goes_on_from_it(
     evenhand: Run, server: RemoteServer, data_folder: Path
 ) -> None:
     environment = {"EVENHAND_BASE_URL": server.url, "EVENHAND_DATA": str(data_folder)}
     command = ("frontier", "--methods", "cot", "--per-category", "8", "--out", "front", "--json")
-    dry = evenhand(*command, "--dry-run", **environment)
+    dry = evenhand(*command, "--pilot", "50", **environment)
     assert dry.returncode == 0, dry.stderr
     expected = json.loads(dry.stdout)
     assert list(expected["methods"]) == ["default", "fairness", "self_consistency", "cot"]
     assert _asked(server) == 50 * (1 + 1 + 9 + 1)
     assert expected["totals"]["calls"]["expected"] == 88 * (1 + 1 + 9 + 1)
     assert expected["totals"]["cost"]["expected"] is None  # no prices
-    shown = evenhand(*command[:-1], "--dry-run", **environment).stdout
-    assert shown.startswith("Dry run: 50 of 88 items with each method")
+    shown = evenhand(*command[:-1], "--pilot", "50", **environment).stdout
+    assert shown.startswith("Pilot: 50 of 88 items with each method")
     done = evenhand(*command, **environment)
     assert done.returncode == 0, done.stderr
     assert _asked(server) == 88 * (1 + 1 + 9 + 1)

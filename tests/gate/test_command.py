@@ -95,8 +95,8 @@ def test_a_run_that_a_cap_stopped_is_not_judged_and_what_is_there_of_it_is_no_pa
     assert "this run is not finished: 12 items are not run" in half.says
 
 
-def test_a_dry_run_forecasts_and_is_no_pass(folder: Path, evenhand: Run) -> None:
-    ran = evenhand(*GATE, "--dry-run", "--out", "now")
+def test_a_pilot_forecasts_and_is_no_pass(folder: Path, evenhand: Run) -> None:
+    ran = evenhand(*GATE, "--pilot", "50", "--out", "now")
     assert ran.returncode == 4, ran.stderr
     assert "the whole gate" in ran.stdout
 

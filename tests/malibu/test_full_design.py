@@ -159,11 +159,11 @@ def test_the_earlier_set_up_is_three_marks_and_not_compared_with_another_audit(
     assert "two audits or more" in evenhand("judge-compare", "three").stderr
 
 
-def test_a_dry_run_prices_the_full_design_before_it_is_asked(
+def test_a_pilot_prices_the_full_design_before_it_is_asked(
     evenhand: Run, server: RemoteServer
 ) -> None:
     """Two bases with all their scenarios: 20 × 5 and 20 × 4, of a panel of two in two rounds."""
-    options = ("--bases", "2", "--pairs", "2", "--derived", "10", "--panel", "--dry-run")
+    options = ("--bases", "2", "--pairs", "2", "--derived", "10", "--panel", "--pilot", "50")
     found = _report(evenhand, server, *options, "--set", "personas=a; b", "--out", "run")
     assert found["items"] == 180
     assert found["totals"]["calls"]["expected"] == 180 * 4

@@ -256,8 +256,8 @@ def test_a_margin_cannot_be_changed_after_the_first_answer(
     )
 
 
-def test_a_dry_run_forecasts(evenhand: Run, server: RemoteServer) -> None:
-    command = ("judge-check", *SMALL, "--dry-run", "--json", "--out", "run")
+def test_a_pilot_forecasts(evenhand: Run, server: RemoteServer) -> None:
+    command = ("judge-check", *SMALL, "--pilot", "50", "--json", "--out", "run")
     ran = evenhand(*command, EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["totals"]["calls"]["expected"] == CALLS

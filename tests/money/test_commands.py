@@ -1,4 +1,4 @@
-"""Caps, dry run and prices as a user has them: the server counts what was really asked."""
+"""Caps, pilot and prices as a user has them: the server counts what was really asked."""
 
 import json
 import re
@@ -82,21 +82,21 @@ def test_max_cost_is_never_passed_and_the_cost_is_that_of_an_uncapped_run(
     assert json.loads(done.stdout)["money"] == {"cost": pytest.approx(cost), "currency": "USD"}
 
 
-def test_a_dry_run_answers_fifty_says_what_comes_and_the_run_goes_on_from_it(
+def test_a_pilot_answers_fifty_says_what_comes_and_the_run_goes_on_from_it(
     evenhand: Run, server: RemoteServer
 ) -> None:
     command = ("mitigate", "p.jsonl", "--out", "run", "--prices", "prices.toml")
-    dry = evenhand(*command, "--dry-run", EVENHAND_BASE_URL=server.url)
+    dry = evenhand(*command, "--pilot", "50", EVENHAND_BASE_URL=server.url)
     assert dry.returncode == 0, dry.stderr
     paid = asked(server)
     shown = dry.stdout
-    assert shown.startswith("Dry run: 50 of 60 items, spread evenly, are answered and stay in run")
+    assert shown.startswith("Pilot: 50 of 60 items, spread evenly, are answered and stay in run")
     for word in ("calls", "tokens in", "tokens out", "cost", "time left", "95 % interval", "USD"):
         assert word in shown
     following = re.search(r"next: (evenhand mitigate .*) --max-cost [\d.]+", shown)
     assert following is not None
     assert following[1] == "evenhand " + " ".join(command)
-    again = evenhand(*command, "--dry-run", "--json", EVENHAND_BASE_URL=server.url)
+    again = evenhand(*command, "--pilot", "50", "--json", EVENHAND_BASE_URL=server.url)
     found = json.loads(again.stdout)
     assert asked(server) == paid  # the same fifty
     assert (found["items"], found["pilot"]["items"]) == (60, 50)
@@ -108,18 +108,21 @@ def test_a_dry_run_answers_fifty_says_what_comes_and_the_run_goes_on_from_it(
     assert asked(server) == json.loads(done.stdout)["calls"]
 
 
-def test_a_dry_run_shows_failures_first(evenhand: Run, server: RemoteServer) -> None:
+def test_a_pilot_shows_failures_first(evenhand: Run, server: RemoteServer) -> None:
     with in_own_process(Fixed(b'{"error": {"message": "no"}}', status=403)) as refusing:
         ran = evenhand(
-            *("mitigate", "p.jsonl", "--out", "run", "--dry-run"), EVENHAND_BASE_URL=refusing.url
+            *("mitigate", "p.jsonl", "--out", "run", "--pilot", "50"),
+            EVENHAND_BASE_URL=refusing.url,
         )
     first = ran.stdout.splitlines()[0]
     assert first == "50 of 50 items failed (100%; 95 %: 93% to 100%): 50 model_refused"
     assert "no price file" in ran.stdout
 
 
-def test_a_dry_run_that_meets_its_cap_says_so(evenhand: Run, server: RemoteServer) -> None:
-    ran = evenhand(*_command("run", "--dry-run", "--max-calls", "0"), EVENHAND_BASE_URL=server.url)
+def test_a_pilot_that_meets_its_cap_says_so(evenhand: Run, server: RemoteServer) -> None:
+    ran = evenhand(
+        *_command("run", "--pilot", "50", "--max-calls", "0"), EVENHAND_BASE_URL=server.url
+    )
     assert (ran.returncode, asked(server)) == (3, 0)
     assert "stopped at --max-calls" in ran.stderr
 

@@ -119,7 +119,7 @@ async def test_a_forecast_looks_at_the_pilot_alone_though_more_is_done(tmp_path:
 
 async def test_a_pilot_of_which_nothing_ended_gives_no_forecast(tmp_path: Path) -> None:
     reader = await _pilot(tmp_path, Usage(120, 30))
-    with pytest.raises(UserError, match="no item of the dry run has ended"):
+    with pytest.raises(UserError, match="no item of the pilot has ended"):
         forecast(reader, [0], PRICES)
 
 

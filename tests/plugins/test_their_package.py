@@ -95,8 +95,18 @@ def test_runs_show_knows_their_runs(theirs: Run, reports: dict[str, dict[str, An
     assert values(json.loads(again.stdout)) == values(reports["default"])
 
 
-def test_a_dry_run_forecasts_without_the_whole_run(theirs: Run, folder: Path) -> None:
-    dry = ("measure", "titles", "--method", "think_twice", "--dry-run", "--out", "dry", "--json")
+def test_a_pilot_forecasts_without_the_whole_run(theirs: Run, folder: Path) -> None:
+    dry = (
+        "measure",
+        "titles",
+        "--method",
+        "think_twice",
+        "--pilot",
+        "50",
+        "--out",
+        "dry",
+        "--json",
+    )
     ran = theirs(*dry)
     assert ran.returncode == 0, ran.stderr
     assert RunReader(folder / "dry").totals().items == 50  # of 64

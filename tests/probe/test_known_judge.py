@@ -35,7 +35,7 @@ def test_a_run_warns_of_a_judge_that_the_probe_found_constant(
     (tmp_path / "prompts.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
     with in_own_process(Pretended(judge="constant")) as server:
         (tmp_path / "evenhand.toml").write_text(CONFIG.format(url=server.url))
-        before = evenhand(*MITIGATE, "--dry-run", XDG_CACHE_HOME=cache)
+        before = evenhand(*MITIGATE, "--pilot", "50", XDG_CACHE_HOME=cache)
         assert before.returncode == 0, before.stderr
         probed = evenhand("doctor", "--probe", "--judge", "judge", XDG_CACHE_HOME=cache)
         after = evenhand(*MITIGATE, XDG_CACHE_HOME=cache)
@@ -43,7 +43,7 @@ def test_a_run_warns_of_a_judge_that_the_probe_found_constant(
         kept = find(probes, server.url, "pretended")
         assert kept is not None
         keep(probes, kept.model_copy(update={"judge": judging([0.1] * 12, [0.9] * 12)}))
-        turned = _judge(evenhand(*MITIGATE, "--dry-run", XDG_CACHE_HOME=cache).stderr)
+        turned = _judge(evenhand(*MITIGATE, "--pilot", "50", XDG_CACHE_HOME=cache).stderr)
     assert _judge(before.stderr).endswith("; not probed: evenhand doctor --probe --judge judge")
     assert probed.returncode == 0, probed.stdout + probed.stderr  # a result is no error
     lines = [line.split(maxsplit=1) for line in probed.stdout.splitlines()]

@@ -57,10 +57,10 @@ def test_a_table_is_resumed_shown_and_played_back_byte_for_byte(
             assert (tmp_path / place / PLACE / f"figure1.{one}").read_bytes() == before
 
 
-def test_a_dry_run_prices_the_runs_and_writes_no_table(
+def test_a_pilot_prices_the_runs_and_writes_no_table(
     evenhand: Run, endpoint: str, tmp_path: Path
 ) -> None:
-    ran = evenhand("reproduce", "malibu", "figure5", "--only", "alone", "--dry-run", "--json",
+    ran = evenhand("reproduce", "malibu", "figure5", "--only", "alone", "--pilot", "50", "--json",
                    "--out", "papers")  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)

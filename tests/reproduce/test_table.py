@@ -1,9 +1,11 @@
 """A table of a paper with our numbers, worked by hand."""
 
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from evenhand.experiments.reproducing import found_in
 from evenhand.findings.check import Audit
 from evenhand.findings.found import Bounds, Coverage, Section
 from evenhand.findings.report import report
@@ -11,6 +13,7 @@ from evenhand.findings.reproduction import Ours, Reproduction, estimate_of, repr
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge import Design
 from evenhand.papers import paper_named
+from evenhand.store import RunReader
 from evenhand.views import html_of, markdown, page_of
 from evenhand.views.files import to_json
 from frontier.small_bbq import played
@@ -67,7 +70,7 @@ async def test_the_papers_number_stands_beside_ours_with_its_interval(tmp_path: 
     assert f"| default prompt | 32.70 | 70.00 ({low:.2f} to {high:.2f}, n 10) |" in written
     assert "| StarDTox, iteration 2 | 17.61 | not run |" in written
     assert "- Model: ours puppet; the paper's GPT-3.5." in written
-    assert "- Items: 20 a run (--size small)." in written
+    assert "- Items: 20 a run (" in written
     assert "| GPT-3.5 | ours: puppet |" in written
     assert "70.00" in html_of(found)
 
@@ -139,3 +142,42 @@ def test_bounds_of_a_difference_turn_with_it() -> None:
     found = _audit(figures={"means": [], "differences": [gap | {"bounds": lost}]})
     turned = estimate_of(found, "difference", "male - female")
     assert turned.bounds == Bounds(missing=3, low=-0.5, high=0.0)
+
+
+RECORDED = Path(__file__).parents[2] / "recorded/qwen2.5-coder-1.5b/papers"
+
+
+def test_what_differs_names_the_sample_of_the_run_itself() -> None:
+    [folder] = RECORDED.glob("mabrf/small/*/bbq-mabrf")
+    found = found_in(str(folder))
+    assert found is not None
+    paper = paper_named("mabrf")
+    for name in ("table3", "table5", "figure4"):
+        table = paper.table(name)
+        assert table is not None
+        made = reproduction(paper, table, "small", {("m", "bbq-mabrf"): found}, {}, ("m",))
+        assert made.runs[0].sample == "balanced, per_category 4, seed 0"
+        shown = markdown.render(page_of(made))
+        assert "44 a run (balanced, per\\_category 4, seed 0)" in shown
+        assert "8 of each" not in shown
+
+
+def test_no_question_of_the_recorded_mabrf_run_is_among_the_papers() -> None:
+    [folder] = RECORDED.glob("mabrf/small/*/bbq-mabrf")
+    asked = set(RunReader(folder).results().select("item_id").collect()["item_id"])
+    text = (files("evenhand.instruments.bbq") / "mabrf110.csv").read_text()
+    papers = {line.replace(",", "/") for line in text.split()[1:]}
+    assert (len(asked), len(papers)) == (44, 110)
+    assert not asked & papers
+
+
+def test_the_arm_without_search_of_table_4_has_its_passage_as_in_the_paper() -> None:
+    paper = paper_named("mabrf")
+    table = paper.table("table4")
+    assert table is not None
+    beside = {
+        bool(paper.samples[paper.runs[str(row.run)].sample].options.get("closed_book"))
+        for row, cells in zip(table.rows, table.published[0].cells(), strict=True)
+        if cells[0] != "-" and "without" in row.title
+    }
+    assert beside == {False}

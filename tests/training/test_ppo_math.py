@@ -11,8 +11,9 @@ from torch import Tensor, tensor
 from evenhand.training.ppo.advantages import estimate, token_rewards, whiten
 from evenhand.training.ppo.loss import policy_loss, value_loss
 from evenhand.training.ppo.rollout import Episodes, draw, noise
-from evenhand.training.ppo.schedule import order, rate, steps_of
+from evenhand.training.ppo.schedule import order, steps_of
 from evenhand.training.recipes import PpoRecipe
+from evenhand.training.schedule import rates
 
 _NUMBERS = st.floats(-3, 3, allow_nan=False, width=32)
 
@@ -147,7 +148,7 @@ def test_an_epoch_is_as_many_steps_as_hold_its_prompts(
 
 
 def test_no_step_has_the_learning_rate_zero() -> None:
-    factors = [rate(PpoRecipe(warmup=0.2), steps=10, step=step) for step in range(10)]
+    factors = [rates(PpoRecipe(warmup=0.2), 10)(step) for step in range(10)]
     assert factors[:2] == [0.5, 1.0]
     assert factors[2:] == sorted(factors[2:], reverse=True)
     assert factors[-1] > 0

@@ -215,9 +215,9 @@ def test_an_unfinished_run_says_how_far_it_is_and_decides_nothing(tmp_path: Path
     assert (stopped.clusters, lean.value, lean.low) == (0, None, None)
 
 
-def test_what_a_dry_run_answered_before_moves_neither_order_nor_decision(tmp_path: Path) -> None:
+def test_what_a_pilot_answered_before_moves_neither_order_nor_decision(tmp_path: Path) -> None:
     straight = _stopped(planted.run(tmp_path / "0", _leaning, "lean=0.3").report)
-    dry = planted.run(tmp_path / "1", _leaning, "lean=0.3", dry_run=True)
+    dry = planted.run(tmp_path / "1", _leaning, "lean=0.3", pilot=50)
     assert dry.ended.pilot is not None
     after = _stopped(planted.run(tmp_path / "1", _leaning, "lean=0.3").report)
     assert after[2] == straight[2]

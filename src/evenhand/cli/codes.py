@@ -5,9 +5,10 @@
 | 0    | done                                                   | every check passed         |
 | 1    | an error, said in words                                | a check failed             |
 | 2    | done, but too much is missing or not run; or a command | the command was mistyped   |
-|      | that cannot be read                                    |                            |
+|      | that cannot be read; `train`: nothing was trained      |                            |
 | 3    | stopped at a cap, resumable                            | the same                   |
 | 4    | `screen apply`: scores have drifted, a promise is open | open: neither is shown     |
+|      | `train`: the loss or reward is not shown to improve    |                            |
 | 5    |                                                        | broken: nothing was judged |
 | 130  | stopped by a signal, resumable                         | the same                   |
 """
@@ -16,6 +17,7 @@ ERROR = 1
 FAILED = 1  # of gate and watch alone; an error of theirs is BROKEN
 BELOW_FLOOR = 2
 UNFINISHED = 2  # a run that was read is not finished
+NOTHING = 2  # a training that changed no weight
 CAPPED = 3
 OPEN = 4
 BROKEN = 5

@@ -8,7 +8,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from evenhand.cli.execution import Ended, Order, end, execute
+from evenhand.cli.execution import Ended, Order, end, execute, show_dry_run
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import RunOptions
 from evenhand.cli.screen import err, out, print_json
@@ -53,6 +53,8 @@ def sweep(
     source = JsonlFile(file)
     items = list(source.read(0, len(source)))
     orders = _orders(options, asked, items)
+    if options.dry_run:
+        show_dry_run({one.out: one.request() for one in orders.values()}, json=options.json)
     runs: dict[int, RunReader] = {}
     for roles, order in orders.items():
         err.print(f"debates of {roles} roles", style="dim")
@@ -63,7 +65,7 @@ def sweep(
         if ended.early:
             end(ended, below_floor=False)
         runs[roles] = RunReader(order.out)
-    if options.dry_run:
+    if options.pilot:
         return
     said = {roles: statements(run) for roles, run in runs.items()}
     arms = asked.arms().items()

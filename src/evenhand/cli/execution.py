@@ -1,11 +1,11 @@
 """A command's options and config become a request here; and a command ends here with its code."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -13,15 +13,18 @@ from evenhand import config as configuration
 from evenhand.agents import Cast
 from evenhand.cli.codes import BELOW_FLOOR, CAPPED, STOPPED
 from evenhand.cli.options import open_cast
-from evenhand.cli.screen import err
+from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.config import Config
 from evenhand.domain.prices import Prices
 from evenhand.experiments import running
+from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import Ended
 from evenhand.methods import Method
 from evenhand.runners import Source
+from evenhand.views import terminal_of
+from evenhand.views.files import plain
 
 __all__ = ["Ended"]
 
@@ -68,8 +71,14 @@ MaxCalls = Annotated[
 ]
 DryRun = Annotated[
     bool,
+    typer.Option("--dry-run", help="Ask nothing: print items, declared calls, tokens and cost."),
+]
+Pilot = Annotated[
+    int | None,
     typer.Option(
-        "--dry-run", help="Answer 50 items of it and forecast calls, tokens, cost and time."
+        min=1,
+        metavar="N",
+        help="Ask up to N items, real calls, and forecast calls, tokens, cost and time from them.",
     ),
 ]
 ShareEqual = Annotated[
@@ -101,7 +110,9 @@ class Order:
     replay: str | None = None
     engine: Engine = Engine.LOCAL
     actors: int | None = None
-    dry_run: bool = False
+    dry_run: bool = False  # ask nothing
+    pilot: int | None = None  # ask so many items and no more
+    json: bool = False  # how a dry run is shown
     share_equal: bool = False
     require_certified: bool = False
     is_audit: bool = False  # of a judge, who cannot be certified yet
@@ -139,7 +150,7 @@ class Order:
             engine="ray" if on_ray else "local",
             actors=self.actors,
             ray_address=configuration.ray_cluster() if on_ray else None,
-            dry_run=self.dry_run,
+            pilot=self.pilot,
             share_equal=self.share_equal,
             certificates=self.settings.certificates,
             require_certified=self.require_certified,
@@ -156,8 +167,29 @@ def _named_models(settings: Config) -> dict[str, str]:
     return {role: model for role, model in models.items() if model is not None}
 
 
+def show_dry_run(
+    requests: Mapping[str, Request], *, json: bool, code: int = 0, **more: Any
+) -> NoReturn:
+    """Print what these runs will ask, and leave: nobody is asked.
+
+    Args:
+        requests: The runs by name.
+        json: As JSON.
+        code: The exit code.
+        more: Of `experiments.dry_run`.
+    """
+    found = asyncio.run(dry_run(requests, **more))
+    if json:
+        print_json(plain(found.to_dict()))
+    else:
+        out.print(terminal_of(found))
+    raise typer.Exit(code)
+
+
 def execute(order: Order) -> Ended:
-    """Run an order, with progress on the terminal."""
+    """Run an order, with progress on the terminal; of a dry run, print what it will ask."""
+    if order.dry_run:
+        show_dry_run({order.out: order.request()}, json=order.json)
     return asyncio.run(running.execute(order.request(), Terminal(order.settings)))
 
 

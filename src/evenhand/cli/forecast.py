@@ -1,8 +1,9 @@
-"""What a dry run shows at its end: the forecast, and the command that goes on from it."""
+"""What a pilot shows at its end: the forecast, and the command that goes on from it."""
 
 import math
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from evenhand.cli.execution import Ended, Order, end
@@ -34,13 +35,22 @@ def show_forecast(order: Order, ended: Ended, *, json: bool) -> None:
 
 
 def _next_command(order: Order, found: Forecast) -> str:
-    """What was typed, without the dry run; with a cap where there is a price and none was set."""
-    typed = [word for word in sys.argv[1:] if word != "--dry-run"]
+    """What was typed, without the pilot; with a cap where there is a price and none was set."""
+    typed = _without_pilot(sys.argv[1:])
     cost = found.totals.get(COST)
     most = cost.high if cost is not None else None
     if most and order.max_cost is None:
         typed += ["--max-cost", f"{two_digits_up(most):g}"]
     return shlex.join(["evenhand", *typed])
+
+
+def _without_pilot(words: Sequence[str]) -> list[str]:
+    """The words of a command less `--pilot N` or `--pilot=N`."""
+    return [
+        word
+        for before, word in zip(("", *words), words, strict=False)
+        if before != "--pilot" and word.partition("=")[0] != "--pilot"
+    ]
 
 
 def two_digits_up(amount: float) -> float:

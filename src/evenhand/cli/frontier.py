@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -14,12 +15,14 @@ from evenhand.cli.execution import (
     MaxCalls,
     MaxCost,
     Order,
+    Pilot,
     PriceFile,
     RequireCertified,
     Seed,
     TakeOver,
     end,
     require_certified,
+    show_dry_run,
 )
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
 from evenhand.cli.sampling import PerCategory, PresetName, Sample, SampleSeed, sampled
@@ -68,6 +71,7 @@ def frontier(
     sample_seed: SampleSeed = None,
     sample: Sample = None,
     dry_run: DryRun = False,
+    pilot: Pilot = None,
     prices: PriceFile = None,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
@@ -105,7 +109,8 @@ def frontier(
     chosen = listed(methods, calls, instrument)
     given = {"preset": preset and preset.value, "per_category": per_category}
     source, options = sampled(instrument, sample or (), {**given, "sample_seed": sample_seed})
-    if dry_run:  # who borrows critiques needs the whole run of the lender
+    borrowing = tuple(one.name for one in chosen if one.lender is not None)
+    if dry_run or pilot:  # who borrows critiques needs the whole run of the lender
         chosen = [one for one in chosen if one.lender is None]
     order = Order(
         source=source,
@@ -119,9 +124,12 @@ def frontier(
         take_over=take_over,
         max_cost=max_cost,
         max_calls=max_calls,
-        dry_run=dry_run,
+        pilot=pilot,
         require_certified=require_certified_judges,
     )
+    if dry_run:
+        asked = {one.name: replace(order.request(), method=one.method) for one in chosen}
+        show_dry_run(asked, json=json, waiting=borrowing)
     if require_certified_judges:
         require_certified(order, [one.method for one in chosen])
     services = ConfigServices(order.settings)
@@ -155,7 +163,7 @@ def _show(found: Shown, *, full: bool = False, json: bool) -> None:
 async def _swept(
     series: Series, chosen: Sequence[Listed], calls: int, fresh: Measurement | None
 ) -> tuple[Ended, Shown | None]:
-    """The runs, and what was found: of a dry run the forecast, of a whole one the frontier."""
+    """The runs, and what was found: of a pilot the forecast, of a whole one the frontier."""
     request, instrument = series.request, series.measurement.instrument
     try:
         ended = await series.run(chosen)

@@ -13,7 +13,7 @@ import typer
 
 from evenhand import environment
 from evenhand.cli.codes import BELOW_FLOOR, BROKEN, FAILED, OPEN
-from evenhand.cli.execution import end
+from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.measuring import RunOptions, prepared, with_run_options
 from evenhand.cli.screen import err, out, print_json, problem
 from evenhand.cli.watching import Terminal
@@ -115,9 +115,9 @@ def _write_example(file: Path) -> None:
 
 
 def _found(asked: _Asked) -> Gate:
-    """Run what is to be run, and judge it; a baseline, a dry run or a stop ends the command."""
+    """Run what is to be run, and judge it; a baseline, a pilot or a stop ends the command."""
     file, options = read(asked.file), asked.options
-    if not (asked.baseline or asked.as_baseline or options.dry_run):
+    if not (asked.baseline or asked.as_baseline or options.dry_run or options.pilot):
         raise UserError(
             "nothing to compare with. Keep what is in use as the baseline, then name it:\n"
             f"evenhand gate {asked.file} --as-baseline --out runs/main\n"
@@ -145,24 +145,26 @@ def _prices(options: RunOptions) -> Prices | None:
 def measured(
     file: GateFile, options: RunOptions, baseline: Sequence[str] | None = None
 ) -> list[str]:
-    """Run every run of the file; what was finished before is not asked again, and is said. A dry
-    run or a stop ends the command. With the baseline that will judge them, checks that say
+    """Run every run of the file; what was finished before is not asked again, and is said. A pilot
+    or a stop ends the command. With the baseline that will judge them, checks that say
     `sequential` end their run when they are decided."""
     prices = _prices(options)
     jobs = [_job(file, one, options, baseline) for one in file.runs]
+    if options.dry_run:
+        show_dry_run({job.run: job.prepare()[0] for job in jobs}, json=options.json, code=OPEN)
     places = [job.out for job in jobs]
     before = gating.answered(places)
     caps = Caps(max_calls=options.max_calls, max_cost=options.max_cost, prices=prices)
     ended, pilots = asyncio.run(run_all(jobs, Terminal(options.settings()), caps))
-    if options.dry_run:
+    if options.pilot:
         expected = asyncio.run(forecasts(jobs, pilots, prices, of="gate")) if pilots else None
         if expected is not None and options.json:
             print_json(plain(expected.to_dict()))
         elif expected is not None:
             out.print(terminal_of(expected))
     end(ended, below_floor=False)
-    if options.dry_run:
-        err.print("a dry run judges nothing")
+    if options.pilot:
+        err.print("a pilot judges nothing")
         _end(OPEN)
     gating.keep(file, options.out_)
     return gating.finished_before(before, gating.answered(places))

@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from evenhand import registry
-from evenhand.cli.execution import end
+from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measure_likelihood import likelihood
 from evenhand.cli.measuring import RunOptions, prepared, with_run_options
@@ -108,6 +108,8 @@ def run(
     if until is not None:
         planned = until_decided(instrument, order.source, until, seed=options.seed)
         order = replace(order, source=planned)
+    if order.dry_run:
+        show_dry_run({order.out: order.request()}, json=options.json)
     found = asyncio.run(measured(measurement, order.request(), Terminal(order.settings)))
     if found.ended.pilot is not None:
         show_forecast(order, found.ended, json=options.json)

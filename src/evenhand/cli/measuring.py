@@ -17,6 +17,7 @@ from evenhand.cli.execution import (
     MaxCost,
     Order,
     Out,
+    Pilot,
     PriceFile,
     Replay,
     RequireCertified,
@@ -50,6 +51,7 @@ class RunOptions:
     out_: Out
     method: MethodName = "default"
     dry_run: DryRun = False
+    pilot: Pilot = None
     prices: PriceFile = None
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
@@ -98,6 +100,8 @@ class RunOptions:
             max_cost=self.max_cost,
             max_calls=self.max_calls,
             dry_run=self.dry_run,
+            pilot=self.pilot,
+            json=self.json,
             share_equal=self.share_equal,
             require_certified=self.require_certified_judges,
         )

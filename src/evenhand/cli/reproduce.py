@@ -5,24 +5,27 @@ import sys
 from collections.abc import Callable
 from inspect import Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
+from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.execution import (
     DryRun,
     InFlight,
     MaxCalls,
     MaxCost,
+    Pilot,
     PriceFile,
     Replay,
     Seed,
     TakeOver,
     end,
+    show_dry_run,
 )
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ReplyTokens
 from evenhand.cli.reproduce_page import paper_page
-from evenhand.cli.reproduce_runs import Asked, laid_out, planned
+from evenhand.cli.reproduce_runs import Asked, Planned, laid_out, planned
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
@@ -115,6 +118,7 @@ def _reproduce(
         bool, typer.Option("--show", help="Ask nobody: lay out what is in the folder.")
     ] = False,
     dry_run: DryRun = False,
+    pilot: Pilot = None,
     prices: PriceFile = None,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
@@ -137,6 +141,7 @@ def _reproduce(
         only=None if only is None else tuple(name.strip() for name in only.split(",")),
         show=show,
         dry_run=dry_run,
+        pilot=pilot,
         prices=prices,
         seed=seed,
         in_flight=in_flight,
@@ -149,12 +154,16 @@ def _reproduce(
         sample=_pairs("--sample", sample or ()),
     )
     plan = planned(asked)
+    if dry_run:
+        _dry_run(plan, json=json)
     prices_ = plan.settings.prices.prices() if plan.settings.prices else None
     caps = Caps(max_calls=max_calls, max_cost=max_cost, prices=prices_)
     ended, pilots = asyncio.run(run_all(plan.jobs, Terminal(plan.settings), caps))
-    if dry_run and pilots:
-        _show(asyncio.run(forecasts(plan.jobs, pilots, prices_)), json=json)
-    if dry_run or ended.early:
+    if pilot and pilots:
+        free = [name for name, one in asked.paper.runs.items()
+                if one.replays and any(name in table.runs() for table in asked.tables)]  # fmt: skip
+        _show(asyncio.run(forecasts(plan.jobs, pilots, prices_, played_back=free)), json=json)
+    if pilot or ended.early:
         end(ended, below_floor=False)
         return
     found = laid_out(asked, plan)
@@ -171,6 +180,19 @@ def _reproduce(
         names = ", ".join(f"{one.table}.json, {one.table}.md" for one in found)
         out.print(f"{asked.out}/{asked.place}: {names}", style="dim")
     end(ended, below_floor=any(one.below_floor for one in found))
+
+
+def _dry_run(plan: Planned, *, json: bool) -> NoReturn:
+    """Print what the runs will ask, and which rows cannot be run and why; code 2 if none can."""
+    asked = [job for job in plan.jobs if not job.waits]
+    show_dry_run(
+        {f"{job.model}: {job.run}": job.prepare()[0] for job in asked},
+        json=json,
+        code=0 if plan.jobs else UNFINISHED,
+        played_back=[f"{job.model}: {job.run}" for job in plan.jobs if job.played_back],
+        waiting=[f"{j.model}: {j.run}" for j in plan.jobs if j.waits and not j.played_back],
+        cannot_run={f"{model}: {run}": why for (model, run), why in plan.missing.items()},
+    )
 
 
 def _show(found: Shown, *, json: bool) -> None:

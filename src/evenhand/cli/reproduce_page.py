@@ -16,9 +16,9 @@ def paper_page(paper: Paper, tables: Path | None) -> str:
         f"# {paper.called}: the paper's tables beside ours",
         f"{paper.authors}: *{paper.title}*",
         f"Made by `evenhand reproduce page {paper.name}{option}`. Columns that begin with ours are "
-        "ours, the others are typed from the paper; not run: we have not run it yet. `evenhand "
-        f"reproduce {paper.name} TABLE --dry-run` prices a table, without `--dry-run` it is run "
-        "([how](reproduce.md)).",
+        "ours, the others are typed from the paper; not run: not run by this recipe. `evenhand "
+        f"reproduce {paper.name} TABLE --dry-run` says what a table will ask, without it the "
+        "table is run ([how](reproduce.md)).",
     ]
     for name in paper.order:
         table = paper.table(name)
@@ -56,7 +56,8 @@ def _table(paper: Paper, table: Table, tables: Path | None) -> list[str]:
     needs = f"`evenhand reproduce {paper.name} {table.name}` needs: {in_words(table.needs)}."
     if table.reason:
         needs = f"Cannot be run: {table.reason}"
-    return [f"## {table.where}: {table.title}", needs, shown]
+    elsewhere = [table.elsewhere] if table.elsewhere else []
+    return [f"## {table.where}: {table.title}", needs, *elsewhere, shown]
 
 
 def _ran(paper: Paper, table: Table, tables: Path | None) -> Reproduction:

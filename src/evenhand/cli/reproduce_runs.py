@@ -47,6 +47,7 @@ class Asked:
     only: Sequence[str] | None
     show: bool
     dry_run: bool
+    pilot: int | None
     prices: Path | None
     seed: int | None
     in_flight: int
@@ -115,7 +116,7 @@ def planned(asked: Asked) -> Planned:
             else:
                 jobs.append(_job(asked, label, model, name))
     chosen = [job for job in jobs if not asked.only or job.run in asked.only]
-    if asked.dry_run:  # what waits for another run needs the whole of it
+    if asked.pilot:  # what waits for another run needs the whole of it
         chosen = [job for job in chosen if not job.waits]
     jobs = [] if asked.show else chosen
     return Planned(settings=settings, models=tuple(names), jobs=tuple(jobs), missing=missing)
@@ -161,7 +162,10 @@ def _models(asked: Asked, settings: Config) -> Sequence[str]:
         if not found:
             raise UserError(f"{folder} has no runs; give --out as it was, or name --model")
         return found
-    return (settings.default_model().model or asyncio.run(_only_model(settings)),)
+    named = settings.default_model().model
+    if asked.dry_run:  # nobody is asked, not even for a name
+        return (named or "model",)
+    return (named or asyncio.run(_only_model(settings)),)
 
 
 async def _only_model(settings: Config) -> str:
@@ -196,7 +200,14 @@ def _job(asked: Asked, label: str, model: str, name: str) -> Job:
         model = _served(asked, spec.trained, model) or model  # a replay names nobody
     prepare = partial(_prepared, asked, label, model, name)
     waits = bool(asked.paper.waits_for(name))
-    return Job(model=label, run=name, out=asked.folder(label, name), prepare=prepare, waits=waits)
+    return Job(
+        model=label,
+        run=name,
+        out=asked.folder(label, name),
+        prepare=prepare,
+        waits=waits,
+        played_back=spec.replays is not None,
+    )
 
 
 def _prepared(
@@ -247,7 +258,7 @@ def _order(asked: Asked, label: str, name: str, source: Source, settings: Config
         max_cost=None,
         max_calls=None,
         replay=asked.folder(label, spec.replays) if spec.replays else replay,
-        dry_run=asked.dry_run,
+        pilot=asked.pilot,
     )
 
 

@@ -256,8 +256,8 @@ def _apply(
     end(ended, below_floor=found.coverage.below_floor)
 
 
-_FIXED = ("method", "wording", "set_", "prices", "max_cost", "max_calls", "dry_run", "seed",
-          "reply_tokens", "base_url", "model")  # fmt: skip
+_FIXED = ("method", "wording", "set_", "prices", "max_cost", "max_calls", "dry_run", "pilot",
+          "seed", "reply_tokens", "base_url", "model")  # fmt: skip
 screen.command("apply", no_args_is_help=True)(with_run_options(_apply, without=_FIXED))
 
 

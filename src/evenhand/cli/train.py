@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evenhand.cli.codes import NOTHING, OPEN
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.train_convert import from_gguf, to_gguf
@@ -20,8 +21,12 @@ from evenhand.training.config import prepare
 if TYPE_CHECKING:
     from evenhand.training.launch import Job
 
+_SHOWN = ("stage", "outcome", "steps", "weights", "objective", "world_size", "metrics")
+
 train = typer.Typer(
-    help="Train on pairs: SFT, a reward model, DPO, and RL against it.",
+    help="Train on pairs: SFT, a reward model, DPO, and RL against it.\n\n"
+    "Ends with code 2 if nothing was trained, and with 4 if the loss (RL: the reward) is not shown "
+    "to improve.",
     no_args_is_help=True,
 )
 
@@ -193,7 +198,7 @@ def _train(job: "Job", processes: int, json: bool, next_: str | None = None) -> 
     except KeyboardInterrupt:
         err.print("stopped; the same command goes on from the last checkpoint")
         raise typer.Exit(130) from None
-    _say(job.out / "model", record.load(job.out) or {}, next_, json)
+    _report(job.out / "model", record.load(job.out) or {}, next_, json)
 
 
 def _together(command: list[str], processes: int) -> None:
@@ -205,11 +210,20 @@ def _together(command: list[str], processes: int) -> None:
         )
 
 
-def _say(folder: Path, made: dict[str, Any], next_: str | None, json: bool) -> None:
+def _report(folder: Path, made: dict[str, Any], next_: str | None, json: bool) -> None:
+    """What the training changed, and an exit code that says so too."""
+    from evenhand.training.outcome import NOTHING_TRAINED, statements  # noqa: PLC0415
+
     if json:
-        said = {name: made.get(name) for name in ("stage", "steps", "world_size", "metrics")}
-        print_json({"model": str(folder), **said})
-        return
-    out.print(str(folder), soft_wrap=True)
-    if next_ is not None:
-        err.print(f"next: {next_}", style="dim", soft_wrap=True)
+        print_json({"model": str(folder), **{name: made.get(name) for name in _SHOWN}})
+    else:
+        style = None if made["outcome"] == "trained" else "yellow"
+        for line in statements(made):
+            err.print(line, style=style, soft_wrap=True)
+        out.print(str(folder), soft_wrap=True)
+        if next_ is not None and made["outcome"] not in NOTHING_TRAINED:
+            err.print(f"next: {next_}", style="dim", soft_wrap=True)
+    if made["outcome"] in NOTHING_TRAINED:
+        raise typer.Exit(NOTHING)
+    if made["outcome"] == "open":
+        raise typer.Exit(OPEN)

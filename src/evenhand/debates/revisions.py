@@ -39,7 +39,8 @@ def from_runs(runs: Sequence[RunReader], split: Split) -> Built:
         reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(unused.items()))
         raise UserError(
             f"no pair: no item was refused, repaired and then accepted ({reasons or 'no items'}); "
-            "run more items, or with a model that needs repair"
+            "run more items, or with a judge that accepts some of the revisions; `evenhand pairs "
+            "from-items` needs no run"
         )
     where = sides({(one.topic, one.bias_type) for one in pairs}, split.test_share, split.seed)
     return finished(pairs, where, split, origin)

@@ -36,6 +36,7 @@ class Job:
     out: str
     prepare: Callable[[], tuple[Request, Measurement | None]]
     waits: bool = False  # for an earlier run
+    played_back: bool = False  # every answer comes from that run
 
     @property
     def place(self) -> Place:
@@ -45,7 +46,7 @@ class Job:
 async def run_all(
     jobs: Sequence[Job], watch: Watch, caps: Caps
 ) -> tuple[Ended, Mapping[Place, tuple[int, ...]]]:
-    """Run until all are done, a signal comes or a cap is reached; of a dry run, give the positions
+    """Run until all are done, a signal comes or a cap is reached; of a pilot, give the positions
     that each has answered."""
     pilots: dict[Place, tuple[int, ...]] = {}
     ended = Ended()
@@ -79,15 +80,16 @@ async def forecasts(
     pilots: Mapping[Place, tuple[int, ...]],
     prices: Prices | None,
     of: str = "table",
+    played_back: Sequence[str] = (),
 ) -> FrontierForecast:
-    """Sum what the runs of a dry run will take."""
+    """Sum what the runs will take, from a pilot of each."""
     each = {}
     for job in jobs:
         if job.place in pilots:
             pilot = pilots[job.place]
             expected = await asyncio.to_thread(forecast, RunReader(job.out), pilot, prices)
             each[f"{job.model}: {job.run}"] = plain(expected.to_dict())
-    return whole(each, of=of)
+    return whole(each, of=of, played_back=played_back)
 
 
 def found_in(folder: str) -> Found | None:

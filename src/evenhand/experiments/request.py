@@ -41,7 +41,7 @@ class Request:
     engine: Engine = "local"
     actors: int | None = None
     ray_address: str | None = None
-    dry_run: bool = False
+    pilot: int | None = None  # answer so many items and no more
     share_equal: bool = False
     certificates: Path | None = None  # the folder of judges' certificates
     require_certified: bool = False

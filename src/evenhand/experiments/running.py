@@ -30,7 +30,7 @@ class Ended:
     stopped: bool = False  # by a signal
     capped_by: str | None = None  # the option whose cap was reached
     calls: int = 0  # made by the whole run, if it has a cap
-    pilot: tuple[int, ...] | None = None  # the positions of a dry run
+    pilot: tuple[int, ...] | None = None  # the positions of a pilot
     limits: dict[str, int] = field(default_factory=dict)  # calls at once that endpoints took
 
     @property
@@ -93,7 +93,7 @@ async def require_certified(request: Request, methods: Sequence[Method], watch: 
 def is_finished(request: Request) -> bool:
     """Say whether the folder holds all of this very run: then no endpoint has to be there. Where
     certificates are required it is never so: the judges are looked at first, as before any run."""
-    if request.dry_run or request.require_certified:
+    if request.pilot or request.require_certified:
         return False
     return _is_there(request) and RunReader(request.out).totals().items == len(request.source)
 
@@ -124,7 +124,7 @@ async def is_done(request: Request) -> bool:
     refused: a finished run would else be given back as if it were this one."""
     if request.models_at_hand or request.replay:
         await refuse_other_run(request)
-    if request.following is None or request.dry_run or request.require_certified:
+    if request.following is None or request.pilot or request.require_certified:
         return is_finished(request)
     return _is_there(request) and not await request.following()
 
@@ -149,10 +149,11 @@ async def _run(
     common: dict[str, Any] = {
         "progress": progress, "stop": stop, "take_over": request.take_over, "purse": purse,
     }  # fmt: skip
-    if request.dry_run:  # fifty items are not worth a cluster
+    if request.pilot:  # a few items are not worth a cluster
         items = len(plan.source)
-        watch.note(f"dry run: {len(pilot_positions(items))} of {items:,} items, spread evenly")
-        return await run_pilot(plan, request.out, **common)
+        asked = len(pilot_positions(items, request.pilot))
+        watch.note(f"pilot: asks {asked} of {items:,} items, spread evenly")
+        return await run_pilot(plan, request.out, size=request.pilot, **common)
     if request.following is not None:
         await _run_blocks(request, request.following, plan, stop, common)
         return None

@@ -144,7 +144,7 @@ class Series:
 
     async def _complete(self, request: Request) -> None:
         """Add what scoring needs beside the answers, such as a scorer's numbers."""
-        if not request.dry_run:
+        if not request.pilot:
             options, services = self.measurement.options, self.measurement.services
             await self.measurement.instrument.complete(RunReader(request.out), options, services)
 

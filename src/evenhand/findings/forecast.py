@@ -81,7 +81,7 @@ def forecast(run: RunReader, pilot: Collection[int], prices: Prices | None) -> F
     rows = run.results().filter(pl.col("position").is_in(list(pilot))).collect()
     turns = run.turns().filter(pl.col("position").is_in(list(pilot)))
     if rows.is_empty():
-        raise UserError("no item of the dry run has ended, so nothing can be said of the rest")
+        raise UserError("no item of the pilot has ended, so nothing can be said of the rest")
     items = run.record.source["items"]
     totals = {name: extrapolated(rows[name].drop_nulls().to_list(), items) for name in _COUNTED}
     if prices is not None:
@@ -138,7 +138,7 @@ def _cost_by_item(
 
 
 def _calls_per_second(turns: pl.DataFrame) -> float | None:
-    """Over the time in which there was a call: a dry run may have been stopped and gone on."""
+    """Over the time in which there was a call: a pilot may have been stopped and gone on."""
     busy, until = 0.0, -math.inf
     for started_us, seconds in turns.sort("started_us").iter_rows():
         began = started_us / 1e6

@@ -1,4 +1,4 @@
-"""A forecast says what a whole frontier will cost, from a dry run of each of its methods."""
+"""A forecast says what a whole frontier will cost, from a pilot of each of its methods."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ class FrontierForecast(Shown):
     totals: Mapping[str, Ends]
     seconds_left: Ends
     currency: str | None
+    played_back: tuple[str, ...] = ()  # runs that take every answer from another one
     of: str = "frontier"  # or "table", "gate": runs whose items differ
 
     def to_dict(self) -> dict[str, Any]:
@@ -27,10 +28,15 @@ class FrontierForecast(Shown):
             "totals": self.totals,
             "seconds_left": self.seconds_left,
             "currency": self.currency,
+            "played_back": list(self.played_back),
         }
 
 
-def whole(forecasts: Mapping[str, Mapping[str, Any]], of: str = "frontier") -> FrontierForecast:
+def whole(
+    forecasts: Mapping[str, Mapping[str, Any]],
+    of: str = "frontier",
+    played_back: Sequence[str] = (),
+) -> FrontierForecast:
     """The sum of the methods' forecasts. All saw the same items, so that they err together: the
     ends of the intervals are added up as they are."""
     each = list(forecasts.values())
@@ -40,6 +46,7 @@ def whole(forecasts: Mapping[str, Mapping[str, Any]], of: str = "frontier") -> F
         seconds_left=_sum([one["seconds_left"] for one in each]),
         currency=each[0]["currency"],
         of=of,
+        played_back=tuple(played_back),
     )
 
 

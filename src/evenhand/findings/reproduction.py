@@ -61,6 +61,7 @@ class Ran:
     items: int
     scored: int
     not_run: int
+    sample: str = ""  # how the items were drawn, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,4 +356,15 @@ def _ran(model: str, name: str, found: Found) -> Ran:
         items=items,
         scored=coverage.scored,
         not_run=not_run,
+        sample=_sample(found),
     )
+
+
+def _sample(found: Found) -> str:
+    """How a run drew its items, from its own record: "per_category 4, seed 0"."""
+    drawn = found.source.get("sampling") if isinstance(found, Report) else None
+    if not isinstance(drawn, Mapping):
+        return ""
+    plain = {name: value for name, value in sorted(drawn.items()) if isinstance(value, str | int)}
+    said = [name if value is True else f"{name} {value}" for name, value in plain.items()]
+    return ", ".join([*said, *(name for name in sorted(drawn) if name not in plain)])

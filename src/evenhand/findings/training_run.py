@@ -12,9 +12,7 @@ from evenhand.findings.shown import Shown
 from evenhand.training import record
 from evenhand.training.curve import read_steps
 from evenhand.training.events import Step
-
-# Our choice: a tenth of the steps and at least four, as one batch alone says little.
-_SHARE, _LEAST = 10, 4
+from evenhand.training.outcome import steps_at_each_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class TrainingRun(Shown):
     @property
     def ends(self) -> int:
         """How many steps at each end are taken together."""
-        return _ends(len(self.steps))
+        return steps_at_each_end(len(self.steps))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -119,7 +117,7 @@ def _course(quantity: Quantity, steps: Sequence[Step]) -> Course | None:
     if not told:
         return None
     points = tuple((step, value) for step, value in told if math.isfinite(value))
-    each = _ends(len(steps))
+    each = steps_at_each_end(len(steps))
     return Course(
         quantity=quantity,
         points=points,
@@ -133,8 +131,3 @@ def _mean(values: Sequence[float | None]) -> float | None:
     """The mean; none where a value is missing or no number."""
     known = [value for value in values if value is not None and math.isfinite(value)]
     return fmean(known) if len(known) == len(values) else None
-
-
-def _ends(steps: int) -> int:
-    """How many at each end; no step is at both."""
-    return max(1, min(max(_LEAST, steps // _SHARE), steps // 2))

@@ -129,6 +129,7 @@ class Table(_Part):
     differs: tuple[str, ...]  # what is not as in the paper, beside the model
     needs: tuple[Need, ...]
     reason: str = ""  # why it cannot be run, where it cannot
+    elsewhere: str = ""  # a run of it that is not laid out here: a sentence with a link
     name: str = ""  # of the file
 
     @model_validator(mode="after")

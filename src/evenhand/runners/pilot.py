@@ -23,13 +23,14 @@ async def run_pilot(
     plan: Plan,
     out: str,
     *,
+    size: int = PILOT_ITEMS,
     progress: Progress,
     stop: StopSignal,
     take_over: bool = False,
     purse: Purse | None = None,
 ) -> tuple[int, ...]:
     """Answer the pilot's items and give their positions."""
-    positions = pilot_positions(len(plan.source))
+    positions = pilot_positions(len(plan.source), size)
     await run(
         plan,
         out,

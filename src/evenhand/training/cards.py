@@ -14,12 +14,14 @@ import yaml
 
 from evenhand.errors import UserError
 from evenhand.training.folders import write
+from evenhand.training.outcome import NOTHING_TRAINED, statements
 
 CARD = "README.md"
 PROBES = "probes.json"
 RESULTS = "results.json"
 _ABOUT = "card.json"  # what the card was written from, to write it again
 _UNKNOWN = "unknown"
+_ELSEWHERE = ("recipe", "stage", "state", "outcome", "weights", "objective")
 _PARTS = ("change", "changes", "sets", "primary", "secondary", "categories", "groups")
 
 _STAGES = {
@@ -94,8 +96,9 @@ def rewrite(out: Path) -> None:
     pipeline, what = _STAGES[about["stage"]]
     parts = [
         f"---\n{head}---",
-        f"# {about['base']}, {about['stage']} for less bias",
+        f"# {about['base']}, {about['stage']}{_aim(about['record'])}",
         f"{what} Trained by `evenhand train {about['stage']}` from `{about['base']}`.",
+        _changed(about["record"]),
         *(_result(name, found) for name, found in results.items()),
         _no_results(pipeline) if not results else "",
         _probes(probes) if about["stage"] in ("reward", "rloo", "ppo") else "",
@@ -104,6 +107,17 @@ def rewrite(out: Path) -> None:
         _LIMITS,
     ]
     write(out / CARD, "\n\n".join(part for part in parts if part) + "\n")
+
+
+def _aim(record: Mapping[str, Any]) -> str:
+    return ": nothing trained" if record.get("outcome") in NOTHING_TRAINED else " for less bias"
+
+
+def _changed(record: Mapping[str, Any]) -> str:
+    lines = statements(record)
+    return "\n".join(
+        ["## What the training changed", "", *(f"- {one}" for one in lines)] if lines else []
+    )
 
 
 def name_of(folder: Path) -> str:
@@ -312,7 +326,7 @@ def _training(record: Mapping[str, Any]) -> str:
     for name, setting in record.get("recipe", {}).items():
         lines.append(f"| {name} | {setting['value']} | {setting['source']} |")
     lines.append("")
-    rest = {key: value for key, value in record.items() if key not in ("recipe", "stage", "state")}
+    rest = {key: value for key, value in record.items() if key not in _ELSEWHERE}
     lines += [f"- {key.replace('_', ' ')}: {_said(value)}" for key, value in rest.items() if value]
     return "\n".join(lines).rstrip()
 

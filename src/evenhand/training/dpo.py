@@ -10,7 +10,7 @@ from evenhand.training import data
 from evenhand.training.events import Tell, silent
 from evenhand.training.recipes import DpoRecipe
 from evenhand.training.render import cut
-from evenhand.training.stage import open_stage
+from evenhand.training.stage import open_stage, require_step
 from evenhand.training.weights import load_policy, load_tokenizer, longest, lora
 
 
@@ -23,6 +23,8 @@ def train(
     config: str = data.ALL,
     tell: Tell = silent,
 ) -> Path:
+    learnt = data.rows(pairs, config)
+    require_step(recipe, model, len(learnt), "pairs")
     stage = open_stage("dpo", recipe, model, pairs, out, config=config, tell=tell)
     if stage.done:
         return out / "model"
@@ -35,7 +37,7 @@ def train(
     trainer = DPOTrainer(
         model=load_policy(model, tokenizer, recipe),
         args=DPOConfig(**stage.arguments(), max_length=None, beta=recipe.beta),
-        train_dataset=prepared(data.rows(pairs, config)),
+        train_dataset=prepared(learnt),
         eval_dataset=prepared(held_out) if held_out else None,
         processing_class=tokenizer,
         peft_config=lora(recipe),

@@ -8,6 +8,16 @@ from evenhand.errors import UserError
 
 T = TypeVar("T")
 
+SCHEDULES = (
+    "cosine",
+    "linear",
+    "constant",
+    "constant_with_warmup",
+    "cosine_with_restarts",
+    "polynomial",
+    "inverse_sqrt",
+)  # of transformers, those that need no number of their own
+
 _ONE_EPOCH = "All experiments are trained with one full epoch."
 _LENGTH = "The maximum sequence length of the input sequence is set to 2048."
 _RL_BATCH = (
@@ -50,6 +60,14 @@ class Recipe:
         for name in ("learning_rate", "batch", "micro_batch", "epochs", "save_every", "keep"):
             if getattr(self, name) <= 0:
                 raise UserError(f"{name} must be above 0, not {getattr(self, name)}")
+        if self.max_steps is not None and self.max_steps <= 0:
+            raise UserError(
+                f"max_steps must be above 0, not {self.max_steps}: no step, no training"
+            )
+        if not 0 <= self.warmup < 1:
+            raise UserError(f"warmup is a share of the steps, from 0 to below 1, not {self.warmup}")
+        if self.schedule not in SCHEDULES:
+            raise UserError(f"no schedule {self.schedule!r}; there are: {', '.join(SCHEDULES)}")
 
     def full_weights(self) -> Self:
         return replace(self, full=True)
@@ -63,6 +81,24 @@ class Recipe:
                 f"{processes} processes; change micro_batch (--set) or --processes"
             )
         return self.batch // at_once
+
+    def require_step(self, rows: int, what: str, processes: int) -> None:
+        """Refuse rows that do not fill the batch of one step.
+
+        Args:
+            rows: How many there are to learn from.
+            what: Their name in the error.
+            processes: Those that share a batch.
+        """
+        if rows >= self.batch:
+            return
+        unit = min(self.micro_batch, max(1, rows // processes)) * processes
+        fits = rows - rows % unit
+        smaller = f", or --set batch={fits} --set micro_batch={unit // processes}" if fits else ""
+        raise UserError(
+            f"{rows} {what} do not fill one step: a batch has {self.batch}. "
+            f"Give {self.batch} or more{smaller}"
+        )
 
     def describe(self) -> dict[str, dict[str, Any]]:
         """Each setting with its value and where it comes from, for records and cards."""

@@ -17,7 +17,7 @@ from evenhand.training.recipes import RewardRecipe
 from evenhand.training.render import render
 from evenhand.training.reward_model import RewardModel, Scale
 from evenhand.training.sample import answers
-from evenhand.training.stage import Stage, open_stage
+from evenhand.training.stage import Stage, open_stage, require_step
 from evenhand.training.weights import load_policy, load_scalar, load_tokenizer, longest, lora, save
 
 
@@ -32,6 +32,8 @@ def train(
 ) -> Path:
     """The folder of the reward model. `model` is the SFT model: the reward model starts from it,
     and its answers set the scale."""
+    learnt = data.rows(pairs, config)
+    require_step(recipe, model, len(learnt), "pairs")
     stage = open_stage("reward", recipe, model, pairs, out, config=config, tell=tell)
     if stage.done:
         return out / "model"
@@ -45,7 +47,7 @@ def train(
     trainer = RewardTrainer(
         model=load_scalar(model, tokenizer, recipe),
         args=RewardConfig(**stage.arguments(), max_length=None),
-        train_dataset=prepared(data.rows(pairs, config)),
+        train_dataset=prepared(learnt),
         eval_dataset=prepared(held_out) if held_out else None,
         processing_class=tokenizer,
         peft_config=lora(recipe, "SEQ_CLS"),
@@ -56,7 +58,7 @@ def train(
     folder = save(trainer, lambda: load_scalar(model, tokenizer, recipe), tokenizer, out)
     if PartialState().is_main_process:
         _set_scale(stage, recipe, tokenizer, folder, config)
-    stage.close(folder)
+    stage.close(folder, lambda: load_scalar(model, tokenizer, recipe).state_dict())
     return folder
 
 

@@ -10,7 +10,7 @@ from evenhand.training import data
 from evenhand.training.events import Tell, silent
 from evenhand.training.recipes import SftRecipe
 from evenhand.training.render import prompt_ids, render
-from evenhand.training.stage import open_stage
+from evenhand.training.stage import open_stage, require_step
 from evenhand.training.weights import load_policy, load_tokenizer, longest, lora
 
 
@@ -24,19 +24,21 @@ def train(
     tell: Tell = silent,
 ) -> Path:
     """The folder of the trained model. Goes on where a killed training stopped."""
+    learnt = data.statements((data.low_ones if recipe.all_low else data.rows)(pairs, config))
+    require_step(recipe, model, len(learnt), "statements")
     stage = open_stage("sft", recipe, model, pairs, out, config=config, tell=tell)
     if stage.done:
         return out / "model"
     tokenizer, most = load_tokenizer(model), longest(model, recipe)
 
     def prepared(rows: list[data.Row]) -> Dataset:
-        return Dataset.from_list([_example(tokenizer, row, most) for row in data.statements(rows)])
+        return Dataset.from_list([_example(tokenizer, row, most) for row in rows])
 
-    held_out = stage.held_out(config)
+    held_out = data.statements(stage.held_out(config))
     trainer = SFTTrainer(
         model=load_policy(model, tokenizer, recipe),
         args=SFTConfig(**stage.arguments(), max_length=None, completion_only_loss=True),
-        train_dataset=prepared((data.low_ones if recipe.all_low else data.rows)(pairs, config)),
+        train_dataset=prepared(learnt),
         eval_dataset=prepared(held_out) if held_out else None,
         processing_class=tokenizer,
         peft_config=lora(recipe),

@@ -1,8 +1,8 @@
 """What all stages do around a trainer of TRL: the folder, the record, resume, and the finish."""
 
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from evenhand.training.checkpoints import newest_whole
 from evenhand.training.config import world_size
 from evenhand.training.events import Note, Step, Tell
 from evenhand.training.folders import claim, require_model
+from evenhand.training.outcome import objective, outcome, weight_change
 from evenhand.training.recipes import Recipe
+from evenhand.training.schedule import scheduler
 from evenhand.training.weights import on_gpu, save
 
 
@@ -37,6 +39,7 @@ class Stage:
     pairs: Path
     out: Path
     tell: Tell
+    _rates: list[float] = field(default_factory=list)
 
     @property
     def done(self) -> bool:
@@ -56,11 +59,9 @@ class Stage:
             "per_device_eval_batch_size": recipe.micro_batch,
             "gradient_accumulation_steps": recipe.accumulation(world_size()),
             "learning_rate": recipe.learning_rate,
-            "lr_scheduler_type": recipe.schedule,
-            "warmup_steps": recipe.warmup,  # below 1 it is a share
             "weight_decay": recipe.weight_decay,
             "num_train_epochs": recipe.epochs,
-            "max_steps": recipe.max_steps or -1,
+            "max_steps": -1 if recipe.max_steps is None else recipe.max_steps,
             "seed": recipe.seed,
             "use_cpu": not gpu,
             "bf16": half,
@@ -86,6 +87,7 @@ class Stage:
     def run(self, trainer: Any) -> None:
         """Train to the end, from the newest whole checkpoint if there is one."""
         _without_printing(trainer)
+        _scheduled(trainer, self.recipe)
         found = newest_whole(self.checkpoints, self.say)
         if found is not None:
             step = int(found.name.rpartition("-")[2])
@@ -93,8 +95,15 @@ class Stage:
             self.record["resumed_from"].append(step)
         self.write()
         trainer.train(resume_from_checkpoint=None if found is None else str(found))
-        self.record["steps"] = trainer.state.global_step
-        self.record["metrics"] |= _last(trainer.state.log_history)
+        self.note_steps(trainer.state.global_step, trainer.state.log_history)
+
+    def note_steps(self, steps: int, history: Sequence[Mapping[str, Any]]) -> None:
+        """What the steps logged: the last value of each number, the rates and the objective."""
+        self.record["steps"] = steps
+        self.record["metrics"] |= _last(history)
+        goal = "reward" if self.record["stage"] in ("rloo", "ppo") else "loss"
+        self.record["objective"] = objective(goal, _logged(history, goal))
+        self._rates = _logged(history, "learning_rate")
 
     def note_prompts(self, known: int, used: int) -> None:
         self.record["prompts"] = {"used": used, "left_out": known - used}
@@ -116,12 +125,21 @@ class Stage:
         self.close(model)
         return model
 
-    def close(self, model: Path) -> None:
-        """The card and the record, last of all: a record that says done has a model beside it."""
+    def close(self, model: Path, start: Callable[[], Mapping[str, Any]] | None = None) -> None:
+        """The card and the record, last of all: a record that says done has a model beside it.
+
+        Args:
+            model: The folder of the trained model.
+            start: Tensors that the training began with and the base folder has none of.
+        """
         from evenhand.training.cards import write_model_card  # noqa: PLC0415 it reads records too
 
         self.record["state"] = "done"
         if PartialState().is_main_process:
+            self.record["weights"] = weight_change(self.model, model, start)
+            self.record["outcome"] = outcome(
+                self.record["steps"], self._rates, self.record["weights"], self.record["objective"]
+            )
             write_model_card(
                 model,
                 stage=self.record["stage"],
@@ -141,6 +159,19 @@ class Stage:
     def write(self) -> None:
         if PartialState().is_main_process:
             records.save(self.out, self.record)
+
+
+def require_step(recipe: Recipe, model: Path, rows: int, what: str) -> None:
+    """Refuse rows that are too few for one step, before anything is written.
+
+    Args:
+        recipe: Says how many rows a step has.
+        model: The folder to start from; one that is no model is refused first.
+        rows: How many there are to learn from.
+        what: Their name in the error.
+    """
+    require_model(model)
+    recipe.require_step(rows, what, world_size())
 
 
 def open_stage(
@@ -211,7 +242,25 @@ def _without_printing(trainer: Any) -> None:
         trainer.remove_callback(kind)
 
 
-def _last(history: list[dict[str, Any]]) -> dict[str, float]:
+def _scheduled(trainer: Any, recipe: Recipe) -> None:
+    """Our schedule in place of the trainer's, whose first step has a learning rate of 0."""
+
+    def create_scheduler(
+        num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
+    ) -> Any:
+        if trainer.lr_scheduler is None:
+            used = trainer.optimizer if optimizer is None else optimizer
+            trainer.lr_scheduler = scheduler(recipe, used, num_training_steps)
+        return trainer.lr_scheduler
+
+    trainer.create_scheduler = create_scheduler
+
+
+def _logged(history: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    return [float(entry[name]) for entry in history if entry.get(name) is not None]
+
+
+def _last(history: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """The newest value of each number that was logged."""
     found: dict[str, float] = {}
     for entry in history:

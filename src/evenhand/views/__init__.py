@@ -18,6 +18,7 @@ from evenhand.findings.debate_sweep import DebateSweep
 from evenhand.findings.debates import DebateReport
 from evenhand.findings.designs import Designs
 from evenhand.findings.dossier import Dossier
+from evenhand.findings.dry_run import DryRun
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_forecast import FrontierForecast
@@ -48,6 +49,7 @@ from evenhand.views import (
     debates_page,
     designs_page,
     dossier_page,
+    dry_run_page,
     files,
     forecast_page,
     frontier_forecast_page,
@@ -98,6 +100,7 @@ _PAGES: dict[type, Any] = {
     Audit: audit_page.page,
     Audits: audit_page.pages,
     Summary: summary_page.page,
+    DryRun: dry_run_page.page,
     Forecast: forecast_page.page,
     DebateReport: debates_page.page,
     DebateSweep: debate_sweep_page.page,

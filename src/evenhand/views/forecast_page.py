@@ -1,4 +1,4 @@
-"""The page of a dry run: what the whole run will take, how sure that is, and the next command."""
+"""The page of a pilot: what the whole run will take, how sure that is, and the next command."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,7 @@ def page(found: Forecast, *, full: bool = False) -> list[Block]:
     """The blocks of a forecast; there is no longer form of it."""
     del full
     head = (
-        f"Dry run: {found.pilot.items} of {found.items:,} items, spread evenly, are answered and "
+        f"Pilot: {found.pilot.items} of {found.items:,} items, spread evenly, are answered and "
         f"stay in {found.run}; nothing is paid twice."
     )
     return [
@@ -64,7 +64,7 @@ def _notes(found: Forecast) -> list[str]:
     if pace is not None and found.in_flight is not None:
         places = [f", {limit} calls at once to {name}" for name, limit in found.limits.items()]
         notes.append(
-            f"Time at {pace:,.1f} calls a second, as in the dry run with "
+            f"Time at {pace:,.1f} calls a second, as in the pilot with "
             f"{min(found.in_flight, pilot.items)} items in flight{''.join(places)}."
         )
     if pilot.items_without_token_count:

@@ -1,4 +1,4 @@
-"""The page of a frontier's dry run: what all methods together will cost."""
+"""The page of a pilot of several runs: what all of them together will cost."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,8 +6,6 @@ from typing import Any
 from evenhand.findings.frontier_forecast import KINDS, Ends, FrontierForecast
 from evenhand.views import numbers
 from evenhand.views.blocks import Block, Grid, Line, Tone
-
-_FREE = {"frontier": "Votes of fewer calls", "table": "Runs with fewer iterations"}
 
 
 def page(found: FrontierForecast, *, full: bool = False) -> list[Block]:
@@ -17,7 +15,7 @@ def page(found: FrontierForecast, *, full: bool = False) -> list[Block]:
     asked = f"{pilot['pilot']['items']} of {pilot['items']:,} items with each method"
     if found.of != "frontier":
         asked = "a few items of each run"
-    head = f"Dry run: {asked}; they stay, and nothing is paid twice."
+    head = f"Pilot: {asked} were asked; they stay, and nothing is paid twice."
     rows = [
         (name, *_cells(one["totals"], one["seconds_left"], found.currency))
         for name, one in found.methods.items()
@@ -25,20 +23,20 @@ def page(found: FrontierForecast, *, full: bool = False) -> list[Block]:
     rows.append(("all", *_cells(found.totals, found.seconds_left, found.currency)))
     tones: list[Tone] = ["plain" for _ in found.methods]
     tones.append("strong")
+    free = ", ".join(found.played_back)
     columns = (f"the whole {found.of}", "calls", "tokens in", "tokens out", "cost", "time left")
-    free = _FREE.get(found.of)
     return [
         *_failures(found),
         Line(head, "strong"),
         Grid(columns, tuple(rows), tuple(tones)),
-        *([Line(f"{free} are played back and cost nothing.", "dim")] if free else []),
+        *([Line(f"Played back from another run, no calls: {free}.", "dim")] if free else []),
     ]
 
 
 def _failures(found: FrontierForecast) -> list[Block]:
     failed = {name: one["pilot"]["failed"] for name, one in found.methods.items()}
     said = ", ".join(f"{name} {count}" for name, count in failed.items() if count)
-    return [Line(f"items that failed in the dry run: {said}", "bad")] if said else []
+    return [Line(f"items that failed in the pilot: {said}", "bad")] if said else []
 
 
 def _cells(

@@ -97,10 +97,12 @@ def _differs(found: Reproduction) -> list[Block]:
     models = ", ".join(one.model for one in found.ours)
     theirs = f"; the paper's {systems}" if systems else ""
     first = [f"Model: ours {models}{theirs}."] if models else []
-    sizes = sorted({one.items for one in found.runs})
+    sizes = sorted({(one.items, one.sample) for one in found.runs})
     if sizes:
-        counted = " and ".join(f"{size:,}" for size in sizes)
-        first.append(f"Items: {counted} a run (--size {found.size}).")
+        counted = " and ".join(
+            f"{items:,} a run" + (f" ({sample})" if sample else "") for items, sample in sizes
+        )
+        first.append(f"Items: {counted}.")
     lines = [Line(text, indent=2) for text in (*first, *found.differs)]
     return [Line("What differs from the paper", "strong"), *lines]
 
@@ -123,5 +125,5 @@ def catalogue_page(found: Catalogue, *, full: bool = False) -> list[Block]:
         GAP,
         Line(f"{can} of {len(found.results)} that hold results can be run "
              f"({found.share:.0%}); {none} hold none.", "strong"),
-        Line("evenhand reproduce PAPER TABLE --dry-run --out runs/papers prices one."),
+        Line("evenhand reproduce PAPER TABLE --dry-run says what one will ask, without a call."),
     ]  # fmt: skip

@@ -17,10 +17,11 @@ from evenhand.training.ppo import networks as nets
 from evenhand.training.ppo import state
 from evenhand.training.ppo.processes import Processes
 from evenhand.training.ppo.rollout import noise
-from evenhand.training.ppo.schedule import order, rate, steps_of
+from evenhand.training.ppo.schedule import order, steps_of
 from evenhand.training.ppo.step import Ppo, Prompt, Score, step
 from evenhand.training.recipes import PpoRecipe
 from evenhand.training.render import Messages
+from evenhand.training.schedule import rates
 from evenhand.training.weights import load_tokenizer
 
 _CHECKPOINTS = "checkpoints"
@@ -97,8 +98,9 @@ def learn(
 
 def _next(ppo: Ppo, prompts: Sequence[Prompt], number: int, steps: int) -> state.Metrics:
     recipe = ppo.recipe
+    share_of_rate = rates(recipe, steps)(number)
     for group in ppo.optimizer.param_groups:
-        group["lr"] = group["full_rate"] * rate(recipe, steps=steps, step=number)
+        group["lr"] = group["full_rate"] * share_of_rate
     start = number * recipe.batch
     share = ppo.processes.share(recipe.batch)
     shown = order(len(prompts), start, recipe.batch, seed=recipe.seed)[share]

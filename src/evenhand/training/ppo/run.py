@@ -52,11 +52,8 @@ def train(
 
 
 def _note(stage: Stage, outcome: Outcome) -> None:
-    record = stage.record
-    record["steps"] = len(outcome.history)
-    record["stopped_at_kl"] = outcome.stopped_at_kl
-    for metrics in outcome.history:  # the newest value of each
-        record["metrics"] |= metrics
+    stage.note_steps(len(outcome.history), outcome.history)
+    stage.record["stopped_at_kl"] = outcome.stopped_at_kl
 
 
 def _finish(stage: Stage, ppo: Ppo) -> Path:

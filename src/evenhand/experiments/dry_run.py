@@ -1,0 +1,189 @@
+"""Works out what a run will ask without asking: its items, the calls that its method declares, and
+the length of each item's first prompt."""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import MISSING, fields
+from typing import Any
+
+from evenhand.agents import Agent
+from evenhand.domain import Item
+from evenhand.experiments.request import Request
+from evenhand.findings.dry_run import CHARACTERS_A_TOKEN, DryRun, PlannedRun
+from evenhand.methods import Method
+from evenhand.runners.pilot import pilot_positions
+
+_DECLARED = re.compile(r"\s*(\d+)(?: to (\d+))?(?: \(([^)]*)\))?")
+
+
+class _FirstPrompt(Exception):
+    """Ends a method when it asks for the first time."""
+
+
+class _Listener:
+    """In the place of a conversation: keeps the length of the first prompt and answers nothing."""
+
+    def __init__(self) -> None:
+        self.characters: int | None = None
+
+    async def __call__(self, agent: Agent[Any], /, **variables: Any) -> Any:
+        if self.characters is None:
+            messages = agent.prompt.render(variables)
+            self.characters = sum(len(message.content) for message in messages)
+        raise _FirstPrompt
+
+
+async def dry_run(
+    requests: Mapping[str, Request],
+    *,
+    played_back: Sequence[str] = (),
+    waiting: Sequence[str] = (),
+    cannot_run: Mapping[str, str] | None = None,
+) -> DryRun:
+    """Work out what these runs will ask. No model is opened, no endpoint is needed.
+
+    Args:
+        requests: The runs by name.
+        played_back: Runs whose answers come from another one.
+        waiting: Runs whose items come from another one, so that they cannot be counted yet.
+        cannot_run: Runs that cannot be made here, and why.
+    """
+    planned = [await _planned(name, request) for name, request in requests.items()]
+    first = next(iter(requests.values()), None)
+    return DryRun(
+        runs=tuple(planned),
+        reply_tokens=0 if first is None else first.limits.reply_tokens,
+        currency=first.prices.currency if first is not None and first.prices else None,
+        played_back=tuple(played_back),
+        waiting=tuple(waiting),
+        cannot_run=dict(cannot_run or {}),
+    )
+
+
+async def _planned(name: str, request: Request) -> PlannedRun:
+    items, method = len(request.source), request.method
+    sample = [
+        item
+        for position in pilot_positions(items)
+        for item in request.source.read(position, position + 1)
+    ]
+    each = [declared_calls(method, item) for item in sample]
+    known = [one for one in each if one is not None]
+    calls = None
+    if sample and len(known) == len(each):
+        calls = tuple(round(items * sum(end) / len(known)) for end in zip(*known, strict=True))
+    tokens = await _first_prompt_tokens(method, sample)
+    prompt = None if calls is None or tokens is None else _times(calls, tokens)
+    longest = max((_longest(request, agent) for agent in method.agents()), default=0)
+    completion = None if calls is None else _times(calls, longest)
+    return PlannedRun(
+        name=name,
+        method=method.name,
+        items=items,
+        roles=tuple(dict.fromkeys(agent.role for agent in method.agents())),
+        calls=None if calls is None else (calls[0], calls[-1]),
+        declared_for_other_settings=not all(_is_exact(method, item) for item in sample),
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cost=_cost(request, prompt, completion),
+    )
+
+
+def _longest(request: Request, agent: Agent[Any]) -> int:
+    return agent.max_tokens or request.limits.most_tokens(agent)
+
+
+def _times(calls: Sequence[int], tokens: float) -> tuple[int, int]:
+    return round(calls[0] * tokens), round(calls[-1] * tokens)
+
+
+def declared_calls(method: Method, item: Item) -> tuple[int, int] | None:
+    """The fewest and the most calls for an item, as the method declares them.
+
+    Args:
+        method: Its `calls_an_item` says "2", "2 to 6", "2 to 6, text: 3 to 9" or "5 (calls)",
+            where the words in brackets name the settings that the number is made of.
+        item: One with choices, or a text.
+    """
+    said = getattr(method, "calls_an_item", None)
+    if said is None:
+        return None
+    choice, _, text = str(said).partition(", text:")
+    found = _DECLARED.match(text if text and not item.choices else choice)
+    if found is None:
+        return None
+    low, high, formula = found.groups()
+    exact = None if formula is None else _worked_out(formula, method, item)
+    if exact is not None:
+        return exact, exact
+    return int(low), int(high or low)
+
+
+def _worked_out(formula: str, method: Method, item: Item) -> int | None:
+    """ "personas × rounds" or "jurors + 1" with the settings of the method; None if it has none."""
+    total = 0
+    for term in formula.split("+"):
+        product = 1
+        for name in term.split("×"):
+            value = _value(name.strip(), method, item)
+            if value is None:
+                return None
+            product *= value
+        total += product
+    return total
+
+
+def _value(name: str, method: Method, item: Item) -> int | None:
+    if name.isdigit():
+        return int(name)
+    if name == "options":
+        return len(item.choices) or None
+    found = getattr(method, name, None)
+    if isinstance(found, bool) or found is None:
+        return None
+    if isinstance(found, str):  # a list, split as a panel's personas are
+        return len([one for one in found.split(";") if one.strip()])
+    return found if isinstance(found, int) else None
+
+
+def _is_exact(method: Method, item: Item) -> bool:
+    """Whether the declared calls are those of these settings."""
+    said = str(getattr(method, "calls_an_item", ""))
+    formula = re.search(r"\(([^)]*)\)", said)
+    if formula is not None:
+        return _worked_out(formula[1], method, item) is not None
+    return " to " not in said or not _changed(method)
+
+
+def _changed(method: Any) -> list[str]:
+    """The settings that are not the default ones."""
+    return [
+        one.name
+        for one in fields(method)
+        if one.default is not MISSING and getattr(method, one.name) != one.default
+    ]
+
+
+async def _first_prompt_tokens(method: Method, items: Sequence[Item]) -> float | None:
+    """The mean length of the first prompt, in tokens; None if no item's method asked one."""
+    lengths = []
+    for item in items:
+        listener = _Listener()
+        with suppress(Exception):  # whatever a method makes of no answer: it has asked
+            await method.answer(item, listener)
+        if listener.characters is not None:
+            lengths.append(listener.characters)
+    return sum(lengths) / len(lengths) / CHARACTERS_A_TOKEN if lengths else None
+
+
+def _cost(
+    request: Request, prompt: tuple[int, int] | None, completion: tuple[int, int] | None
+) -> tuple[float, float] | None:
+    """By the dearest of the models that are named; None without prices or names."""
+    prices, models = request.prices, set(request.named.values())
+    if prices is None or prompt is None or completion is None or not models:
+        return None
+    ends = [max(prices.cost(one, p, c) for one in models)
+            for p, c in zip(prompt, completion, strict=True)]  # fmt: skip
+    return ends[0], ends[1]
