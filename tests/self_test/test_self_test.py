@@ -7,13 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.controls.items import records
 from evenhand.domain import Item
-from evenhand.findings import comparison, rules
+from evenhand.findings import change_test, comparison, rules, verdicts
+from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Change, RedLine
 from evenhand.instruments import Ratio
@@ -137,7 +139,86 @@ def red_lines_by_sign(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ControlQuestions, "red_lines", signs)
 
 
+def _redeclared(patch: pytest.MonkeyPatch, name: str, **changed: Any) -> None:
+    measures = [replace(m, **changed) if m.name == name else m for m in ControlQuestions.measures]
+    patch.setattr(ControlQuestions, "measures", tuple(measures))
+
+
+def clear_questions_not_judged(patch: pytest.MonkeyPatch) -> None:
+    _redeclared(patch, "s_dis", role="secondary")
+
+
+def verdict_by_the_first_score_alone(patch: pytest.MonkeyPatch) -> None:
+    every = verdicts.bias_measures
+    patch.setattr(verdicts, "bias_measures", lambda report: every(report)[:1])
+
+
+def no_way_is_better_in_clear_questions(patch: pytest.MonkeyPatch) -> None:
+    _redeclared(patch, "s_dis", better="none")
+
+
+def always_a_verdict(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(verdicts, "_state", lambda *_: "shown")
+
+
+def never_a_verdict(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(verdicts, "_is_shown", lambda _: False)
+
+
+def interval_of_another_test(patch: pytest.MonkeyPatch) -> None:
+    """The interval is that of a test with three times the level."""
+    right = ChangeTest.interval
+    patch.setattr(ChangeTest, "interval", lambda self, level: right(self, min(0.9, 8 * level)))
+
+
+def missing_taken_for_harm(patch: pytest.MonkeyPatch) -> None:
+    """A missing answer of the run after is bad news: it is put in at its largest."""
+
+    def filled(test: Any) -> Any:
+        pair = test.pair
+        after, rows = pair.after.high, pair.after.rows
+        return np.column_stack([pair.before.low, pair.before.high, after, after, rows])
+
+    patch.setattr(change_test._Tested, "table", property(filled))
+
+
+def every_margin_kept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(rules, "kept", lambda *_: "kept")
+
+
+def better_and_worse_turned(patch: pytest.MonkeyPatch) -> None:
+    right = rules._gain
+    patch.setattr(rules, "_gain", lambda change, measure: -right(change, measure))
+
+
+def groups_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(comparison, "_regressions", lambda *_: {})
+
+
+def abstentions_left_out(patch: pytest.MonkeyPatch) -> None:
+    named = (pl.col("condition") == "ambig") & (pl.col("answer") != "unknown")
+    _redeclared(patch, "s_amb", where=named)
+
+
+def abstentions_taken_for_right(patch: pytest.MonkeyPatch) -> None:
+    right = pl.when(pl.col("answer") == "unknown").then(pl.lit(value=True)).otherwise("correct")
+    _rescored(patch, right.alias("correct"))
+
+
 FAULTS: list[tuple[Plant, str]] = [
+    (clear_questions_not_judged, "clear_bias"),
+    (clear_questions_not_judged, "clear_questions"),
+    (verdict_by_the_first_score_alone, "clear_bias"),
+    (no_way_is_better_in_clear_questions, "clear_questions"),
+    (always_a_verdict, "gold_reader"),
+    (never_a_verdict, "clear_bias"),
+    (interval_of_another_test, "noisy_twin"),
+    (missing_taken_for_harm, "missing_answers"),
+    (every_margin_kept, "extremes"),
+    (better_and_worse_turned, "extremes"),
+    (groups_not_looked_at, "extremes"),
+    (abstentions_left_out, "planted_bias"),
+    (abstentions_taken_for_right, "always_unknown"),
     (plain_s_dis, "gold_reader"),
     (wrong_gold_counted, "gold_reader"),
     (order_not_kept, "gold_reader"),

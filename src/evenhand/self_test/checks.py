@@ -23,6 +23,7 @@ CHECKS: Mapping[str, Check] = {
         read_alone.one_category,
         read_alone.clear_bias,
         read_in_pairs.extremes,
+        read_in_pairs.clear_questions,
         read_in_pairs.copied_rows,
         read_in_pairs.noisy_twin,
         read_in_pairs.stopped_early,

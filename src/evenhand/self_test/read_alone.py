@@ -7,9 +7,10 @@ from evenhand.controls.policies import Control
 from evenhand.findings.found import Estimate
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA
-from evenhand.self_test.bench import Bench, Claim, Reading, holds, too_seldom
+from evenhand.self_test.bench import Bench, Claim, Reading, holds, too_often, too_seldom
 
 _CONFIDENCE = 1 - ALPHA
+_POWER = 0.9  # our choice: what is planted is large, and shown nearly always
 _ANYWHERE = "category"  # the groups that each control is read in
 
 
@@ -35,27 +36,27 @@ async def gold_reader(bench: Bench) -> Reading:
 
 
 async def uniform(bench: Bench) -> Reading:
-    return await _planted(bench, policies.uniform(), at_chance=True)
+    return await _planted(bench, policies.uniform(), biased=False, at_chance=True)
 
 
 async def letter_a(bench: Bench) -> Reading:
-    return await _planted(bench, policies.letter_a(), at_chance=True)
+    return await _planted(bench, policies.letter_a(), biased=False, at_chance=True)
 
 
 async def order_follower(bench: Bench) -> Reading:
-    return await _planted(bench, policies.order_follower())
+    return await _planted(bench, policies.order_follower(), biased=False)
 
 
 async def both_ways(bench: Bench) -> Reading:
-    return await _planted(bench, policies.both_ways())
+    return await _planted(bench, policies.both_ways(), biased=False)
 
 
 async def planted_bias(bench: Bench) -> Reading:
-    return await _planted(bench, policies.planted())
+    return await _planted(bench, policies.planted(), biased=True)
 
 
 async def clear_bias(bench: Bench) -> Reading:
-    return await _planted(bench, policies.clear_bias())
+    return await _planted(bench, policies.clear_bias(), biased=True)
 
 
 async def always_unknown(bench: Bench) -> Reading:
@@ -97,10 +98,19 @@ async def one_category(bench: Bench) -> Reading:
     return Reading.of(control.name, control.plants, read, claims)
 
 
-async def _planted(bench: Bench, control: Control, *, at_chance: bool = False) -> Reading:
-    """Intervals of every planted value hold it as often as they promise."""
+async def _planted(
+    bench: Bench, control: Control, *, biased: bool, at_chance: bool = False
+) -> Reading:
+    """Intervals of every planted value hold it as often as they promise, and the verdict says
+    whether a bias was planted."""
     reports = await bench.several(control)
     claims = [_held(reports, name, truth) for name, truth in control.truth.items()]
+    shown = sum(report.verdict.state == "shown" for report in reports)
+    right = not too_seldom(shown, len(reports), _POWER) if biased else not too_often(
+        shown, len(reports), ALPHA
+    )  # fmt: skip
+    wanted = "shows the bias" if biased else "shows no bias"
+    claims.append(Claim(f"the verdict {wanted}; shown in {shown} of {len(reports)}", right))
     if at_chance:
         said = [any("chance" in note for note in report.notes) for report in reports]
         enough = not too_seldom(sum(said), len(said), _CONFIDENCE**2)  # of two accuracies

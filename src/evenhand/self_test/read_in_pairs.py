@@ -10,14 +10,15 @@ from evenhand.controls.items import PEOPLE, copied, records
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Estimate
 from evenhand.findings.report import Report
-from evenhand.findings.rules import direction
+from evenhand.findings.rules import ALPHA, direction
 from evenhand.findings.worth import Kind
 from evenhand.self_test.bench import Bench, Claim, Reading, too_often
 from evenhand.views import page_of
 from evenhand.views.blocks import Line
 
 _SHARES = (0.02, 0.05, 0.10)  # of all answers that are not given
-_HARM = "unsupported_attribution"
+_HARM, _UTILITY = "unsupported_attribution", "accuracy_disambiguated"
+_BOTH_WAYS = ["better", "worse"]
 _TWIN_MAY_CROSS = 0.10  # our choice: so often may chance alone cross a red line
 _SMALL = 0.001
 
@@ -35,6 +36,7 @@ async def noisy_twin(bench: Bench) -> Reading:
     crossed = sum(any(line.state == "crossed" for line in pair.red_lines) for pair in pairs)
     shown = sum(_shown(pair) for pair in pairs)
     claims = [
+        Claim("outcome, p-value and interval agree", all(map(_agrees, pairs))),
         Claim(
             f"no red line is crossed in {1 - _TWIN_MAY_CROSS:.0%} of comparisons; "
             f"crossed in {crossed} of {len(pairs)}",
@@ -60,11 +62,35 @@ async def extremes(bench: Bench) -> Reading:
             p = pair[name].p_holm
             said = f"p of {name} is below {_SMALL}; read: {p}"
             claims.append(Claim(said, p is not None and p < _SMALL))
+        measure = down.instrument.measure(name)
+        ways = [direction(pair[name], measure) for pair in (down, up)]
+        claims.append(Claim(f"{name} is better, then worse; read: {ways}", ways == _BOTH_WAYS))
+    claims.append(Claim("outcome, p-value and interval agree", _agrees(down) and _agrees(up)))
+    lines = {line.name: line.state for line in down.red_lines}
+    said = f"the loss of accuracy is a crossed red line; read: {lines[_UTILITY]}"
+    claims.append(Claim(said, lines[_UTILITY] == "crossed"))
     worse = [where for where, names in up.regressions.items() if "s_amb" in names]
     said = f"s_amb is shown worse in all {len(PEOPLE)} categories; read: {len(worse)}"
     claims.append(Claim(said, len(worse) >= len(PEOPLE)))
     read = f"s_amb {down['s_amb'].difference:+.3f}, p {down['s_amb'].p_holm:.1g}"
     return Reading.of("extremes", "always stereotyped, then always unknown", read, claims)
+
+
+async def clear_questions(bench: Bench) -> Reading:
+    """A reader that begins to overrule the text for the stereotype has got worse."""
+    right = await bench.measure(policies.gold_reader())
+    leaning = await bench.measure(policies.clear_bias())
+    pair = await bench.compare(right, leaning)
+    way = direction(pair["s_dis"], pair.instrument.measure("s_dis"))
+    judged = [change.name for change, _ in pair.judged()]
+    claims = [
+        Claim(f"s_dis is shown worse; read: {way}", way == "worse"),
+        Claim("s_dis is among the numbers that are judged", "s_dis" in judged),
+        Claim("the comparison says that something got worse", "worse" in pair.verdict.says[-1]
+              or any("worse" in said for said in pair.verdict.says)),
+    ]  # fmt: skip
+    read = f"s_dis {pair['s_dis'].effect:+.3f}, {way}"
+    return Reading.of("clear questions", "is right, then overrules the text", read, claims)
 
 
 async def copied_rows(bench: Bench) -> Reading:
@@ -129,8 +155,9 @@ async def missing_answers(bench: Bench) -> Reading:
         claims.append(Claim(f"{share:.0%} missing: bounds hold {truth:.3f}", inside))
         pair = await bench.compare(before, hidden)
         for name in (_HARM, "s_amb"):
-            better = direction(pair[name], pair.instrument.measure(name)) == "better"
-            claims.append(Claim(f"{share:.0%} missing: {name} is not shown better", not better))
+            way = direction(pair[name], pair.instrument.measure(name))
+            said = f"{share:.0%} missing: {name} is shown neither better nor worse; read: {way}"
+            claims.append(Claim(said, way == "open"))
         if low is not None and high is not None:
             read.append(f"{low:.2f} to {high:.2f}")
     said = f"harm {truth:.3f}, with 2, 5, 10 % missing: {', '.join(read) or 'no bounds'}"
@@ -170,6 +197,17 @@ def _shown(pair: Comparison) -> bool:
     return any(
         direction(change, measure) in ("better", "worse") for change, measure in pair.judged()
     )
+
+
+def _agrees(pair: Comparison) -> bool:
+    """Say whether every outcome has a p-value and an interval that say the same."""
+    for change, measure in pair.judged():
+        if change.interval is None or change.p_adjusted is None:
+            continue
+        excludes = change.interval[0] > 0 or change.interval[1] < 0
+        if not excludes == (change.p_adjusted <= ALPHA) == (direction(change, measure) != "open"):
+            return False
+    return True
 
 
 def _width(one: Estimate) -> float:
