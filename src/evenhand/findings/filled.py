@@ -53,11 +53,17 @@ def p_of_bias(measure: Measure, found: Filled) -> float:
     """
     assert measure.null is not None
     if not measure.bounded:
-        none = measure.null * found.rows
-        missing = bool(found.missing.any())
-        return 1.0 if missing else two_sided(found.low - none, none - found.high)
+        return 1.0 if found.missing.any() else p_of_exchange(measure, found)
     sides = ((found, measure.null, measure.range), mirrored(found, measure.null, measure.range))
     return min(1.0, 2 * min(p_above(*side) for side in sides))
+
+
+def p_of_exchange(measure: Measure, found: Filled) -> float:
+    """Give the p-value of a number being other than "no bias" where without a bias two answers of a
+    pair could be exchanged, as those to one prompt under two labels: sign flips are exact there."""
+    assert measure.null is not None
+    none = measure.null * found.rows
+    return two_sided(found.low - none, none - found.high)
 
 
 def p_of_small_bias(measure: Measure, found: Filled, reach: float) -> float:

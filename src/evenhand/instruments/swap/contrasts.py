@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
-from evenhand.findings.filled import Filled, p_of_bias, p_of_small_bias
+from evenhand.findings.filled import Filled, p_of_exchange, p_of_small_bias
 from evenhand.findings.found import Estimate
 from evenhand.findings.measures import Mean, Measure
 from evenhand.statistics.clusters import Interval, clustered_mean
@@ -184,7 +184,7 @@ def _estimate(name: str, left: _Means, right: _Means, outcome: Outcome) -> Estim
     filled = Filled(low, high, np.ones(len(low)), left.missing + right.missing)
     return replace(
         found,
-        p=p_of_bias(measure, filled),
+        p=p_of_exchange(measure, filled),
         p_small=p_of_small_bias(measure, filled, MATTERS),
     )
 
