@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
-from evenhand.findings.filled import Filled, p_of_exchange, p_of_small_bias
+from evenhand.findings.filled import Filled, p_of_bias, p_of_small_bias
 from evenhand.findings.found import Estimate
 from evenhand.findings.measures import Mean, Measure
 from evenhand.statistics.clusters import Interval, clustered_mean
@@ -180,11 +180,12 @@ def _estimate(name: str, left: _Means, right: _Means, outcome: Outcome) -> Estim
     found = Estimate.of(name, lambda: _interval(known[~np.isnan(known)]), ends)
     if found.value is None:
         return found
-    measure = Measure(name=name, label=name, statistic=Mean(pl.lit(0)), better="zero", within=ends)
+    measure = Measure(name=name, label=name, statistic=Mean(pl.lit(0)), better="zero", within=ends,
+                      symmetric=True)  # fmt: skip
     filled = Filled(low, high, np.ones(len(low)), left.missing + right.missing)
     return replace(
         found,
-        p=p_of_exchange(measure, filled),
+        p=p_of_bias(measure, filled),
         p_small=p_of_small_bias(measure, filled, MATTERS),
     )
 
