@@ -20,13 +20,13 @@ def test_clusters_without_any_effect_allow_what_none_of_so_many_allows(
     clusters: int, margin: float, largest: float
 ) -> None:
     expected = (1 - margin / largest) ** clusters  # the chance of meeting none of that share
-    assert p_below([0.0] * clusters, margin, largest) == pytest.approx(expected, rel=0.05)
+    assert p_below([0.0] * clusters, margin, largest) == pytest.approx(expected, rel=1e-6)
 
 
 def test_of_zeros_and_ones_it_is_the_exact_binomial_test() -> None:
     """2 of 40 at a margin of 0.15: P(X ≤ 2) with X binomial, summed by hand."""
     exact = sum(comb(40, k) * 0.15**k * 0.85 ** (40 - k) for k in range(3))
-    assert p_below([1.0] * 2 + [0.0] * 38, 0.15, 1.0) == pytest.approx(exact, rel=0.05)
+    assert p_below([1.0] * 2 + [0.0] * 38, 0.15, 1.0) == pytest.approx(exact, rel=1e-6)
 
 
 def test_few_clusters_that_all_agree_show_as_much_as_their_signs_do() -> None:
@@ -42,12 +42,12 @@ def test_nothing_seen_has_no_p_value() -> None:
 
 
 @given(VALUES, st.data())
-@settings(max_examples=2_000)
+@settings(max_examples=200, deadline=None)
 def test_a_worse_value_in_any_cluster_never_improves_either_test(
     values: list[float], data: st.DataObject
 ) -> None:
     worse = np.array(values)
     for place in data.draw(st.sets(st.integers(0, len(values) - 1))):
         worse[place] += data.draw(st.floats(0, 10))
-    assert p_below(worse, 0.25, 3.0) >= p_below(values, 0.25, 3.0)
+    assert p_below(worse, 0.25, 3.0) >= p_below(values, 0.25, 3.0) - 1e-9
     assert p_above_zero(worse) <= p_above_zero(values)

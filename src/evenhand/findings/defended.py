@@ -173,17 +173,22 @@ def defended(
         return replace(found, bounds=bounds)
     small = [filled.p_of_small_bias(measure, one, reach) for one in known if reach is not None]
     p = max(filled.p_of_bias(measure, one) for one in known)
-    if measure.bounded:
-        ends = [filled.interval(measure, one, error) for one in known]
-        joined = min(low for low, _ in ends), max(high for _, high in ends)
-        low, high = _agreeing(joined, measure.null, shown=p <= error)
-        found = replace(found, low=low, high=high)
     return replace(
-        found,
-        p=p,
+        with_ends(replace(found, p=p), measure, known, error),
         p_small=max(small, default=None),
         bounds=bounds,
     )
+
+
+def with_ends(found: Estimate, measure: Measure, known: Sequence[Filled], error: float) -> Estimate:
+    """Give a bounded number the interval of its own test: over several ways to cluster, all that
+    any of them holds."""
+    if not measure.bounded or measure.null is None or found.p is None:
+        return found
+    ends = [filled.interval(measure, one, error) for one in known]
+    joined = min(low for low, _ in ends), max(high for _, high in ends)
+    low, high = _agreeing(joined, measure.null, shown=found.p <= error)
+    return replace(found, low=low, high=high)
 
 
 def _agreeing(ends: tuple[float, float], null: float, *, shown: bool) -> tuple[float, float]:

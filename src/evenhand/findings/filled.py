@@ -6,7 +6,7 @@ about a change by sign flips. Both p-values are monotone: the worst filling is t
 in which the missing answers could have come out, and one more of them never helps.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,56 +48,59 @@ def p_of_bias(measure: Measure, found: Filled) -> float:
     """Give the p-value of a number being other than "no bias", its missing answers at "no bias" or
     beyond it: what is shown must be shown by the answers that there are.
 
-    Of a number without ends no test holds for every shape; there sign flips decide, which need
-    clusters that are symmetric where there is no bias.
+    By a bound that needs no symmetry of the clusters. Sign flips decide where they are symmetric by
+    design, as where two answers of a pair could be exchanged, and of a number without ends, of
+    which no test holds for every shape.
     """
     assert measure.null is not None
-    if not measure.bounded:
-        none = measure.null * found.rows
-        missing = bool(found.missing.any())
-        return 1.0 if missing else two_sided(found.low - none, none - found.high)
-    sides = ((found, measure.null, measure.range), mirrored(found, measure.null, measure.range))
-    return min(1.0, 2 * min(p_above(*side) for side in sides))
+    if not measure.bounded and found.missing.any():
+        return 1.0
+    above = _p_above(measure, found, measure.null)
+    return min(1.0, 2 * min(above, _p_above(*_mirrored(measure, found, measure.null))))
 
 
 def p_of_small_bias(measure: Measure, found: Filled, reach: float) -> float:
-    """Give the p-value, one-sided, of the distance from "no bias" being below `reach`."""
+    """Give the p-value, one-sided, of the distance from "no bias" being below `reach`. A cluster
+    that was never seen may be at an end of the measure's range."""
     assert measure.null is not None
     if not measure.bounded:
         return 1.0
-    above = p_above(found, measure.null - reach, measure.range)
-    return max(above, p_above(*mirrored(found, measure.null + reach, measure.range)))
+    any_shape = replace(measure, symmetric=False)
+    above = _p_above(any_shape, found, measure.null - reach)
+    return max(above, _p_above(*_mirrored(any_shape, found, measure.null + reach)))
 
 
 def interval(measure: Measure, found: Filled, error: float) -> tuple[float, float]:
     """Give the interval of a bounded number: all values that `p_of_bias` at this error would not
     tell from what was seen, however the missing answers came out."""
     low, high = (
-        _lowest(side, ends, error / 2)
-        for side, _, ends in ((found, 0.0, measure.range), mirrored(found, 0.0, measure.range))
+        _lowest(one, sums, error / 2)
+        for one, sums, _ in ((measure, found, 0.0), _mirrored(measure, found, 0.0))
     )
     return low, -high
 
 
-def _lowest(found: Filled, ends: tuple[float, float], error: float) -> float:
+def _lowest(measure: Measure, found: Filled, error: float) -> float:
     seen = float(found.low.sum()) / float(found.rows.sum())
-    return lowest_mean(lambda value: p_above(found, value, ends), ends[0], seen, error)
+    least = measure.range[0]
+    return lowest_mean(lambda value: _p_above(measure, found, value), least, seen, error)
 
 
-def p_above(found: Filled, value: float, ends: tuple[float, float]) -> float:
+def _p_above(measure: Measure, found: Filled, value: float) -> float:
     """Give the p-value, one-sided, of the mean being above a value, its missing answers at their
     smallest. A cluster that was not seen may be as large as the largest, and all at the low end."""
-    if value <= ends[0]:
+    least, sums = measure.range[0], found.low - value * found.rows
+    if measure.symmetric or not measure.bounded:
+        return p_above_zero(sums)
+    if value <= least:
         return 1.0  # our choice: what cannot be otherwise is no finding
-    unseen = float(found.rows.max()) * (ends[0] - value)
-    return p_mean_above(found.low - value * found.rows, unseen)
+    return p_mean_above(sums, float(found.rows.max()) * (least - value))
 
 
-def mirrored(
-    found: Filled, value: float, ends: tuple[float, float]
-) -> tuple[Filled, float, tuple[float, float]]:
+def _mirrored(measure: Measure, found: Filled, value: float) -> tuple[Measure, Filled, float]:
     """Give the same with its signs turned, so that below becomes above."""
-    return _negated(found), -value, (-ends[1], -ends[0])
+    least, most = measure.range
+    return replace(measure, within=(-most, -least)), _negated(found), -value
 
 
 def _negated(found: Filled) -> Filled:
@@ -120,7 +123,7 @@ def bounds(measure: Measure, found: Filled, apart: Sums) -> Bounds | None:
         sign = none if up else -none
         claim = apart if up else -apart
         end = measure.range[0] - measure.null if up else measure.null - measure.range[1]
-        unseen = float(found.rows.max()) * end
+        unseen = None if measure.symmetric else float(found.rows.max()) * end
         overturn = tipping(claim, best - sign, worst - sign, found.missing, unseen)
     return Bounds(missing=missing, low=low, high=high, overturn=overturn)
 

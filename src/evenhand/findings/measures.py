@@ -132,6 +132,7 @@ class Measure:
     source: str = ""  # paper and section
     absent: str = ""  # why it has no value where no row has one, if there is a common reason
     lost: pl.Expr | None = None  # rows that have a score and whose value was lost all the same
+    symmetric: bool = False  # without a bias its clusters are as often above it as below, by design
 
     @property
     def null(self) -> float | None:

@@ -99,10 +99,12 @@ class Screened(Shown):
 
     @property
     def promise_holds(self) -> bool | None:
-        """Whether no look has found a drift; None where this run cannot say."""
+        """Whether no look has found a drift; None where this run cannot say, or where nothing was
+        promised."""
         if self.alarm is not None:
             return False
-        return None if self.look is None or self.look.open else True
+        made = any(one.asked_for and not one.lacks for one in self.promises)
+        return None if not made or self.look is None or self.look.open else True
 
     @property
     def judged(self) -> int:

@@ -28,7 +28,7 @@ def clusters_of(texts: Sequence[str], named: Sequence[Hashable] | None = None) -
     first: dict[Hashable, int] = {}
     for place, text in enumerate(texts):
         said = [word for word in (_letters(one) for one in words(text)) if word]
-        keys = _keys(said) if said else [("same", text.strip())]
+        keys: list[Hashable] = _keys(said) if said else [("same", text.strip())]
         keys += [] if named is None else [("named", named[place])]
         for key in keys:
             ours, theirs = _root(parent, place), _root(parent, first.setdefault(key, place))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import Undefined
-from evenhand.findings import changes, totals
+from evenhand.findings import changes, defended, totals
 from evenhand.metrics import scorer_quality
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import Interval, ratio_from_totals
@@ -30,6 +30,7 @@ def as_recorded(instrument: str) -> Iterator[None]:
     swapped = {
         (totals, "clustered_share"): _wilson_or_t if wilsons else _t,
         (totals, "clustered_balance"): _t,
+        (defended, "with_ends"): lambda found, *_: found,
         (changes, "clustered_balance"): _t,
         (changes, "_reach"): lambda _: (-most, most),
         (totals, "of_means"): _resampled,

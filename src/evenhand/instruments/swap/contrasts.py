@@ -180,7 +180,8 @@ def _estimate(name: str, left: _Means, right: _Means, outcome: Outcome) -> Estim
     found = Estimate.of(name, lambda: _interval(known[~np.isnan(known)]), ends)
     if found.value is None:
         return found
-    measure = Measure(name=name, label=name, statistic=Mean(pl.lit(0)), better="zero", within=ends)
+    measure = Measure(name=name, label=name, statistic=Mean(pl.lit(0)), better="zero", within=ends,
+                      symmetric=True)  # fmt: skip
     filled = Filled(low, high, np.ones(len(low)), left.missing + right.missing)
     return replace(
         found,

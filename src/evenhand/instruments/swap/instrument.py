@@ -86,7 +86,7 @@ def _excess(name: str, label: str, column: str, **more: Any) -> Measure:
     # What no option asked to read is not lost.
     lost = value.is_null() & pl.col(f"reads.{name.removeprefix('excess_')}")
     return Measure(name=name, label=label, statistic=Mean(value), where=_PAIRED, better="zero",
-                   within=(-1, 1), lost=lost, **more)  # fmt: skip
+                   within=(-1, 1), lost=lost, symmetric=True, **more)  # fmt: skip
 
 
 def _rate(name: str, whose: str, where: pl.Expr) -> Measure:
