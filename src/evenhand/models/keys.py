@@ -1,12 +1,14 @@
 """A key goes to the place that it was given for, and is removed from what comes back from there."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from evenhand.errors import UserError
 
+TRUSTED = "EVENHAND_TRUSTED_HOSTS"  # the variable with the hosts that keys may go to
 SHORTEST = 8  # our choice: "EMPTY" and "none" are words that a text may hold, and no secrets
 _PORTS = {"http": 80, "https": 443}
 # How JSON, a URL and HTML write a sign. JSON that quotes JSON doubles its backslashes.
@@ -36,6 +38,56 @@ def key_place(url: str, named: str | None, usual: Mapping[str, str]) -> KeyPlace
     if not variable or not (where or named):
         return None
     return KeyPlace(variable, where or "an address of its own")  # that of a package's scorer
+
+
+def refuse_other_services(places: Mapping[str, KeyPlace], services: Mapping[str, str]) -> None:
+    """Refuse to send the key of a service anywhere else, but for this machine.
+
+    Args:
+        places: Where keys go, by what they are for.
+        services: The origin of each service, by the variable with its key.
+
+    Raises:
+        UserError: A key of a service would go to another host.
+    """
+    for what, place in places.items():
+        own = services.get(place.variable, place.origin)
+        if place.origin != own and not _is_here(place.origin):
+            raise UserError(
+                f"{what}: {place.variable} is for {own} alone, and would go to {place.origin}. "
+                "Put the key for that host into a variable of another name, and name that one as "
+                "api_key_env"
+            )
+
+
+def refuse_strangers(places: Mapping[str, KeyPlace], file: str, trusted: Collection[str]) -> None:
+    """Refuse to send a key to a host that only a file of the current folder names.
+
+    Args:
+        places: Where keys that are set would go, by what they are for.
+        file: The name of the file.
+        trusted: Origins and hosts that the user has named.
+
+    Raises:
+        UserError: A key would go to a host that is none of them and not this machine.
+    """
+    for what, place in places.items():
+        host = urlsplit(place.origin).hostname or ""
+        if not host or _is_here(place.origin) or {place.origin, host} & set(trusted):
+            continue
+        raise UserError(
+            f"{file} of the current folder would send {place.variable} to {place.origin} for "
+            f"{what}, and a folder may come from somebody else. If you trust that host, run the "
+            f"command again with --config {file}, or set {TRUSTED}={host}"
+        )
+
+
+def _is_here(place: str) -> bool:
+    host = urlsplit(place).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def origin(url: str) -> str:
