@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -21,9 +22,11 @@ from typer.testing import CliRunner
 from evenhand.cli.app import app
 from evenhand.domain import Answer, Draft
 from evenhand.errors import UserError
+from evenhand.gateway.books import Books
 from evenhand.gateway.evidence import Evidence, EvidenceLost
+from evenhand.gateway.policy import Policy
 from evenhand.gateway.recorded import NOT_KEPT
-from evenhand.gateway.traffic import as_folder, place_of
+from evenhand.gateway.traffic import Traffic, as_folder, place_of
 from evenhand.gateway.verdicts import Action, Verdict
 from evenhand.store import RunReader, RunWriter
 
@@ -415,21 +418,111 @@ async def test_what_never_could_be_written_is_counted_by_its_action(tmp_path: Pa
     assert not evidence.healthy
 
 
-async def test_where_evidence_is_required_an_exchange_without_it_is_refused(
+# -- evidence that is required -------------------------------------------------------------------
+
+
+async def test_where_evidence_is_required_an_answer_waits_until_it_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    for name in ("add", "sync"):
+        real = getattr(Traffic, name)
+
+        def noted(self: Traffic, *given: Any, name: str = name, real: Any = real) -> None:
+            real(self, *given)
+            steps.append(name)
+
+        monkeypatch.setattr(Traffic, name, noted)
+    async with writing(tmp_path, require_evidence=True) as evidence:
+        await evidence.written(exchange("x", passed()))
+        steps.append("sent")
+        journal = b"".join(path.read_bytes() for path in tmp_path.rglob("*.log"))
+        assert b'"x-0"' in journal
+    assert steps == ["add", "sync", "sent"]
+
+
+async def test_where_evidence_is_required_a_disk_that_refuses_holds_answers_back(
     tmp_path: Path,
 ) -> None:
     place = tmp_path / "evidence"
     place.write_text("in the way")
-    async with writing(place, require_evidence=True) as evidence:
-        evidence.record(exchange("x", passed()))
-        await evidence.flush()
+    async with writing(place, require_evidence=True, retry_seconds=0.2) as evidence:
         with pytest.raises(EvidenceLost):
-            evidence.record(exchange("y", refused(Action.NOT_RUN, "overloaded")))
-        assert evidence.lost[Action.NOT_RUN] == 1
+            await evidence.written(exchange("x", passed()))  # tried
+        assert not evidence.healthy
+        with pytest.raises(EvidenceLost):
+            await evidence.written(exchange("y", passed()))  # known
+        evidence.record(exchange("b", refused(Action.BLOCKED, "unrepaired")))
         place.unlink()
         await until(lambda: evidence.healthy)
-        evidence.record(exchange("z", passed()))
-    assert list(rows_of(run_of(place))) == ["x-0", "z-0"]
+        await evidence.written(exchange("z", passed()))
+    rows = rows_of(run_of(place))
+    assert list(rows) == ["x-0", "y-0", "b-0", "z-0"]
+    assert [row["reason"] for row in rows.values()] == [
+        "blocked:not_recorded",
+        "blocked:not_recorded",
+        "blocked:unrepaired",
+        None,
+    ]
+    assert not any(evidence.lost.values())
+
+
+async def test_where_evidence_is_required_a_disk_that_hangs_lets_no_answer_go_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging, real = threading.Event(), Traffic.add
+
+    def slow(self: Traffic, *given: Any) -> None:
+        hanging.wait(60)
+        real(self, *given)
+
+    monkeypatch.setattr(Traffic, "add", slow)
+    async with writing(tmp_path, require_evidence=True, patience=0.1) as evidence:
+        for name in ("x", "y"):
+            with pytest.raises(EvidenceLost):
+                await evidence.written(exchange(name, passed()))
+        assert not evidence.healthy
+        assert "not ended within 0.1 s" in evidence.problem
+        hanging.set()
+        await until(lambda: evidence.healthy)
+        await evidence.written(exchange("z", passed()))
+    rows = {name: row["reason"] for name, row in rows_of(run_of(tmp_path)).items()}
+    held = "blocked:not_recorded"
+    assert rows == {"x-0": None, "x-held": held, "y-0": held, "z-0": None}
+    assert not any(evidence.lost.values())
+
+
+async def test_what_is_lost_is_counted_by_what_the_client_saw(tmp_path: Path) -> None:
+    place = tmp_path / "evidence"
+    place.write_text("in the way")
+    async with writing(place, require_evidence=True, waiting=1) as evidence:
+        for number in range(3):
+            with pytest.raises(EvidenceLost):
+                await evidence.written(exchange(f"p{number}", passed()))
+    assert evidence.lost == {**dict.fromkeys(Action, 0), Action.BLOCKED: 3}
+
+
+async def test_a_client_that_leaves_while_the_disk_is_waited_for_was_not_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging, real = threading.Event(), Traffic.add
+
+    def slow(self: Traffic, *given: Any) -> None:
+        hanging.wait(60)
+        real(self, *given)
+
+    monkeypatch.setattr(Traffic, "add", slow)
+    books = Books(Policy(require_evidence=True), ("team-hr",))
+    async with writing(tmp_path, require_evidence=True) as evidence:
+        books.keep(evidence)
+        waiting = asyncio.create_task(books.written(exchange("x", passed())))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        hanging.set()
+    rows = {name: row["reason"] for name, row in rows_of(run_of(tmp_path)).items()}
+    assert rows == {"x-0": None, "x-held": "blocked:broken_off"}
 
 
 async def test_a_folder_that_is_removed_is_noticed_and_what_was_not_committed_written_again(
@@ -521,6 +614,7 @@ KILLED = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[2])
 from gateway.exchanges import NOON, exchange, kept, passed, repaired
+from evenhand.gateway.books import Books
 from evenhand.gateway.evidence import Evidence
 
 async def main():

@@ -148,6 +148,7 @@ async def opened(order: Order) -> AsyncIterator[Parts]:
             admission=admission,
             checkers=checkers,
             record=books.record,
+            written=books.written,
             metrics=lambda: books.text(upstream.breaker, admission),
             ready=books.ready,
             refused=books.refused,

@@ -12,7 +12,7 @@ Every other address, and every one of these without a key, is 401 before it is a
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -56,8 +56,9 @@ class Parts:
     upstream: Upstream
     admission: Admission
     checkers: Mapping[Check, Checker]  # one for each check of the policy
-    record: Callable[[Exchange], None]
+    record: Callable[[Exchange], None]  # takes what nothing more goes out of
     metrics: Callable[[], bytes]
+    written: Callable[[Exchange], Awaitable[None]] | None = None  # before an answer goes out
     ready: Callable[[], bool] = lambda: True
     refused: Callable[[str], None] = lambda _: None  # counts errors by their code
     wires: tuple[Wire, ...] = WIRES
@@ -68,7 +69,7 @@ class Gateway:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._answering = Answering(parts.upstream, parts.record)
+        self._answering = Answering(parts.upstream, parts.record, parts.written)
         tenants = {name: one.keys for name, one in parts.policy.tenants.items()}
         self._tenants = Keyring(tenants) if tenants else None
         operators = parts.policy.operators

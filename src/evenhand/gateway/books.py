@@ -1,6 +1,7 @@
 """What is kept of every exchange, in one call: figures, a run folder, a row for those who audit, a
 span for those who trace."""
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from evenhand.gateway.breaker import Breaker
 from evenhand.gateway.evidence import Evidence, EvidenceLost
 from evenhand.gateway.metrics import Metrics
 from evenhand.gateway.policy import LITELLM_ALONE, ROUTES, Policy
-from evenhand.gateway.verdicts import NOT_RECORDED, Action, Exchange
+from evenhand.gateway.verdicts import BROKEN_OFF, NOT_RECORDED, Action, Exchange
 
 if TYPE_CHECKING:  # it needs an extra of its own
     from evenhand.gateway.telemetry import Telemetry
@@ -44,12 +45,27 @@ class Books:
         self._metrics.watch("otel", telemetry)
 
     def record(self, exchange: Exchange) -> None:
-        """Put an exchange into the books. Raises `EvidenceLost` where none may go out without."""
+        """Put an exchange into the books, of which nothing more goes out."""
+        if self._evidence is not None:
+            self._evidence.record(exchange)
+        self._note(exchange)
+
+    async def written(self, exchange: Exchange) -> None:
+        """Put an exchange into the books before its answer goes out.
+
+        Raises:
+            EvidenceLost: The policy requires evidence, and it is not on disk.
+        """
+        if self._evidence is None or not self._require:
+            self.record(exchange)
+            return
         try:
-            if self._evidence is not None:
-                self._evidence.record(exchange)
+            await self._evidence.written(exchange)
         except EvidenceLost:
             self._note(replace(exchange, action=Action.BLOCKED, reason=NOT_RECORDED))
+            raise
+        except asyncio.CancelledError:
+            self._note(replace(exchange, action=Action.BLOCKED, reason=BROKEN_OFF))
             raise
         self._note(exchange)
 

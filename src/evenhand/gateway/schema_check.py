@@ -1,8 +1,8 @@
 """The process that holds one text against one JSON schema.
 
 It reads a JSON object with `text` and `schema` from its standard input and ends with `FITS`,
-`DOES_NOT_FIT` or `CANNOT_TELL`. `schemas.py` starts it by its path and kills it at a deadline, so it
-imports nothing of evenhand.
+`DOES_NOT_FIT` or `CANNOT_TELL`. `schemas.py` starts it by its path and kills it at a deadline. It
+imports nothing of evenhand, so that it starts fast.
 """
 
 import resource

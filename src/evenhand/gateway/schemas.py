@@ -1,6 +1,6 @@
 """Whether a text satisfies the JSON schema that its client gave.
 
-Schema and text are strangers'. A schema whose cost is not bounded by its looks is refused, and every
+Schema and text are strangers'. A schema whose cost is not bounded by its looks is refused. Every
 other one is held against the text in a process of its own, which is killed at a deadline: no schema
 holds the event loop.
 """
@@ -8,7 +8,7 @@ holds the event loop.
 import asyncio
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -57,28 +57,33 @@ def bounded(schema: Mapping[str, Any]) -> bool:
             return False
     except (TypeError, orjson.JSONEncodeError):
         return False
-    references = 0
-    parts: list[Any] = [{name: part for name, part in schema.items() if name != "$id"}]
+    root = {name: part for name, part in schema.items() if name != "$id"}
+    objects = list(_objects(root))
+    references = [str(one["$ref"]) for one in objects if "$ref" in one]
+    return (
+        len(references) <= _MOST_REFERENCES
+        and all(one.startswith("#") for one in references)
+        and not any(_UNBOUNDED & one.keys() for one in objects)
+    )
+
+
+def _objects(whole: Any) -> Iterator[dict[str, Any]]:
+    """All objects of a JSON value, without recursion: it may be deep."""
+    parts = [whole]
     while parts:
         part = parts.pop()
         if isinstance(part, dict):
-            if _UNBOUNDED & part.keys():
-                return False
-            if "$ref" in part:
-                references += 1
-                if not str(part["$ref"]).startswith("#"):
-                    return False
+            yield part
             parts += part.values()
         elif isinstance(part, list):
             parts += part
-    return references <= _MOST_REFERENCES
 
 
 def _fits(question: bytes) -> bool:
     """Ask a process of its own, and kill it at the deadline."""
     try:
         # -P: beside the program lie modules whose names others have too.
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: S603 a program of our own
             [sys.executable, "-P", str(_PROGRAM)],
             input=question,
             stdout=subprocess.DEVNULL,

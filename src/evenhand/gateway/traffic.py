@@ -100,6 +100,12 @@ class Traffic:
         self.uncommitted += placed
         self._since = at if self._since is None else self._since
 
+    def sync(self) -> None:
+        """Make what is in the journal survive the death of the machine."""
+        if self._writer is not None:
+            with self._dropped_on_error():
+                self._writer.sync()
+
     def commit_if_due(self, at: float) -> None:
         """Commit when a part is full or its first row waits long enough. A clock that went back
         counts as long enough."""
