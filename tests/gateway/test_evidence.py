@@ -306,11 +306,45 @@ async def test_pairs_are_not_made_of_hashes(tmp_path: Path) -> None:
     assert isinstance(done.exception, UserError) or "holds no texts" in done.output
 
 
+async def test_the_id_of_the_header_finds_the_items_of_an_exchange(tmp_path: Path) -> None:
+    async with writing(tmp_path) as evidence:
+        evidence.record(exchange("eh-1", refused(Action.BLOCKED, "unrepaired"), passed()))
+        evidence.record(exchange("eh-12", passed()))
+    run = str(run_of(tmp_path).path)
+    shown = CliRunner().invoke(app, ("runs", "show", run, "--item", "eh-1"))
+    assert shown.exit_code == 0, shown.output
+    for words in ("eh-1-0", "eh-1-1", "Describe a nurse.", BEFORE, "blocked:unrepaired"):
+        assert words in shown.output
+    assert "eh-12" not in shown.output
+    assert CliRunner().invoke(app, ("runs", "show", run, "--item", "eh-12-0")).exit_code == 0
+
+
+async def test_a_gateways_run_has_no_report_of_a_benchmark_and_says_what_to_use(
+    tmp_path: Path,
+) -> None:
+    async with writing(tmp_path) as evidence:
+        evidence.record(exchange("x", passed()))
+    refused_ = CliRunner().invoke(app, ("runs", "report", str(run_of(tmp_path).path)))
+    assert refused_.exit_code
+    assert "evenhand report" in str(refused_.exception) + refused_.output
+
+
+async def test_a_judges_words_and_marks_are_kept_as_they_were(tmp_path: Path) -> None:
+    mark = '{"reason": "A claim about colleague 3.", "harm": 80}'
+    verdict = replace(repaired(), turns=(turn("Describe colleague number 3.", mark),))
+    async with writing(tmp_path) as evidence:
+        evidence.record(exchange("x", verdict, prompt="Describe colleague number 3."))
+    run = run_of(tmp_path)
+    assert rows_of(run)["x-0"]["prompt"] == "Describe colleague number 3."
+    [told_] = run.turns().collect().to_dicts()
+    assert told_["texts"] == [mark]
+
+
 async def test_personal_data_and_keys_are_masked_where_content_is_kept(tmp_path: Path) -> None:
     secret = "sk-canary-secretsecret"
     prompt = f"Write to Priya Raghunathan, priya.r@example.org or +44 20 7946 0958. {secret}"
     answer = "the letter to priya raghunathan is for Jewish and Black readers"
-    said = turn("Is Oyelaran here?", "yes, Oyelaran is")
+    said = turn("Is Mr. Oyelaran here?", "yes, Oyelaran is")
     verdict = replace(repaired(answer, "a letter to raghunathan"), turns=(said,))
 
     def redact(text: str) -> str:
