@@ -8,6 +8,7 @@ stops. A gateway that comes back on the same day opens it again.
 import contextlib
 import hashlib
 import re
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from pathlib import Path
 from evenhand.errors import StoreError
 from evenhand.gateway.recorded import Content, Row
 from evenhand.store import RunReader, RunRecord, RunWriter
-from evenhand.store.folder import open_folder
+from evenhand.store.folder import Folder, open_folder
 from evenhand.store.run_record import now
 
 COMMIT_SECONDS = (
@@ -209,6 +210,13 @@ def end_if_open(place: str) -> None:
                 writer.end()
             finally:
                 writer.let_go()
+
+
+def check_folder(folder: Folder) -> None:
+    """Write a file and remove it. Raises what a folder that cannot be written raises."""
+    name = f"probe-{secrets.token_hex(8)}"
+    folder.create(name, b"")
+    folder.remove(name)
 
 
 def as_text(folder: str | Path) -> str:
