@@ -168,6 +168,7 @@ class Gateway:
         ):
             permit.spend(0)
             listed = _models(await read_capped(response, _MOST_MODELS))
+            listed = self._parts.upstream.without_key(listed)
         await sender.start(200, PLAIN, {})
         await sender.end(listed)
 

@@ -110,6 +110,7 @@ class Answering:
         self._upstream = upstream
         self._record = record
         self._written = written
+        self.redact, self.without_key = upstream.redact, upstream.without_key
 
     # -- hold ------------------------------------------------------------------------------------
 
@@ -150,7 +151,7 @@ class Answering:
         except EvidenceLost:
             raise Refused(503, "not_recorded", _NOT_RECORDED, headers=_SOON) from None
         refuse_blocked(talk.verdicts)
-        texts = [one.text for one in talk.verdicts[: len(reply.texts)]]
+        texts = [self.redact(one.text) for one in talk.verdicts[: len(reply.texts)]]
         return said_of(talk, action, reason), texts
 
     def record_anyway(self, talk: Talk, action: Action, reason: str) -> None:
@@ -295,7 +296,7 @@ async def answer_held(
 
     meanwhile = still_checking if talk.asked.stream else None
     ready = await unless_gone(answering.held(talk, wire, checker), receive, meanwhile)
-    await _send(talk, ready, sender)
+    await _send(talk, ready, sender, answering.without_key)
 
 
 async def answer_observed(
@@ -306,11 +307,13 @@ async def answer_observed(
     await answering.checked_afterwards(talk, checker, reply, body)
 
 
-async def _send(talk: Talk, ready: Ready, sender: Sender) -> None:
+async def _send(
+    talk: Talk, ready: Ready, sender: Sender, without_key: Callable[[bytes], bytes]
+) -> None:
     said, reply, texts = ready
     told = head(talk, said.action)
     if not talk.asked.stream:
-        body = reply.body(texts, said)
+        body = without_key(reply.body(texts, said))
         await sender.start(200, PLAIN, told)
         await sender.end(body)
         return
@@ -319,5 +322,5 @@ async def _send(talk: Talk, ready: Ready, sender: Sender) -> None:
     else:
         await sender.start(200, STREAM, told)
     for piece in reply.events(texts, said):
-        await sender.body(piece)
+        await sender.body(without_key(piece))
     await sender.end()
