@@ -270,7 +270,7 @@ def test_no_key_goes_to_a_host_that_only_a_file_of_the_current_folder_names(
     assert configuration.load(None, None, None), "without a key nothing goes anywhere"
     monkeypatch.setenv("EVENHAND_API_KEY", KEY)
     monkeypatch.setenv("MY_API_KEY", KEY)
-    with pytest.raises(UserError, match="EVENHAND_TRUSTED_HOSTS=api.stranger.example") as refused:
+    with pytest.raises(UserError, match=r"EVENHAND_TRUSTED_HOSTS=api\.stranger\.example") as refused:
         configuration.load(None, None, None)
     assert KEY not in str(refused.value)
     assert configuration.load(file, None, None), "the user named the file"
@@ -296,7 +296,7 @@ def test_an_address_that_is_said_on_the_spot_is_the_users_word(
     Path("evenhand.toml").write_text(
         f'[models.j]\nbase_url = "{STRANGERS}"\napi_key_env = "EVENHAND_API_KEY"\n'
     )
-    with pytest.raises(UserError, match="models.j"):
+    with pytest.raises(UserError, match=r"models\.j"):
         configuration.load(None, None, None)
 
 
