@@ -55,17 +55,9 @@ from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.harm import HarmConfig, HarmName, OwnHarm, certified_judge, own_harm
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
-from evenhand.models.keys import (
-    SHORTEST,
-    TRUSTED,
-    KeyPlace,
-    key_place,
-    origin,
-    refuse_other_services,
-    refuse_strangers,
-)
+from evenhand.models.keys import SHORTEST, KeyPlace, check_places, key_place, origin
 from evenhand.runners.borrowing import critiques_of
-from evenhand.scorers import Scorer, ScorerModel, openai_moderation, perspective
+from evenhand.scorers import Scorer, ScorerModel
 from evenhand.scorers.kinds import ScorerConfig, build, spoken
 from evenhand.scorers.shipped import BUILT_IN
 from evenhand.scorers.support import ROLE as SUPPORT
@@ -79,11 +71,6 @@ from evenhand.tools.search.engines import SearchSettings
 DEFAULT_URL = "http://127.0.0.1:8080/v1"
 DEFAULT_FILE = Path("evenhand.toml")
 SCORERS: Mapping[str, Callable[[], Scorer]] = BUILT_IN
-_SERVICES = {
-    "OPENAI_API_KEY": origin(openai_moderation.URL),
-    "PERSPECTIVE_API_KEY": origin(perspective.GOOGLES),
-    "BRAVE_API_KEY": origin(BRAVE),
-}
 LENDER = "run:"  # a run whose critiques the placebo critic takes (`critique=other`)
 HARM = "harm:"  # a harm of the user's own, as a scorer
 
@@ -213,26 +200,9 @@ def load(
         }
     )
     _check_names(config)
-    _check_keys(config, None if path else changes["base_url"] or "")
+    found = None if path else str(DEFAULT_FILE)
+    check_places(config.key_places(), found, changes["base_url"] or "", os.environ)
     return config
-
-
-def _check_keys(config: Config, said: str | None) -> None:
-    """Refuse to send a key where the user did not say that it goes.
-
-    Args:
-        config: The whole config.
-        said: The address that was said on the spot, "" if none was; None if the user named the
-            file, whose hosts are then theirs.
-    """
-    places = config.key_places()
-    refuse_other_services(places, _SERVICES)
-    if said is None:
-        return
-    own = {name: place for name, place in places.items() if place.variable not in _SERVICES}
-    sent = {name: place for name, place in own.items() if os.environ.get(place.variable)}
-    hosts = {host.strip().lower() for host in os.environ.get(TRUSTED, "").split(",")}
-    refuse_strangers(sent, str(DEFAULT_FILE), {origin(said), *hosts})
 
 
 def _moved(model: ModelConfig, changes: dict[str, str]) -> ModelConfig:
@@ -284,8 +254,7 @@ def _read_config(path: Path | None) -> Config:
     config = _read(DEFAULT_FILE, Config, "config")
     asking = [*config.models.values(), *config.scorers.values(), config.search]
     for named in (one.api_key_env for one in asking if one is not None):
-        # It may have come with a folder that somebody else made. Our choice: AWS_SECRET_ACCESS_KEY
-        # and GITHUB_TOKEN do not end so, and the keys of model services do.
+        # Our choice: AWS_SECRET_ACCESS_KEY and GITHUB_TOKEN do not end so; model services' keys do.
         if named and not named.endswith("_API_KEY"):
             raise UserError(
                 f"{DEFAULT_FILE}: api_key_env = {named!r}: a file that is found in the current "
@@ -348,8 +317,7 @@ def state_of_key(variable: str) -> str:
 
 
 def secret(variable: str | None) -> str | None:
-    """What a variable holds that somebody named on the spot; None if none was named or it is
-    empty."""
+    """What a variable holds that somebody named; None if none was named or it is empty."""
     return os.environ.get(variable) or None if variable else None
 
 
