@@ -37,7 +37,12 @@ def _loopback_only(self: socket.socket, address: Any) -> None:
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", _loopback_only)
-    for name in ("EVENHAND_BASE_URL", "EVENHAND_MODEL", "EVENHAND_API_KEY"):
+    for name in (
+        "EVENHAND_BASE_URL",
+        "EVENHAND_MODEL",
+        "EVENHAND_API_KEY",
+        "EVENHAND_TRUSTED_HOSTS",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 

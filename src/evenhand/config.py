@@ -55,7 +55,7 @@ from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.harm import HarmConfig, HarmName, OwnHarm, certified_judge, own_harm
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
-from evenhand.models.keys import SHORTEST, KeyPlace, key_place, origin
+from evenhand.models.keys import SHORTEST, KeyPlace, check_places, key_place, origin
 from evenhand.runners.borrowing import critiques_of
 from evenhand.scorers import Scorer, ScorerModel
 from evenhand.scorers.kinds import ScorerConfig, build, spoken
@@ -200,6 +200,8 @@ def load(
         }
     )
     _check_names(config)
+    found = None if path else str(DEFAULT_FILE)
+    check_places(config.key_places(), found, changes["base_url"] or "", os.environ)
     return config
 
 
@@ -252,8 +254,7 @@ def _read_config(path: Path | None) -> Config:
     config = _read(DEFAULT_FILE, Config, "config")
     asking = [*config.models.values(), *config.scorers.values(), config.search]
     for named in (one.api_key_env for one in asking if one is not None):
-        # It may have come with a folder that somebody else made. Our choice: AWS_SECRET_ACCESS_KEY
-        # and GITHUB_TOKEN do not end so, and the keys of model services do.
+        # Our choice: AWS_SECRET_ACCESS_KEY and GITHUB_TOKEN do not end so; model services' keys do.
         if named and not named.endswith("_API_KEY"):
             raise UserError(
                 f"{DEFAULT_FILE}: api_key_env = {named!r}: a file that is found in the current "
@@ -316,8 +317,7 @@ def state_of_key(variable: str) -> str:
 
 
 def secret(variable: str | None) -> str | None:
-    """What a variable holds that somebody named on the spot; None if none was named or it is
-    empty."""
+    """What a variable holds that somebody named; None if none was named or it is empty."""
     return os.environ.get(variable) or None if variable else None
 
 

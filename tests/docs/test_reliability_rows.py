@@ -8,7 +8,7 @@ from docs.test_code_blocks import ROOT
 
 PAGE = (ROOT / "docs/reliability.md").read_text()
 FAULTS = ("1", "3", "4", "5", "6", "7", "8", "9", "11", "12", "13", "14", "16", "17", "18")
-THREATS = (*map(str, range(1, 17)), "19")
+THREATS = (*map(str, range(1, 17)), "19", "20", "21", "22")
 ROWS = [*(f"R{number}" for number in FAULTS), *(f"T{number}" for number in THREATS)]
 
 

@@ -1,6 +1,7 @@
 """Logs of other tools, scored as our own answers are."""
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -196,3 +197,15 @@ def test_a_log_that_is_not_as_it_was_written_is_refused(tmp_path: Path, how: str
 def test_a_list_of_another_shape_is_refused(tmp_path: Path, listed: Any) -> None:
     with pytest.raises(UserError, match=r"not a log as Inspect writes it|cannot be read|has no"):
         foreign.read(inspect_log(tmp_path / "log.eval", listed))
+
+
+def test_a_log_of_kilobytes_that_unfolds_to_gigabytes_is_refused_before_it_is_read(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "bomb.eval"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("header.json", '{"eval": {}}')
+        made.writestr("summaries.json", b"[" + b"[]," * 4_100_000 + b"1]")
+    assert file.stat().st_size < 100_000
+    with pytest.raises(UserError, match="gigabytes of memory"):
+        foreign.read(file)

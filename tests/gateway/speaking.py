@@ -78,6 +78,8 @@ class Speaker:
     cut: Callable[[bytes], Sequence[bytes]] = lambda whole: [whole]
     fault: str = ""
     arguments: str = ""  # of a tool that a plain answer calls
+    more: dict[str, Any] = field(default_factory=dict)  # fields of a plain answer
+    sends: dict[str, str] = field(default_factory=dict)  # headers of a plain answer
     wait: asyncio.Event | None = None  # nothing is said before it
     seen: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -103,7 +105,7 @@ class Speaker:
             return await self._stream(request)
         body = json.dumps(self._plain()).encode()
         body = body[: len(body) // 2] if self.fault == "cut" else body
-        return web.Response(body=body, content_type="application/json")
+        return web.Response(body=body, content_type="application/json", headers=self.sends)
 
     async def _hang(self) -> None:
         try:
@@ -138,7 +140,7 @@ class Speaker:
             choices[0]["message"] |= {"tool_calls": [call]}  # type: ignore[operator]
         usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
         return {"id": "c1", "object": "chat.completion", "created": 1, "model": "up",
-                "choices": choices, "usage": usage}  # fmt: skip
+                "choices": choices, "usage": usage, **self.more}  # fmt: skip
 
     def _chunks(self) -> list[dict[str, Any]]:
         head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "up"}
@@ -207,6 +209,7 @@ async def gateway(
     policy: Policy | None = None,
     script: Any = team,
     record: Callable[[Exchange], None] = lambda _: None,
+    upstream_key: str | None = None,
 ) -> AsyncIterator[Served]:
     """Serve a gateway before an address, with a scripted team."""
     policy = policy or Policy(check=Check(set=("performance=false", "max_iterations=1")))
@@ -217,7 +220,12 @@ async def gateway(
         record(exchange)
 
     screen, model = Screen(), ScriptedModel(script)
-    made = Upstream(address, seconds=policy.upstream_seconds, slow_after=policy.upstream_slow)
+    made = Upstream(
+        address,
+        key=upstream_key,
+        seconds=policy.upstream_seconds,
+        slow_after=policy.upstream_slow,
+    )
     parts = Parts(
         policy=policy,
         upstream=made,

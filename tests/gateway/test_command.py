@@ -51,13 +51,32 @@ def test_a_key_in_the_clear_is_not_taken_and_not_quoted(
         ({}, 'screen = "nobody"', "no scorer"),
         ({"upstream": "ftp://x"}, "", "--upstream"),
         ({}, "require_evidence = true", "--evidence"),
+        ({"quotas": "redis://127.0.0.1:1/0"}, "", "--quotas: this store cannot be used"),
+        ({"audit": "postgresql://u@127.0.0.1:1/x"}, "", "--audit: this store cannot be used"),
+        ({"audit": "policy.toml/below"}, "", "--audit: this store cannot be used"),
+        ({"evidence": "policy.toml/below"}, "", "--evidence: this store cannot be used"),
+        ({"quotas": "redis://:canary-word@127.0.0.1:1"}, "", "EVENHAND_GATEWAY_QUOTAS"),
+        ({"audit": "postgresql://u:canary-word@127.0.0.1:1/x"}, "", "EVENHAND_GATEWAY_AUDIT"),
+        ({"audit": "postgresql:///x?password=canary-word"}, "", "EVENHAND_GATEWAY_AUDIT"),
     ],
 )
 def test_what_would_not_be_safe_is_not_started(
-    tmp_path: Path, given: dict[str, Any], policy: str, said: str
+    tmp_path: Path, given: dict[str, Any], policy: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UserError, match=said):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=said) as refused:
         served(tmp_path, policy, **given)
+    assert "canary-word" not in str(refused.value)
+
+
+def test_an_address_with_a_password_is_taken_from_its_variable_and_not_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = "postgresql://u:canary-word@127.0.0.1:1/x"
+    monkeypatch.setenv("EVENHAND_GATEWAY_AUDIT", address)
+    with pytest.raises(UserError, match="--audit: this store cannot be used") as refused:
+        served(tmp_path, "", audit=address)
+    assert "canary-word" not in str(refused.value)
 
 
 async def test_a_gateway_that_is_asked_to_end_finishes_every_open_stream(tmp_path: Path) -> None:
@@ -89,21 +108,33 @@ async def test_a_gateway_that_is_asked_to_end_finishes_every_open_stream(tmp_pat
     assert {body[-14:] for body in bodies} == {b"data: [DONE]\n\n"}
 
 
-async def test_in_every_process_that_serves_blas_has_one_thread(tmp_path: Path) -> None:
+async def test_a_process_that_serves_has_one_blas_thread_ends_what_is_idle_and_speaks_http_1(
+    tmp_path: Path,
+) -> None:
     port = free_port()
     without = {name: said for name, said in os.environ.items() if name not in BLAS}
     async with upstream(Speaker()) as address:
         process = await asyncio.create_subprocess_exec(
             EVENHAND, "gateway", "--upstream", address, "--port", str(port),
-            cwd=tmp_path, stderr=subprocess.DEVNULL, env=without,
+            "--idle-seconds", "1", cwd=tmp_path, stderr=subprocess.DEVNULL, env=without,
         )  # fmt: skip
         try:
             await up(port)
             # Read when the process began: set later it would say so here and do nothing.
             began = [Path(f"/proc/{one.pid}/environ").read_bytes().split(b"\0")
                      for one in psutil.Process(process.pid).children()]  # fmt: skip
+            silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            # The test's own time-out is the bar: without the mode they are never closed.
+            ends = await asyncio.gather(*(reader.read() for reader, _ in silent))
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+            spoken = await reader.read()
+            for _, open_ in (*silent, (reader, writer)):
+                open_.close()
         finally:
             process.terminate()
             await process.wait()
     assert began
     assert all(b"OMP_NUM_THREADS=1" in said for said in began)
+    assert ends == [b""] * 3
+    assert not spoken.startswith(b"\0"), "frames of HTTP/2"

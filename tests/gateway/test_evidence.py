@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -21,9 +22,11 @@ from typer.testing import CliRunner
 from evenhand.cli.app import app
 from evenhand.domain import Answer, Draft
 from evenhand.errors import UserError
+from evenhand.gateway.books import Books
 from evenhand.gateway.evidence import Evidence, EvidenceLost
+from evenhand.gateway.policy import Policy
 from evenhand.gateway.recorded import NOT_KEPT
-from evenhand.gateway.traffic import as_folder, place_of
+from evenhand.gateway.traffic import Traffic, as_folder, place_of
 from evenhand.gateway.verdicts import Action, Verdict
 from evenhand.store import RunReader, RunWriter
 
@@ -303,11 +306,45 @@ async def test_pairs_are_not_made_of_hashes(tmp_path: Path) -> None:
     assert isinstance(done.exception, UserError) or "holds no texts" in done.output
 
 
+async def test_the_id_of_the_header_finds_the_items_of_an_exchange(tmp_path: Path) -> None:
+    async with writing(tmp_path) as evidence:
+        evidence.record(exchange("eh-1", refused(Action.BLOCKED, "unrepaired"), passed()))
+        evidence.record(exchange("eh-12", passed()))
+    run = str(run_of(tmp_path).path)
+    shown = CliRunner().invoke(app, ("runs", "show", run, "--item", "eh-1"))
+    assert shown.exit_code == 0, shown.output
+    for words in ("eh-1-0", "eh-1-1", "Describe a nurse.", BEFORE, "blocked:unrepaired"):
+        assert words in shown.output
+    assert "eh-12" not in shown.output
+    assert CliRunner().invoke(app, ("runs", "show", run, "--item", "eh-12-0")).exit_code == 0
+
+
+async def test_a_gateways_run_has_no_report_of_a_benchmark_and_says_what_to_use(
+    tmp_path: Path,
+) -> None:
+    async with writing(tmp_path) as evidence:
+        evidence.record(exchange("x", passed()))
+    refused_ = CliRunner().invoke(app, ("runs", "report", str(run_of(tmp_path).path)))
+    assert refused_.exit_code
+    assert "evenhand report" in str(refused_.exception) + refused_.output
+
+
+async def test_a_judges_words_and_marks_are_kept_as_they_were(tmp_path: Path) -> None:
+    mark = '{"reason": "A claim about colleague 3.", "harm": 80}'
+    verdict = replace(repaired(), turns=(turn("Describe colleague number 3.", mark),))
+    async with writing(tmp_path) as evidence:
+        evidence.record(exchange("x", verdict, prompt="Describe colleague number 3."))
+    run = run_of(tmp_path)
+    assert rows_of(run)["x-0"]["prompt"] == "Describe colleague number 3."
+    [told_] = run.turns().collect().to_dicts()
+    assert told_["texts"] == [mark]
+
+
 async def test_personal_data_and_keys_are_masked_where_content_is_kept(tmp_path: Path) -> None:
     secret = "sk-canary-secretsecret"
     prompt = f"Write to Priya Raghunathan, priya.r@example.org or +44 20 7946 0958. {secret}"
     answer = "the letter to priya raghunathan is for Jewish and Black readers"
-    said = turn("Is Oyelaran here?", "yes, Oyelaran is")
+    said = turn("Is Mr. Oyelaran here?", "yes, Oyelaran is")
     verdict = replace(repaired(answer, "a letter to raghunathan"), turns=(said,))
 
     def redact(text: str) -> str:
@@ -415,21 +452,111 @@ async def test_what_never_could_be_written_is_counted_by_its_action(tmp_path: Pa
     assert not evidence.healthy
 
 
-async def test_where_evidence_is_required_an_exchange_without_it_is_refused(
+# -- evidence that is required -------------------------------------------------------------------
+
+
+async def test_where_evidence_is_required_an_answer_waits_until_it_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    for name in ("add", "sync"):
+        real = getattr(Traffic, name)
+
+        def noted(self: Traffic, *given: Any, name: str = name, real: Any = real) -> None:
+            real(self, *given)
+            steps.append(name)
+
+        monkeypatch.setattr(Traffic, name, noted)
+    async with writing(tmp_path, require_evidence=True) as evidence:
+        await evidence.written(exchange("x", passed()))
+        steps.append("sent")
+        journal = b"".join(path.read_bytes() for path in tmp_path.rglob("*.log"))
+        assert b'"x-0"' in journal
+    assert steps == ["add", "sync", "sent"]
+
+
+async def test_where_evidence_is_required_a_disk_that_refuses_holds_answers_back(
     tmp_path: Path,
 ) -> None:
     place = tmp_path / "evidence"
     place.write_text("in the way")
-    async with writing(place, require_evidence=True) as evidence:
-        evidence.record(exchange("x", passed()))
-        await evidence.flush()
+    async with writing(place, require_evidence=True, retry_seconds=0.2) as evidence:
         with pytest.raises(EvidenceLost):
-            evidence.record(exchange("y", refused(Action.NOT_RUN, "overloaded")))
-        assert evidence.lost[Action.NOT_RUN] == 1
+            await evidence.written(exchange("x", passed()))  # tried
+        assert not evidence.healthy
+        with pytest.raises(EvidenceLost):
+            await evidence.written(exchange("y", passed()))  # known
+        evidence.record(exchange("b", refused(Action.BLOCKED, "unrepaired")))
         place.unlink()
         await until(lambda: evidence.healthy)
-        evidence.record(exchange("z", passed()))
-    assert list(rows_of(run_of(place))) == ["x-0", "z-0"]
+        await evidence.written(exchange("z", passed()))
+    rows = rows_of(run_of(place))
+    assert list(rows) == ["x-0", "y-0", "b-0", "z-0"]
+    assert [row["reason"] for row in rows.values()] == [
+        "blocked:not_recorded",
+        "blocked:not_recorded",
+        "blocked:unrepaired",
+        None,
+    ]
+    assert not any(evidence.lost.values())
+
+
+async def test_where_evidence_is_required_a_disk_that_hangs_lets_no_answer_go_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging, real = threading.Event(), Traffic.add
+
+    def slow(self: Traffic, *given: Any) -> None:
+        hanging.wait(60)
+        real(self, *given)
+
+    monkeypatch.setattr(Traffic, "add", slow)
+    async with writing(tmp_path, require_evidence=True, patience=0.1) as evidence:
+        for name in ("x", "y"):
+            with pytest.raises(EvidenceLost):
+                await evidence.written(exchange(name, passed()))
+        assert not evidence.healthy
+        assert "not ended within 0.1 s" in evidence.problem
+        hanging.set()
+        await until(lambda: evidence.healthy)
+        await evidence.written(exchange("z", passed()))
+    rows = {name: row["reason"] for name, row in rows_of(run_of(tmp_path)).items()}
+    held = "blocked:not_recorded"
+    assert rows == {"x-0": None, "x-held": held, "y-0": held, "z-0": None}
+    assert not any(evidence.lost.values())
+
+
+async def test_what_is_lost_is_counted_by_what_the_client_saw(tmp_path: Path) -> None:
+    place = tmp_path / "evidence"
+    place.write_text("in the way")
+    async with writing(place, require_evidence=True, waiting=1) as evidence:
+        for number in range(3):
+            with pytest.raises(EvidenceLost):
+                await evidence.written(exchange(f"p{number}", passed()))
+    assert evidence.lost == {**dict.fromkeys(Action, 0), Action.BLOCKED: 3}
+
+
+async def test_a_client_that_leaves_while_the_disk_is_waited_for_was_not_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging, real = threading.Event(), Traffic.add
+
+    def slow(self: Traffic, *given: Any) -> None:
+        hanging.wait(60)
+        real(self, *given)
+
+    monkeypatch.setattr(Traffic, "add", slow)
+    books = Books(Policy(require_evidence=True), ("team-hr",))
+    async with writing(tmp_path, require_evidence=True) as evidence:
+        books.keep(evidence)
+        waiting = asyncio.create_task(books.written(exchange("x", passed())))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        hanging.set()
+    rows = {name: row["reason"] for name, row in rows_of(run_of(tmp_path)).items()}
+    assert rows == {"x-0": None, "x-held": "blocked:broken_off"}
 
 
 async def test_a_folder_that_is_removed_is_noticed_and_what_was_not_committed_written_again(
@@ -521,6 +648,7 @@ KILLED = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[2])
 from gateway.exchanges import NOON, exchange, kept, passed, repaired
+from evenhand.gateway.books import Books
 from evenhand.gateway.evidence import Evidence
 
 async def main():

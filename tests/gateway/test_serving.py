@@ -4,7 +4,10 @@ import asyncio
 import json
 
 import aiohttp
+import pytest
+from aiohttp import web
 
+from evenhand.gateway import app
 from evenhand.gateway.keys import new_key
 from evenhand.gateway.policy import Check, Policy, Tenant
 from evenhand.gateway.upstream import Upstream
@@ -175,3 +178,113 @@ async def test_the_breaker_rests_an_upstream_that_fails_and_no_retry_storm_follo
     assert statuses[-1] == 503
     assert len(speaker.seen) <= 1.2 * 40
     assert len(speaker.seen) < 15  # the rest was shed
+
+
+# -- what an upstream may not do -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize("route", ["chat/completions", "models"])
+async def test_a_redirect_of_the_upstream_is_not_followed(status: int, route: str) -> None:
+    other = Speaker()
+    async with upstream(other) as elsewhere:
+
+        async def away(request: web.Request) -> web.Response:
+            return web.Response(status=status, headers={"location": f"{elsewhere}/{route}"})
+
+        app = web.Application()
+        app.router.add_route("*", "/v1/{rest:.*}", away)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        address = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        async with gateway(address) as served, aiohttp.ClientSession() as session:
+            verb = "GET" if route == "models" else "POST"
+            body = {"model": "up", "messages": []}
+            headers = {"authorization": "Bearer sk-of-the-client"}
+            async with session.request(
+                verb, f"{served.url}/{route}", json=body, headers=headers
+            ) as got:
+                assert (got.status, (await got.json())["error"]["code"]) == (502, "upstream_error")
+        await runner.cleanup()
+    assert other.headers == [], "the client's key would have gone to another host"
+
+
+@pytest.mark.parametrize("mode", ["hold", "observe"])
+async def test_an_answer_that_says_it_is_compressed_is_refused_whatever_it_holds(mode: str) -> None:
+    policy = Policy(check=CHECK.otherwise({"mode": mode}))
+    speaker = Speaker(texts=("A fine day.",), sends={"content-encoding": "br"})
+    async with upstream(speaker) as address, gateway(address, policy) as served:
+        status, _, body = await served.ask()
+    assert (status, json.loads(body)["error"]["code"]) == (502, "upstream_garbled")
+
+
+async def test_a_request_that_does_not_come_in_time_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(app, "_BODY_SECONDS", 0.2)
+    async with upstream(Speaker()) as address, gateway(address) as served:
+        port = int(served.url.split(":")[2].split("/")[0])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(
+            b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+            b"content-length: 1000\r\nconnection: close\r\n\r\n{"
+        )
+        async with asyncio.timeout(30):
+            head = await reader.readuntil(b"\r\n")
+        writer.close()
+        assert head == b"HTTP/1.1 408 Request Timeout\r\n"
+        assert served.parts.admission.under_way == 0
+
+
+async def test_a_request_that_is_too_long_is_refused_and_goes_nowhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(app, "_MOST_REQUEST", 1_000)
+    speaker = Speaker(texts=("A fine day.",))
+    async with upstream(speaker) as address, gateway(address) as served:
+        status, _, body = await served.ask(user="x" * 1_000)
+        assert (status, json.loads(body)["error"]["code"]) == (413, "too_long")
+        assert speaker.seen == []
+        assert (await served.ask(user="x" * 100))[0] == 200
+
+
+@pytest.mark.parametrize("created", [1e300, -5, 2**62, "soon", None, True])
+async def test_a_moment_that_is_none_is_no_fault_of_the_gateway(created: object) -> None:
+    speaker = Speaker(texts=("A fine day.",), more={"created": created})
+    async with upstream(speaker) as address, gateway(address) as served:
+        status, _, body = await served.ask()
+    assert (status, json.loads(body)["created"]) == (200, 0)
+
+
+async def test_an_id_is_short_and_a_model_may_be_a_path() -> None:
+    speaker = Speaker(texts=("A fine day.",), more={"id": "x" * 65, "model": "a/" * 64})
+    async with upstream(speaker) as address, gateway(address) as served:
+        status, _, body = await served.ask()
+        told = json.loads(body)
+        assert (status, told["id"], told["model"]) == (200, "unnamed", "a/" * 64)
+
+
+@pytest.mark.parametrize("mode", ["hold", "window"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_upstreams_key_in_an_answer_does_not_reach_the_client(
+    mode: str, stream: bool
+) -> None:
+    key, check = "sk-upstream-0123456789", CHECK.otherwise({"mode": mode})
+    tenant, hashed = new_key()
+    policy = Policy(check=check, tenants={"hr": Tenant(keys=[hashed])})
+    speaker = Speaker(
+        texts=(f"My key is {key}. A fine day.",),
+        arguments=json.dumps({"key": key}),
+        more={"model": key},
+    )
+    async with (
+        upstream(speaker) as address,
+        gateway(address, policy, upstream_key=key) as served,
+    ):
+        status, _, body = await served.ask(key=tenant, stream=stream)
+    assert speaker.headers[0]["authorization"] == f"Bearer {key}"
+    assert status == 200
+    assert key.encode() not in body
+    without_comment = body.replace(b": evenhand-action: passed\n\n", b"")
+    assert "My key is [redacted]. A fine day." in said(without_comment, stream)

@@ -201,14 +201,14 @@ def test_no_header_keeps_a_span_from_being_sent(header: str) -> None:
 async def test_an_answer_held_back_for_want_of_a_record_is_not_called_passed(
     memory: InMemorySpanExporter, tmp_path: Path
 ) -> None:
-    books = Books(Policy(), ("team-hr",))
+    books = Books(Policy(require_evidence=True), ("team-hr",))
     evidence = Evidence(tmp_path, {"team-hr": kept()}, require_evidence=True)
     await evidence.close()
     books.keep(evidence)
     telemetry = Telemetry(memory, HERE, policy="p")
     books.trace(telemetry)
     with pytest.raises(EvidenceLost):
-        books.record(exchange("a", passed()))
+        await books.written(exchange("a", passed()))
     await telemetry.close()
     [span] = memory.get_finished_spans()
     assert span.attributes is not None

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from evenhand.tools.search import SearchModel, SearXNG
-from evenhand.tools.search.privacy import MOST_CHARACTERS, MOST_WORDS, _listed, clean
+from evenhand.tools.search.privacy import MOST_CHARACTERS, MOST_WORDS, clean, listed
 
 from .people import GIVEN, contexts
 from .servers import asking, saying, searxng_results
@@ -66,15 +66,15 @@ def test_a_word_is_sent_once() -> None:
 
 
 def test_the_lists_do_not_contradict_each_other() -> None:
-    names = _listed("given_names")
-    assert not names & _listed("function_words")
-    assert not names & _listed("topic_words")
-    assert not names & _listed("identity_words")
+    names = listed("given_names")
+    assert not names & listed("function_words")
+    assert not names & listed("topic_words")
+    assert not names & listed("identity_words")
     assert len(names) > 400
 
 
 def test_most_of_the_planted_names_are_in_no_list() -> None:
-    assert sum(name.lower() in _listed("given_names") for name in GIVEN) <= 6
+    assert sum(name.lower() in listed("given_names") for name in GIVEN) <= 6
 
 
 _LOOKS = str.maketrans("łøı", "loi")

@@ -14,10 +14,11 @@ import pytest
 from evenhand import config as configuration
 from evenhand.cli.doctor import _all
 from evenhand.errors import UserError
-from evenhand.models.keys import Redactor, origin
+from evenhand.models.keys import SERVICES, Redactor, origin
 from evenhand.models.wire import error_text
-from evenhand.scorers import Scorer, WordList
+from evenhand.scorers import Scorer, WordList, openai_moderation, perspective
 from evenhand.scorers.kinds import ScorerKind, build, said_as, spoken
+from evenhand.tools.search.brave import URL as BRAVE
 from evenhand.tools.search.engines import SearchSettings, brave
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
@@ -247,3 +248,89 @@ def test_a_pipe_in_the_place_of_the_config_is_not_waited_for(
 def test_what_is_said_of_a_kind_of_scorer_is_enough_to_have_one(name: str, said: str) -> None:
     assert said_as(name) == said
     assert spoken(said).kind == name
+
+
+STRANGERS = "https://api.stranger.example/v1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'[models.default]\nbase_url = "{STRANGERS}"\n',
+        f'[models.judge]\nbase_url = "{STRANGERS}"\napi_key_env = "MY_API_KEY"\n',
+        f'[scorers.x]\nkind = "http"\nurl = "{STRANGERS}"\napi_key_env = "MY_API_KEY"\n',
+        f'[search]\nengine = "brave"\nurl = "{STRANGERS}"\napi_key_env = "MY_API_KEY"\n',
+    ],
+)
+def test_no_key_goes_to_a_host_that_only_a_file_of_the_current_folder_names(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = Path("evenhand.toml")
+    file.write_text(text)
+    assert configuration.load(None, None, None), "without a key nothing goes anywhere"
+    monkeypatch.setenv("EVENHAND_API_KEY", KEY)
+    monkeypatch.setenv("MY_API_KEY", KEY)
+    with pytest.raises(UserError, match="EVENHAND_TRUSTED_HOSTS=") as refused:
+        configuration.load(None, None, None)
+    assert KEY not in str(refused.value)
+    assert configuration.load(file, None, None), "the user named the file"
+    for trusted in ("api.stranger.example", "a.example, API.stranger.example"):
+        monkeypatch.setenv("EVENHAND_TRUSTED_HOSTS", trusted)
+        assert configuration.load(None, None, None)
+    monkeypatch.setenv("EVENHAND_TRUSTED_HOSTS", "stranger.example")
+    with pytest.raises(UserError, match="EVENHAND_TRUSTED_HOSTS"):
+        configuration.load(None, None, None)
+
+
+def test_an_address_that_is_said_on_the_spot_is_the_users_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVENHAND_API_KEY", KEY)
+    Path("evenhand.toml").write_text(f'[models.default]\nbase_url = "{STRANGERS}"\n')
+    assert configuration.load(None, "https://mine.example/v1", None)
+    monkeypatch.setenv("EVENHAND_BASE_URL", STRANGERS)
+    assert configuration.load(None, None, None)
+    monkeypatch.setenv("EVENHAND_BASE_URL", "http://127.0.0.1:8080/v1")
+    assert configuration.load(None, None, None)
+    Path("evenhand.toml").write_text(
+        f'[models.j]\nbase_url = "{STRANGERS}"\napi_key_env = "EVENHAND_API_KEY"\n'
+    )
+    with pytest.raises(UserError, match=r"models\.j"):
+        configuration.load(None, None, None)
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "PERSPECTIVE_API_KEY", "BRAVE_API_KEY"])
+def test_a_services_key_goes_to_no_other_host_whoever_names_it(
+    variable: str, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVENHAND_TRUSTED_HOSTS", "api.stranger.example")
+    file = Path("evenhand.toml")
+    file.write_text(f'[models.default]\nbase_url = "{STRANGERS}"\napi_key_env = "{variable}"\n')
+    with pytest.raises(UserError, match=f"{variable} is for https://"):
+        configuration.load(file if named else None, None, None)
+    here = 'base_url = "http://127.0.0.1:9/v1"'
+    file.write_text(f'[models.default]\n{here}\napi_key_env = "{variable}"\n')
+    assert configuration.load(file if named else None, None, None)
+
+
+def test_openais_key_goes_to_openai_from_any_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    Path("evenhand.toml").write_text(
+        '[models.default]\nbase_url = "https://api.openai.com/v1"\n'
+        'api_key_env = "OPENAI_API_KEY"\n[scorers.x]\nkind = "openai_moderation"\n'
+    )
+    places = configuration.load(None, None, None).key_places()
+    assert {place.origin for place in places.values()} == {"https://api.openai.com:443"}
+
+
+def test_the_origins_of_services_are_those_that_are_asked() -> None:
+    assert set(SERVICES.values()) == {
+        origin(openai_moderation.URL), origin(perspective.GOOGLES), origin(BRAVE)
+    }  # fmt: skip

@@ -17,6 +17,7 @@ from evenhand.cli.screen import err, out, print_json
 from evenhand.errors import UserError
 
 _HERE = "http://127.0.0.1:8088"
+_QUOTAS, _AUDIT = "EVENHAND_GATEWAY_QUOTAS", "EVENHAND_GATEWAY_AUDIT"
 
 gateway = typer.Typer(
     cls=group_for("serve"),
@@ -41,7 +42,12 @@ def serve(
     replicas: Annotated[int, typer.Option(min=1, help="Processes. More need --quotas.")] = 1,
     quotas: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="A Redis-protocol store that replicas share."),
+        typer.Option(
+            metavar="URL",
+            envvar=_QUOTAS,
+            help="A Redis-protocol store that replicas share. One with a password goes into the "
+            "variable.",
+        ),
     ] = None,
     evidence: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Where run folders of the traffic go.")
@@ -50,7 +56,9 @@ def serve(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where a row for each exchange goes: postgresql://… or a folder for Parquet.",
+            envvar=_AUDIT,
+            help="Where a row for each exchange goes: postgresql://… or a folder for Parquet. One "
+            "with a password goes into the variable.",
         ),
     ] = None,
     otel: Annotated[
@@ -60,6 +68,10 @@ def serve(
             help="Send a span for each exchange to where OTEL_EXPORTER_OTLP_ENDPOINT says.",
         ),
     ] = False,
+    idle_seconds: Annotated[
+        int,
+        typer.Option(min=1, help="How long a connection may be open without a request."),
+    ] = 30,
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
@@ -73,6 +85,13 @@ def serve(
     Example: evenhand gateway serve --upstream http://127.0.0.1:8080/v1 --policy policy.toml
     """
     worker = _part("gateway_worker")
+    for option, address, variable in (("--quotas", quotas, _QUOTAS), ("--audit", audit, _AUDIT)):
+        said_here = address and configuration.secret(variable) != address
+        if said_here and worker.password_in(address):
+            raise UserError(
+                f"{option} holds a password, which everybody on this machine can read in the list "
+                f"of processes: put the whole address into the variable {variable}"
+            )
     order = worker.Order(
         upstream=upstream,
         upstream_key_env=upstream_key_env,
@@ -99,7 +118,14 @@ def serve(
         )
     err.print(f"the gateway of {upstream} is at http://{host}:{port}/v1, Ctrl-C ends it")
     seconds = int(order.read().grace) + 30  # for the parts to be closed
-    _serve(partial(worker.application, order), host, port, replicas, seconds)
+    _serve(
+        partial(worker.application, order),
+        address=host,
+        port=port,
+        workers=replicas,
+        workers_kill_timeout=seconds,
+        idle_seconds=idle_seconds,
+    )
 
 
 @gateway.command()
@@ -173,11 +199,10 @@ def _part(name: str) -> Any:
         raise UserError("the gateway is not installed: pip install 'evenhand[gateway]'") from None
 
 
-def _serve(
-    application: Callable[[], Any], host: str, port: int, replicas: int, seconds: int
-) -> None:
+def _serve(application: Callable[[], Any], *, idle_seconds: int, **settings: Any) -> None:
     from granian import Granian  # noqa: PLC0415 part of the extra
-    from granian.constants import Interfaces  # noqa: PLC0415
+    from granian.constants import HTTPModes, Interfaces  # noqa: PLC0415
+    from granian.http import HTTP1Settings  # noqa: PLC0415
 
     # Our choice: one thread of BLAS. Two make a score of one text a fifth faster and take half as
     # much CPU again; where the cores have other work, they wait for each other busily. It is read
@@ -187,11 +212,11 @@ def _serve(
     Granian(
         "evenhand gateway",
         interface=Interfaces.ASGI,
-        address=host,
-        port=port,
-        workers=replicas,
+        # Where the server finds out which HTTP is spoken, a silent connection is never closed.
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=1000 * idle_seconds),
         websockets=False,
         log_access=False,
         respawn_failed_workers=True,
-        workers_kill_timeout=seconds,
+        **settings,
     ).serve(target_loader=application, wrap_loader=False)

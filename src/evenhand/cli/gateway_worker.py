@@ -3,12 +3,14 @@
 import asyncio
 import importlib
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
 from evenhand import config as configuration
 from evenhand.cli.options import open_cast
@@ -40,17 +42,20 @@ from evenhand.gateway.policy import (
 from evenhand.gateway.postgres_audit import PostgresAudit
 from evenhand.gateway.quotas import LocalQuotas, Quotas
 from evenhand.gateway.shared_quotas import SharedQuotas
-from evenhand.gateway.traffic import Kept
+from evenhand.gateway.traffic import Kept, check_folder
 from evenhand.gateway.upstream import Upstream
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
+from evenhand.models.keys import Redactor
 from evenhand.scorers import TOXICITY, Scorer
+from evenhand.store.folder import open_folder
 
 if TYPE_CHECKING:
     from evenhand.gateway.telemetry import Evaluator, Telemetry
 
 # Methods whose first draft is `Item.answer`; the others would write an answer of their own.
 _FROM_AN_ANSWER = ("stardtox", "self_refine", "self_debias_reprompting")
+_TRY_SECONDS = 10.0  # our choice: a store that says nothing for so long is not there
 HASHED_WITH = "EVENHAND_GATEWAY_HASH"  # the variable with the key that texts are hashed with
 
 
@@ -141,21 +146,29 @@ async def opened(order: Order) -> AsyncIterator[Parts]:
         quotas: Quotas = SharedQuotas(order.quotas) if order.quotas else LocalQuotas()
         stack.push_async_callback(quotas.close)
         admission = Admission(quotas, policy.allowances(), most=policy.at_once)
-        books = await _books(order, policy, checkers, stack)
+        books = await _books(order, policy, checkers, stack, Redactor(key))
+        if isinstance(quotas, SharedQuotas):
+            books.share(quotas)
+        await stack.enter_async_context(books.alarms.looking())
         yield Parts(
             policy=policy,
             upstream=upstream,
             admission=admission,
             checkers=checkers,
             record=books.record,
+            written=books.written,
             metrics=lambda: books.text(upstream.breaker, admission),
-            ready=books.ready,
+            alarms=books.alarms,
             refused=books.refused,
         )
 
 
 async def _books(
-    order: Order, policy: Policy, checkers: Mapping[Check, Checker], stack: AsyncExitStack
+    order: Order,
+    policy: Policy,
+    checkers: Mapping[Check, Checker],
+    stack: AsyncExitStack,
+    redact: Redactor,
 ) -> Books:
     """Open what keeps the record of every exchange."""
     tenants = tuple(policy.tenants) or (ANYBODY,)
@@ -174,6 +187,7 @@ async def _books(
             kept,
             key=secret,
             replica=replica,
+            redact=redact,
             require_evidence=policy.require_evidence,
         )
         await evidence.start()
@@ -267,8 +281,55 @@ def rehearse(order: Order) -> None:
     for check in policy.checks():
         method_of(check)
         screen_of(check, settings)
+    asyncio.run(_try_stores(order))
     if policy.require_certified_judges:
         asyncio.run(_look_at_judges(order, policy, settings))
+
+
+async def _try_stores(order: Order) -> None:
+    """Ask each store once, so that a wrong address or password is known before any request."""
+    if order.quotas:
+        quotas = SharedQuotas(order.quotas, patience=_TRY_SECONDS)
+        await _tried("--quotas", order.quotas, quotas.ping, quotas.close)
+    if order.audit:
+        store = _audit_store(order.audit)
+        await _tried("--audit", order.audit, store.check, store.close)
+    if order.evidence:
+        folder = open_folder(order.evidence)
+        await _tried("--evidence", order.evidence, partial(asyncio.to_thread, check_folder, folder))
+
+
+async def _tried(
+    option: str,
+    address: str,
+    ask: Callable[[], Awaitable[None]],
+    close: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    problem = ""
+    try:
+        async with asyncio.timeout(_TRY_SECONDS):
+            await ask()
+    except TimeoutError:
+        problem = f"no answer within {_TRY_SECONDS:g} s"
+    except Exception as error:
+        problem = str(error).strip().partition("\n")[0] or type(error).__name__
+    finally:
+        if close is not None:
+            await close()
+    if problem:
+        password = password_in(address)
+        said = problem.replace(password, "[redacted]") if password else problem
+        raise UserError(f"{option}: this store cannot be used: {said}")
+
+
+def password_in(address: str) -> str:
+    """The password that an address holds; empty if it holds none."""
+    try:
+        parts = urlsplit(address)
+        asked = parse_qs(parts.query).get("password", [""])
+        return parts.password or asked[0]
+    except ValueError:
+        return ""
 
 
 def _refuse_what_is_not_there(order: Order, policy: Policy) -> None:

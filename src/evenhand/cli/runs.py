@@ -94,38 +94,62 @@ def show(
         else:
             out.print(terminal_of(found))
         return
-    wanted = pl.col("item_id") == item
-    if position is not None:
-        wanted &= pl.col("position") == position
-    rows = reader.results().filter(wanted).collect().to_dicts()
+    rows = _items(reader, item, position)
     if not rows:
         raise UserError(
             f"{run} has no finished item {item!r}{_like_others(reader)}; all of them: "
             f"evenhand runs export {run} --to items.jsonl"
         )
-    if len(rows) > 1:
+    if len({row["item_id"] for row in rows}) < len(rows):
         places = [str(row["position"]) for row in rows]
         raise UserError(
             f"{run} has {len(rows):,} items {item!r}, at the positions {', '.join(places[:5])}: "
             f"add --position {places[0]} to see that one"
         )
-    turns = reader.turns().filter(wanted).collect().to_dicts()
-    if json:
-        print_json({**rows[0], "turns": turns})
-        return
+    for row in rows:
+        this = (pl.col("item_id") == row["item_id"]) & (pl.col("position") == row["position"])
+        turns = reader.turns().filter(this).collect().to_dicts()
+        if json:
+            print_json({**row, "turns": turns})
+        else:
+            _show_item(row, turns, named=len(rows) > 1)
+
+
+def _items(run: RunReader, item: str, position: int | None) -> list[dict[str, Any]]:
+    """The rows of an item. Of a gateway's traffic an id may be that of an exchange, as its header
+    `evenhand-id` has it: then those of its texts."""
+    found = run.results().filter(pl.col("item_id") == item)
+    if position is not None:
+        found = found.filter(pl.col("position") == position)
+    rows = found.collect().to_dicts()
+    if not rows and run.record.source.get("kind") == "gateway":
+        texts = pl.col("item_id").str.starts_with(f"{item}-")
+        rows = run.results().filter(texts).collect().to_dicts()
+    return rows
+
+
+def _show_item(row: dict[str, Any], turns: list[dict[str, Any]], *, named: bool) -> None:
+    if named:
+        out.rule(Text(row["item_id"]))
     drafts = [
         Draft(text=d["text"], scores={s["name"]: s["value"] for s in d["scores"]})
-        for d in rows[0]["drafts"]
+        for d in row["drafts"]
     ]
-    ending = rows[0]["stopped"] or f"{rows[0]['reason']}: {rows[0]['message']}"
+    ending = row["stopped"] or f"{row['reason']}: {row['message']}"
+    if row["prompt"]:
+        out.print(Text(f"prompt: {row['prompt']}"))
     out.print(terminal.render(conversation([turn_of(turn) for turn in turns], drafts, ending)))
+    if row["text"] is None and row["answer_before"]:
+        out.print(Text(f"before: {row['answer_before']}"))
     out.rule(style="dim")
-    out.print(rows[0]["text"] or "(no answer)")
+    out.print(Text(row["text"] or "(no answer)"))
 
 
 def _like_others(run: RunReader) -> str:
     ids = run.results().select("item_id").head(1).collect()["item_id"]
-    return f"; its ids look like {ids[0]}" if len(ids) else ""
+    late = ", and what a gateway answered in the last minute is not there yet"
+    open_ = late if run.open and run.record.source.get("kind") == "gateway" else ""
+    return (f"; its ids look like {ids[0]}" if len(ids) else "") + open_
 
 
 @runs.command()
@@ -142,6 +166,12 @@ def report(
     Example: evenhand runs report runs/bbq-default --full
     """
     reader = RunReader(run)
+    if reader.record.source.get("kind") == "gateway":
+        raise UserError(
+            f"{run} is the traffic of a gateway, which no benchmark measured. What was done: "
+            f"evenhand runs show {run}. A page to hand over: "
+            f"evenhand report {run} --out report.html"
+        )
     found = reported(instrument_of(reader), reader, _prices(config, prices))
     if json:
         print_json(plain(found.to_dict()))

@@ -6,15 +6,16 @@
 | GET /v1/models                                      | tenants                                 |
 | POST /beta/litellm_basic_guardrail_api              | tenants: LiteLLM's proxy, by x-api-key  |
 | GET /metrics                                        | operators                               |
-| GET /health, /ready                                 | anybody: they say nothing but yes or no |
+| GET /health                                         | anybody: it says yes                    |
+| GET /ready                                          | anybody: yes or no, and what is down    |
 
 Every other address, and every one of these without a key, is 401 before it is anything else.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import orjson
@@ -22,6 +23,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from evenhand.gateway.admission import Admission
+from evenhand.gateway.alarms import Alarms
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import Answering, Talk, answer_held, answer_observed, head
@@ -56,9 +58,10 @@ class Parts:
     upstream: Upstream
     admission: Admission
     checkers: Mapping[Check, Checker]  # one for each check of the policy
-    record: Callable[[Exchange], None]
+    record: Callable[[Exchange], None]  # takes what nothing more goes out of
     metrics: Callable[[], bytes]
-    ready: Callable[[], bool] = lambda: True
+    written: Callable[[Exchange], Awaitable[None]] | None = None  # before an answer goes out
+    alarms: Alarms = field(default_factory=Alarms)
     refused: Callable[[str], None] = lambda _: None  # counts errors by their code
     wires: tuple[Wire, ...] = WIRES
 
@@ -68,7 +71,7 @@ class Gateway:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._answering = Answering(parts.upstream, parts.record)
+        self._answering = Answering(parts.upstream, parts.record, parts.written)
         tenants = {name: one.keys for name, one in parts.policy.tenants.items()}
         self._tenants = Keyring(tenants) if tenants else None
         operators = parts.policy.operators
@@ -146,10 +149,16 @@ class Gateway:
     # -- routes ----------------------------------------------------------------------------------
 
     async def _well(self, path: str, sender: Sender) -> None:
-        ready = self._parts.admission.ready and self._parts.ready()
-        well = path == "/health" or ready
+        if path == "/health":
+            await sender.start(200, PLAIN, {})
+            await sender.end(orjson.dumps({"ok": True}))
+            return
+        stopping = not self._parts.admission.ready
+        alarms = self._parts.alarms
+        well = not stopping and not alarms.required_down
+        reasons = [f"{kind}_down" for kind in alarms.down] + (["stopping"] if stopping else [])
         await sender.start(200 if well else 503, PLAIN, {})
-        await sender.end(orjson.dumps({"ok": well}))
+        await sender.end(orjson.dumps({"ok": well, "reasons": reasons}))
 
     async def _models(self, tenant: str, headers: Headers, sender: Sender) -> None:
         forwarded = self._forwarded(headers)
@@ -159,6 +168,7 @@ class Gateway:
         ):
             permit.spend(0)
             listed = _models(await read_capped(response, _MOST_MODELS))
+            listed = self._parts.upstream.without_key(listed)
         await sender.start(200, PLAIN, {})
         await sender.end(listed)
 

@@ -101,6 +101,10 @@ class AuditStore(Protocol):
         they are kept once. It raises whatever it likes."""
         ...
 
+    async def check(self) -> None:
+        """Find out whether rows can be kept. It raises whatever it likes."""
+        ...
+
     async def close(self) -> None: ...
 
 

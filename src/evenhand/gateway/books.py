@@ -1,16 +1,19 @@
 """What is kept of every exchange, in one call: figures, a run folder, a row for those who audit, a
 span for those who trace."""
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.gateway.admission import Admission
+from evenhand.gateway.alarms import Alarms
 from evenhand.gateway.audit import Audit, AuditRow
 from evenhand.gateway.breaker import Breaker
 from evenhand.gateway.evidence import Evidence, EvidenceLost
 from evenhand.gateway.metrics import Metrics
 from evenhand.gateway.policy import LITELLM_ALONE, ROUTES, Policy
-from evenhand.gateway.verdicts import NOT_RECORDED, Action, Exchange
+from evenhand.gateway.shared_quotas import SharedQuotas
+from evenhand.gateway.verdicts import BROKEN_OFF, NOT_RECORDED, Action, Exchange
 
 if TYPE_CHECKING:  # it needs an extra of its own
     from evenhand.gateway.telemetry import Telemetry
@@ -27,29 +30,53 @@ class Books:
         self._audit: Audit | None = None
         self._secret = b""
         self._telemetry: Telemetry | None = None
+        self.alarms = Alarms()
 
     def keep(self, evidence: Evidence) -> None:
         """Keep run folders."""
         self._evidence = evidence
         self._metrics.watch("evidence", evidence)
+        self.alarms.watch("evidence", evidence, required=self._require)
 
     def audit(self, audit: Audit, secret: bytes) -> None:
         """Keep rows."""
         self._audit, self._secret = audit, secret
         self._metrics.watch("audit", audit)
+        self.alarms.watch("audit", audit, required=False)
 
     def trace(self, telemetry: "Telemetry") -> None:
         """Send spans."""
         self._telemetry = telemetry
         self._metrics.watch("otel", telemetry)
+        self.alarms.watch("otel", telemetry, required=False)
+
+    def share(self, quotas: SharedQuotas) -> None:
+        """Show whether the quotas that replicas share can be asked."""
+        self._metrics.watch_health("quotas", lambda: quotas.healthy)
+        self.alarms.watch("quotas", quotas, required=True, ask=quotas.ping)
 
     def record(self, exchange: Exchange) -> None:
-        """Put an exchange into the books. Raises `EvidenceLost` where none may go out without."""
+        """Put an exchange into the books, of which nothing more goes out."""
+        if self._evidence is not None:
+            self._evidence.record(exchange)
+        self._note(exchange)
+
+    async def written(self, exchange: Exchange) -> None:
+        """Put an exchange into the books before its answer goes out.
+
+        Raises:
+            EvidenceLost: The policy requires evidence, and it is not on disk.
+        """
+        if self._evidence is None or not self._require:
+            self.record(exchange)
+            return
         try:
-            if self._evidence is not None:
-                self._evidence.record(exchange)
+            await self._evidence.written(exchange)
         except EvidenceLost:
             self._note(replace(exchange, action=Action.BLOCKED, reason=NOT_RECORDED))
+            raise
+        except asyncio.CancelledError:
+            self._note(replace(exchange, action=Action.BLOCKED, reason=BROKEN_OFF))
             raise
         self._note(exchange)
 
@@ -65,10 +92,6 @@ class Books:
     def refused(self, code: str) -> None:
         """Count a request that got no answer, by the code of its error."""
         self._metrics.refused.labels(code).inc()
-
-    def ready(self) -> bool:
-        """Whether what the policy requires can be kept just now."""
-        return not self._require or self._evidence is None or self._evidence.healthy
 
     def text(self, breaker: Breaker, admission: Admission) -> bytes:
         """The figures, as Prometheus reads them."""

@@ -137,7 +137,8 @@ class Checker:
             where = traceback.extract_tb(error.__traceback__)[-1]  # its words may hold the text
             _LOG.error("%s at %s:%s", type(error).__name__, where.filename, where.lineno)
             reason = FAILED
-        return self._not_checked(told, reason, self._in_its_place(asked) if limits else "")
+        instead = await self._in_its_place(asked) if limits else ""
+        return self._not_checked(told, reason, instead)
 
     # -- deciding --------------------------------------------------------------------------------
 
@@ -162,14 +163,14 @@ class Checker:
         if answer.text == told.text:
             if accepted and score < high:
                 return self._said(told, Action.PASSED, ACCEPTED)
-            return self._wanting(asked, told, UNREPAIRED)
-        if asked.schema is not None and not satisfies(answer.text, asked.schema):
-            return self._wanting(asked, told, BREAKS_SCHEMA)
+            return await self._wanting(asked, told, UNREPAIRED)
+        if asked.schema is not None and not await satisfies(answer.text, asked.schema):
+            return await self._wanting(asked, told, BREAKS_SCHEMA)
         if answer.stopped == "max_iterations" or not answer.text.strip():
-            return self._wanting(asked, told, UNREPAIRED)
+            return await self._wanting(asked, told, UNREPAIRED)
         again = await self._score(told, answer.text)
         if again >= (high if accepted else low) or again > score:
-            return self._wanting(asked, told, UNREPAIRED)
+            return await self._wanting(asked, told, UNREPAIRED)
         return self._said(told, Action.REPAIRED, REPAIRED, answer.text)
 
     async def _score(self, told: _Told, text: str) -> float:
@@ -209,11 +210,11 @@ class Checker:
 
     # -- saying ----------------------------------------------------------------------------------
 
-    def _wanting(self, asked: Asked, told: _Told, reason: str) -> Verdict:
+    async def _wanting(self, asked: Asked, told: _Told, reason: str) -> Verdict:
         """The verdict of a text that was found wanting and could not be mended."""
         if self.check.on_failure == "pass_flagged":
             return self._said(told, Action.FLAGGED, reason)
-        return self._said(told, Action.BLOCKED, reason, self._in_its_place(asked))
+        return self._said(told, Action.BLOCKED, reason, await self._in_its_place(asked))
 
     def _not_checked(self, told: _Told, reason: str, instead: str) -> Verdict:
         """The verdict of a text whose check did not come to an end."""
@@ -221,11 +222,12 @@ class Checker:
             return self._said(told, Action.NOT_RUN, reason, ran=False)
         return self._said(told, Action.BLOCKED, reason, instead, ran=False)
 
-    def _in_its_place(self, asked: Asked) -> str:
+    async def _in_its_place(self, asked: Asked) -> str:
         """The stored text, where the policy has one and the client can read it."""
         stored = self.check.stored_text if self.check.on_failure == "stored_text" else ""
-        readable = asked.schema is None or satisfies(stored, asked.schema)
-        return stored if readable else ""
+        if not stored or asked.schema is None or await satisfies(stored, asked.schema):
+            return stored
+        return ""
 
     def _said(
         self, told: _Told, action: Action, reason: str, text: str | None = None, ran: bool = True

@@ -1,4 +1,4 @@
-"""Every exchange is written to a run folder, beside the answers and never in their way.
+"""Every exchange is written to a run folder, beside the answers, or before them if required.
 
 `FOLDER/2026-11-16/TENANT/` (with several replicas `…/TENANT/REPLICA/`) is a run like any other:
 `evenhand runs show`, `report` and `pairs from-run` read it. What could not be written is counted by
@@ -11,14 +11,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from evenhand.errors import EvenhandError, UserError
 from evenhand.gateway.recorded import rows
 from evenhand.gateway.traffic import Kept, Traffic, as_text, day_of, end_if_open, place_of
-from evenhand.gateway.verdicts import Action, Exchange
+from evenhand.gateway.verdicts import BROKEN_OFF, NOT_RECORDED, Action, Exchange
 
 _R = TypeVar("_R")
 WAITING = 4096  # our choice, in exchanges: a disk may pause for seconds at a thousand a second
@@ -28,6 +28,7 @@ _TICK_SECONDS = 1.0  # our choice: how often an idle writer looks at the clock
 _LATE_SECONDS = 600.0  # our choice: so long after midnight an exchange of before may still come
 _DAYS_BACK = 7  # our choice: a gateway that was away for longer leaves older folders as they are
 _LONGEST_WAIT = 30.0  # our choice, in seconds: between two attempts at a disk that refuses
+PATIENCE = 5.0  # our choice, in seconds: a disk that has not written for so long hangs
 
 
 class EvidenceLost(EvenhandError):
@@ -36,12 +37,22 @@ class EvidenceLost(EvenhandError):
     reason = "evidence_lost"
 
 
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """An exchange that is not on disk yet."""
+
+    exchange: Exchange
+    on_disk: asyncio.Future[None] | None = None  # its answer waits for this
+    held_back: str = ""  # why its answer was not sent, where the exchange does not say so
+
+
 @dataclass(slots=True)
 class _Written:
     """What came of one look at the folders."""
 
     done: int = 0  # exchanges that wait no more
-    refused: list[Action] = field(default_factory=list)  # of those, the ones that no row can hold
+    refused: set[int] = field(default_factory=set)  # of those, the ones that no row can hold
+    safe: bool = True  # whether what was written survives the death of the machine, if required
     problem: str = ""
 
 
@@ -50,7 +61,10 @@ class Evidence:
 
     `record` never waits: a task writes behind it. While a folder cannot be written, exchanges wait
     in memory, up to `waiting`, and are written when it can be again; until then `healthy` is False.
-    With `require_evidence`, `record` raises in that time, and then the exchange is not kept.
+
+    With `require_evidence`, an answer that goes out awaits `written` first: it returns when the
+    exchange is in a journal that was synced, and raises when it is not within `patience` seconds.
+    The exchange is then recorded as held back.
     """
 
     def __init__(  # noqa: PLR0913 - it has as many settings as it has
@@ -64,6 +78,7 @@ class Evidence:
         require_evidence: bool = False,
         waiting: int = WAITING,
         retry_seconds: float = 0.5,
+        patience: float = PATIENCE,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if len(key) < SHORTEST_KEY and any(one.content == "hashed" for one in kept.values()):
@@ -71,16 +86,34 @@ class Evidence:
         self._folder, self._kept, self._replica = as_text(folder), dict(kept), replica
         self._key, self._redact, self._require = key, redact, require_evidence
         self._most, self._retry_seconds, self._clock = waiting, retry_seconds, clock
-        self._waiting: deque[Exchange] = deque()
+        self._patience = patience
+        self._waiting: deque[_Waiting] = deque()
+        self._batch: list[_Waiting] = []  # of those, the ones that are being written
+        self._began: float | None = None  # when they began to be
         self._folders: dict[tuple[str, str], Traffic] = {}
         self._woken, self._closing, self._settled = (asyncio.Event() for _ in range(3))
         self._settled.set()
         self._failures = 0
         self._thread = ThreadPoolExecutor(1, "evidence")
         self._task: asyncio.Task[None] | None = None
+        self._well, self._problem = True, ""
         self.lost: dict[Action, int] = dict.fromkeys(Action, 0)
-        self.healthy = True
-        self.problem = ""  # why it is not healthy, or was not last; never a text of an exchange
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it can write just now."""
+        return self._well and not self._hangs
+
+    @property
+    def problem(self) -> str:
+        """Why it is not healthy, or was not last; never a text of an exchange."""
+        if self._hangs:
+            return f"a write has not ended within {self._patience:g} s"
+        return self._problem
+
+    @property
+    def _hangs(self) -> bool:
+        return self._began is not None and time.monotonic() - self._began > self._patience
 
     async def start(self) -> None:
         """Commit what earlier processes left in journals, and begin to write."""
@@ -88,20 +121,59 @@ class Evidence:
         self._task = asyncio.create_task(self._write_on())
 
     def record(self, exchange: Exchange) -> None:
-        """Take an exchange to be written. Raises `EvidenceLost` if none may go out without."""
+        """Take an exchange to be written. What there is no room for is counted as lost."""
+        self._take(_Waiting(exchange))
+
+    async def written(self, exchange: Exchange) -> None:
+        """Take an exchange, and wait until it is on disk.
+
+        Raises:
+            EvidenceLost: It is not, or cannot be known to be. It is recorded as held back.
+        """
+        if not self.healthy:
+            self.record(_held_back(exchange, NOT_RECORDED))
+            raise EvidenceLost(self.problem)
+        waiting = _Waiting(exchange, asyncio.get_running_loop().create_future())
+        if not self._take(waiting):
+            raise EvidenceLost(self.problem or "the gateway is stopping")
+        assert waiting.on_disk is not None
+        try:
+            async with asyncio.timeout(self._patience):
+                await waiting.on_disk
+        except asyncio.CancelledError:
+            self._hold_back(waiting, BROKEN_OFF)
+            raise
+        except TimeoutError:
+            self._hold_back(waiting, NOT_RECORDED)
+            raise EvidenceLost(f"it was not written within {self._patience:g} s") from None
+
+    def _take(self, waiting: _Waiting) -> bool:
         full = len(self._waiting) >= self._most
         if full:
-            self.healthy, self.problem = False, f"{self._most:,} exchanges wait to be written"
-        stopped = self._closing.is_set()
-        if full or stopped or (self._require and not self.healthy):
-            self.lost[exchange.action] += 1
-            if self._require:
-                raise EvidenceLost(self.problem or "the gateway is stopping")
-            return
-        self._waiting.append(exchange)
+            self._well, self._problem = False, f"{self._most:,} exchanges wait to be written"
+        if full or self._closing.is_set():
+            self._lose(waiting)
+            return False
+        self._waiting.append(waiting)
         if not self._failures:
             self._settled.clear()
         self._woken.set()
+        return True
+
+    def _lose(self, waiting: _Waiting) -> None:
+        """Count an exchange by what its client saw: whoever waits for the disk gets no answer."""
+        seen = waiting.exchange.action if waiting.on_disk is None else Action.BLOCKED
+        self.lost[seen] += 1
+
+    def _hold_back(self, waiting: _Waiting, reason: str) -> None:
+        """Say of an exchange that its answer was not sent: in its own rows, or where these may be
+        on disk already, in one more."""
+        if waiting in self._waiting and waiting not in self._batch:
+            waiting.exchange = _held_back(waiting.exchange, reason)
+        elif waiting in self._batch:
+            waiting.held_back = reason
+        else:  # it is on disk
+            self.record(_held_back_after_all(waiting.exchange, reason))
 
     def place(self, exchange: Exchange) -> str:
         """The folder that the exchange is written to, or after a change of policy the one with a
@@ -128,8 +200,10 @@ class Evidence:
         left = {
             row.exchange: row.action for one in self._folders.values() for row in one.uncommitted
         }
-        for action in (*left.values(), *(one.action for one in self._waiting)):
+        for action in left.values():
             self.lost[action] += 1
+        for waiting in self._waiting:
+            self._lose(waiting)
         self._waiting.clear()
         self._settled.set()
         self._thread.shutdown(wait=False)
@@ -144,23 +218,49 @@ class Evidence:
         while True:
             stopping = self._closing.is_set()
             self._woken.clear()
-            batch = [self._waiting[n] for n in range(min(_AT_ONCE, len(self._waiting)))]
-            written = await self._in_thread(self._write, batch, self._clock())
-            self._note(written)
+            self._batch = [self._waiting[n] for n in range(min(_AT_ONCE, len(self._waiting)))]
+            self._began = time.monotonic()
+            exchanges = [waiting.exchange for waiting in self._batch]
+            written = await self._in_thread(self._write, exchanges, self._clock())
+            batch, self._batch, self._began = self._batch, [], None
+            self._note(batch, written)
             if stopping and (written.problem or not self._waiting):
                 return
             await self._rest()
 
-    def _note(self, written: _Written) -> None:
+    def _note(self, batch: list[_Waiting], written: _Written) -> None:
         for _ in range(written.done):
             self._waiting.popleft()
-        for action in written.refused:
-            self.lost[action] += 1
+        for number, waiting in enumerate(batch):
+            kept = number < written.done and number not in written.refused
+            if number in written.refused:
+                self._lose(waiting)
+            self._answer(waiting, kept=kept, safe=kept and written.safe, problem=written.problem)
         self._failures = self._failures + 1 if written.problem else 0
-        self.healthy = not written.problem
-        self.problem = written.problem or self.problem
+        self._well = not written.problem
+        self._problem = written.problem or self._problem
         if written.problem or not self._waiting:
             self._settled.set()
+
+    def _answer(self, waiting: _Waiting, *, kept: bool, safe: bool, problem: str) -> None:
+        """Let the answer of an exchange go out, or hold it back and say so in the record."""
+        future = waiting.on_disk
+        if future is None:
+            return
+        if not future.done():
+            if safe:
+                future.set_result(None)
+            else:
+                waiting.held_back = NOT_RECORDED
+                future.set_exception(EvidenceLost(problem or "no row could be made of it"))
+        if not waiting.held_back:
+            return
+        if kept:  # also where nothing else is taken any more
+            more = _held_back_after_all(waiting.exchange, waiting.held_back)
+            self._waiting.append(_Waiting(more))
+        else:
+            waiting.exchange = _held_back(waiting.exchange, waiting.held_back)
+        waiting.held_back = ""
 
     async def _rest(self) -> None:
         """Wait for more to write; after a failure for a while that doubles."""
@@ -177,15 +277,15 @@ class Evidence:
 
     def _write(self, batch: list[Exchange], now: float) -> _Written:
         """Write exchanges to their folders, commit what is due, end what is of days before."""
-        found = _Written()
-        for exchange in batch:
+        found, touched = _Written(), []
+        for number, exchange in enumerate(batch):
             try:
                 kept = self._kept[exchange.tenant]
                 traffic = self._traffic(day_of(exchange.at), exchange.tenant, kept)
                 new = rows(exchange, kept.content, self._key, self._redact)
             except Exception as error:  # whatever it is, the exchanges behind it are written
-                found.refused.append(exchange.action)
-                self.problem = f"an exchange could not be made a row: {type(error).__name__}"
+                found.refused.add(number)
+                self._problem = f"an exchange could not be made a row: {type(error).__name__}"
                 found.done += 1
                 continue
             try:
@@ -193,13 +293,20 @@ class Evidence:
             except Exception as error:
                 found.problem = _said(error)
                 break
+            touched.append(traffic)
             found.done += 1
+        for traffic in dict.fromkeys(touched) if self._require else ():
+            try:
+                traffic.sync()
+            except Exception as error:
+                found.safe, found.problem = False, _said(error)
         for traffic in self._folders.values():
             try:
                 traffic.commit_if_due(now)
             except Exception as error:
                 found.problem = _said(error)
-        return _Written(found.done, found.refused, self._end(now) or found.problem)
+        found.problem = self._end(now) or found.problem
+        return found
 
     def _traffic(self, day: str, tenant: str, kept: Kept) -> Traffic:
         there = self._folders.get((day, tenant))
@@ -229,7 +336,20 @@ class Evidence:
                 try:
                     end_if_open(place)
                 except Exception as error:  # what is there stays there
-                    self.problem = _said(error)
+                    self._problem = _said(error)
+
+
+def _held_back(exchange: Exchange, reason: str) -> Exchange:
+    """The exchange as its client saw it: nothing of the answer was sent."""
+    verdicts = tuple(
+        replace(one, action=Action.BLOCKED, reason=reason, text="") for one in exchange.verdicts
+    )
+    return replace(exchange, verdicts=verdicts, action=Action.BLOCKED, reason=reason)
+
+
+def _held_back_after_all(exchange: Exchange, reason: str) -> Exchange:
+    """A row beside those of an exchange that were written though its answer was not sent."""
+    return replace(_held_back(exchange, reason), id=f"{exchange.id}-held", verdicts=())
 
 
 def _said(error: Exception) -> str:

@@ -6,10 +6,9 @@ stream gets comments meanwhile, and as long as it got none of them a block is a 
 check would have said is in the record afterwards.
 """
 
-import contextlib
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -27,7 +26,7 @@ from evenhand.gateway.upstream import (
     is_stream,
     refuse_compressed,
 )
-from evenhand.gateway.verdicts import Action, Exchange, Verdict, gravest
+from evenhand.gateway.verdicts import BROKEN_OFF, Action, Exchange, Verdict, gravest
 from evenhand.gateway.wire import Asked, Reply, Said, Spoken, Wire
 
 _BLOCKED = "the answer was held back by the policy of this gateway"
@@ -92,15 +91,26 @@ class Talk:
 
 
 Recorder = Callable[[Exchange], None]
+Writer = Callable[[Exchange], Awaitable[None]]
 Ready = tuple[Said, Reply, Sequence[str]]  # what may leave: what is said of it, and its texts
 
 
 class Answering:
     """It answers exchanges by one checker."""
 
-    def __init__(self, upstream: Upstream, record: Recorder) -> None:
+    def __init__(self, upstream: Upstream, record: Recorder, written: Writer | None = None) -> None:
+        """Take what exchanges are handed to.
+
+        Args:
+            upstream: Who is asked.
+            record: Takes an exchange of which nothing more goes out; it never waits.
+            written: Takes an exchange before its answer goes out, and may wait until it is on
+                record. Default: `record`.
+        """
         self._upstream = upstream
         self._record = record
+        self._written = written
+        self.redact, self.without_key = upstream.redact, upstream.without_key
 
     # -- hold ------------------------------------------------------------------------------------
 
@@ -114,7 +124,7 @@ class Answering:
             self.record_anyway(talk, Action.BLOCKED, refusal.code)
             raise
         except BaseException:  # a client that goes away gets nothing
-            self.record_anyway(talk, Action.BLOCKED, "broken_off")
+            self.record_anyway(talk, Action.BLOCKED, BROKEN_OFF)
             raise
         talk.left_out = len(reply.left_out)
         said, texts = await self.judged(talk, checker, reply)
@@ -129,22 +139,24 @@ class Answering:
         try:
             talk.verdicts = await checker.verdicts(talk.asked, reply.texts, reply.observed)
         except BaseException:
-            self.record_anyway(talk, Action.BLOCKED, "broken_off")
+            self.record_anyway(talk, Action.BLOCKED, BROKEN_OFF)
             raise
         action = gravest(one.action for one in talk.verdicts)
         reason = reason_of(talk.verdicts, action)
         try:
-            self._record(talk.ended(action, reason))
+            if self._written is None:
+                self._record(talk.ended(action, reason))
+            else:
+                await self._written(talk.ended(action, reason))
         except EvidenceLost:
             raise Refused(503, "not_recorded", _NOT_RECORDED, headers=_SOON) from None
         refuse_blocked(talk.verdicts)
-        texts = [one.text for one in talk.verdicts[: len(reply.texts)]]
+        texts = [self.redact(one.text) for one in talk.verdicts[: len(reply.texts)]]
         return said_of(talk, action, reason), texts
 
     def record_anyway(self, talk: Talk, action: Action, reason: str) -> None:
         """Record what nothing can be done about any more. What is lost is counted."""
-        with contextlib.suppress(EvidenceLost):
-            self._record(talk.ended(action, reason))
+        self._record(talk.ended(action, reason))
 
     async def collected(
         self, talk: Talk, wire: Wire, reply: Reply, heard: Callable[[], None] = lambda: None
@@ -168,7 +180,7 @@ class Answering:
         """Send an answer as it comes. Give what was read of it, and the body if it was plain; no
         reply if it could not be read. An exchange that ends before that is on record."""
         reply: Reply | None = wire.reply(talk.asked)
-        reader, whole, reason = EventReader(), bytearray(), "broken_off"
+        reader, whole, reason = EventReader(), bytearray(), BROKEN_OFF
         started, sent = time.monotonic(), orjson.dumps(dict(talk.asked.sent))
         try:
             async with self._upstream.asked(wire.path, sent, talk.headers) as response:
@@ -213,7 +225,7 @@ class Answering:
         try:
             found = await checker.verdicts(talk.asked, reply.texts, reply.observed)
         except BaseException:
-            self.record_anyway(talk, Action.NOT_RUN, "broken_off")
+            self.record_anyway(talk, Action.NOT_RUN, BROKEN_OFF)
             raise
         talk.verdicts = tuple(map(_as_observed, found))
         action = gravest(one.action for one in talk.verdicts)
@@ -284,7 +296,7 @@ async def answer_held(
 
     meanwhile = still_checking if talk.asked.stream else None
     ready = await unless_gone(answering.held(talk, wire, checker), receive, meanwhile)
-    await _send(talk, ready, sender)
+    await _send(talk, ready, sender, answering.without_key)
 
 
 async def answer_observed(
@@ -295,11 +307,13 @@ async def answer_observed(
     await answering.checked_afterwards(talk, checker, reply, body)
 
 
-async def _send(talk: Talk, ready: Ready, sender: Sender) -> None:
+async def _send(
+    talk: Talk, ready: Ready, sender: Sender, without_key: Callable[[bytes], bytes]
+) -> None:
     said, reply, texts = ready
     told = head(talk, said.action)
     if not talk.asked.stream:
-        body = reply.body(texts, said)
+        body = without_key(reply.body(texts, said))
         await sender.start(200, PLAIN, told)
         await sender.end(body)
         return
@@ -308,5 +322,5 @@ async def _send(talk: Talk, ready: Ready, sender: Sender) -> None:
     else:
         await sender.start(200, STREAM, told)
     for piece in reply.events(texts, said):
-        await sender.body(piece)
+        await sender.body(without_key(piece))
     await sender.end()

@@ -7,7 +7,7 @@ every action is there from the start, at 0, because a series that is missing loo
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from typing import Literal, Protocol
 
@@ -39,7 +39,9 @@ class Writer(Protocol):
     """Whatever exchanges are handed to behind the answers."""
 
     lost: dict[Action, int]
-    healthy: bool
+
+    @property
+    def healthy(self) -> bool: ...
 
     @property
     def waiting(self) -> int: ...
@@ -125,6 +127,13 @@ class Metrics:
     def watch(self, kind: str, writer: Writer) -> None:
         """Show what a writer lost, whether it can write, and how many wait for it."""
         self._registry.register(_Writer(kind, writer))
+
+    def watch_health(self, kind: str, healthy: Callable[[], bool]) -> None:
+        """Show whether a store can be asked."""
+        gauge = Gauge(
+            f"{_NAME}_{kind}_healthy", "1 while it can be asked.", registry=self._registry
+        )
+        gauge.set_function(lambda: float(healthy()))
 
     def breaker(self, state: Breaker) -> None:
         self._breaker.state(state)

@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from evenhand.gateway.audit import AuditRow
+from evenhand.gateway.traffic import check_folder
 from evenhand.store.folder import open_folder
 
 SCHEMA = pl.Schema(
@@ -48,6 +49,9 @@ class ParquetAudit:
 
     async def write(self, rows: Sequence[AuditRow]) -> None:
         await asyncio.to_thread(self._write, rows)
+
+    async def check(self) -> None:
+        await asyncio.to_thread(check_folder, self._folder)
 
     async def close(self) -> None:
         """Nothing is held."""

@@ -56,6 +56,12 @@ class PostgresAudit:
             await self.close()
             raise
 
+    async def check(self) -> None:
+        try:
+            await self._connected()
+        finally:
+            await self.close()
+
     async def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:

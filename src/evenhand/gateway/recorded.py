@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from evenhand.domain import Answer, Answered, Draft, Event, Failed, Item, Message, Result, Turn
+from evenhand.gateway.masking import masked, names_in
 from evenhand.gateway.verdicts import Action, Exchange, Verdict
 from evenhand.store import tables
-from evenhand.tools.search.privacy import masked, personal_words
 
 Content = Literal["off", "hashed", "on"]
 Keep = Callable[[str], str]
@@ -49,18 +49,19 @@ def rows(exchange: Exchange, content: Content, key: bytes, redact: Keep) -> list
     the run is not known yet."""
     if not exchange.verdicts:
         event = _failed(exchange, exchange.id, exchange.action, exchange.reason, None, ())
-        keep, _ = keepers(content, key, redact, (exchange.prompt, exchange.context))
+        keep = keeper(content, key, redact, (exchange.prompt, exchange.context))
         return [Row(exchange.id, exchange.action, _kept(Result.of(event), keep), ())]
     found = []
     for index, verdict in enumerate(exchange.verdicts):
         drafts = _drafts(verdict)
-        texts = (exchange.prompt, exchange.context, *(draft.text for draft in drafts))
-        keep, keep_turn = keepers(content, key, redact, texts)
+        said = (draft.text for draft in drafts)
+        asked = (text for turn in verdict.turns for text in _words(turn))
+        keep = keeper(content, key, redact, (exchange.prompt, exchange.context, *said, *asked))
         name = f"{exchange.id}-{index}"
         result = replace(
             Result.of(_event(exchange, name, verdict, drafts)), answer_before=verdict.before
         )
-        turns = tuple(_turns(verdict.turns, name, content, keep_turn))
+        turns = tuple(_turns(verdict.turns, name, content, keep))
         found.append(Row(exchange.id, verdict.action, _kept(result, keep), turns))
     return found
 
@@ -133,22 +134,26 @@ def tokens(turns: Sequence[Turn]) -> tuple[int | None, int | None]:
 # -- how much of the texts is kept -------------------------------------------------------------
 
 
-def keepers(content: Content, key: bytes, redact: Keep, texts: Sequence[str]) -> tuple[Keep, Keep]:
-    """What is written in the place of a text of this item, and of one that its agents said. A name
-    in one of the texts is masked in all of them, however it is written there."""
+def keeper(content: Content, key: bytes, redact: Keep, texts: Sequence[str]) -> Keep:
+    """What is written in the place of a text of this item.
+
+    Args:
+        content: What the policy keeps of the words.
+        key: What they are hashed with.
+        redact: Takes keys out of a text.
+        texts: All texts of the item. A name in one of them is masked in all, however written.
+    """
     if content == "off":
-        return _not_kept, _not_kept
+        return _not_kept
     if content == "hashed":
-        return (lambda text: hashed(key, text),) * 2
-    known = personal_words(texts)
+        return lambda text: hashed(key, text)
+    names = names_in(texts)
+    return lambda text: _writable(masked(redact(text), names))
 
-    def keep(text: str) -> str:
-        return _writable(masked(redact(text), known))
 
-    def keep_turn(text: str) -> str:
-        return _writable(masked(redact(text), known | personal_words((text,))))
-
-    return keep, keep_turn
+def _words(turn: Turn) -> Iterator[str]:
+    yield from (said.content for said in turn.messages)
+    yield from turn.texts
 
 
 def hashed(key: bytes, text: str) -> str:

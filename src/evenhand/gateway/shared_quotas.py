@@ -6,6 +6,7 @@ an append-only file, and evict nothing.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from evenhand.errors import UserError
@@ -115,6 +116,16 @@ class SharedQuotas:
         self._free = asyncio.Semaphore(_CONNECTIONS)
         self._owed: dict[Lease, int] = {}  # what the store may not have heard
         self._telling: asyncio.Task[None] | None = None
+        self.healthy = True
+        self.problem = ""  # why it is not healthy, or was not last; it holds no password
+
+    async def ping(self) -> None:
+        """Ask the store whether it is there.
+
+        Raises:
+            StoreUnavailable: It is not, or does not let us in.
+        """
+        await self._heard(self._client.ping)
 
     async def take(self, tenant: str, allowance: Allowance, tokens: int) -> Lease:
         lease = new_lease(tenant, tokens)
@@ -153,19 +164,27 @@ class SharedQuotas:
 
     async def _ask(self, script: Any, lease: Lease, *arguments: object) -> Any:
         """Run a script, within the time and whatever the store does."""
+        member = f"{lease.id}:{lease.tokens}"
+        return await self._heard(
+            lambda: script(keys=_keys(lease.tenant), args=[member, *arguments])
+        )
+
+    async def _heard(self, ask: Callable[[], Awaitable[Any]]) -> Any:
         problem = ""
         error_kind: type[StoreUnavailable] = StoreUnavailable
         try:
             async with asyncio.timeout(_QUEUED + self._patience) as bound, self._free:
                 bound.reschedule(asyncio.get_running_loop().time() + self._patience)
                 error_kind = _Doubtful
-                member = f"{lease.id}:{lease.tokens}"
-                return await script(keys=_keys(lease.tenant), args=[member, *arguments])
+                said = await ask()
+                self.healthy = True
+                return said
         except TimeoutError:
             problem = f"no answer within {self._patience:g} s"
         # Whatever a hostile or broken store makes of the client that reads it.
         except Exception as error:
             problem = type(error).__name__
+        self.healthy, self.problem = False, problem
         raise error_kind(f"the store of the quotas cannot be asked: {problem}")
 
     def _owe(self, lease: Lease, tokens: int) -> None:

@@ -8,6 +8,7 @@ stops. A gateway that comes back on the same day opens it again.
 import contextlib
 import hashlib
 import re
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from pathlib import Path
 from evenhand.errors import StoreError
 from evenhand.gateway.recorded import Content, Row
 from evenhand.store import RunReader, RunRecord, RunWriter
-from evenhand.store.folder import open_folder
+from evenhand.store.folder import Folder, open_folder
 from evenhand.store.run_record import now
 
 COMMIT_SECONDS = (
@@ -99,6 +100,12 @@ class Traffic:
         self._next += len(placed)
         self.uncommitted += placed
         self._since = at if self._since is None else self._since
+
+    def sync(self) -> None:
+        """Make what is in the journal survive the death of the machine."""
+        if self._writer is not None:
+            with self._dropped_on_error():
+                self._writer.sync()
 
     def commit_if_due(self, at: float) -> None:
         """Commit when a part is full or its first row waits long enough. A clock that went back
@@ -203,6 +210,13 @@ def end_if_open(place: str) -> None:
                 writer.end()
             finally:
                 writer.let_go()
+
+
+def check_folder(folder: Folder) -> None:
+    """Write a file and remove it. Raises what a folder that cannot be written raises."""
+    name = f"probe-{secrets.token_hex(8)}"
+    folder.create(name, b"")
+    folder.remove(name)
 
 
 def as_text(folder: str | Path) -> str:

@@ -14,7 +14,7 @@ from evenhand.gateway.errors import Garbled, Refused
 from evenhand.gateway.sse import EventReader
 from evenhand.gateway.wire import Reply
 from evenhand.models.http_client import plain_url, read_capped
-from evenhand.models.keys import sendable
+from evenhand.models.keys import Redactor, sendable
 
 MOST_BODY = 16 * 1024 * 1024  # our choice: 128 choices of a long answer
 _MOST_ERROR = 64 * 1024
@@ -50,6 +50,7 @@ class Upstream:
             "name the key's environment variable in --upstream-key-env",
         ).rstrip("/")
         self._key = sendable(key)
+        self.redact = Redactor(key)  # an upstream may write its key into an answer
         self._seconds = seconds
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
@@ -61,6 +62,12 @@ class Upstream:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    def without_key(self, body: bytes) -> bytes:
+        """Take the key out of what goes to a client, beside its texts: arguments, names, ids."""
+        if not self._key or not self.redact:
+            return body
+        return body.replace(self._key.encode(), b"[redacted]")
 
     @asynccontextmanager
     async def asked(

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from evenhand.domain import Answer, Turn
 
+BROKEN_OFF = "broken_off"  # the reason where the client went away
 NOT_RECORDED = "not_recorded"  # the reason where an answer is held back because of that
 
 

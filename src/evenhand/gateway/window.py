@@ -131,7 +131,7 @@ class _Windows:
         self.over = verdict.action is Action.BLOCKED
         out = verdict.text + ("" if self.over else words[len(text) :])
         self.sent += out
-        await self._write(b"".join(self.reply.window(out)))
+        await self._write(b"".join(self.reply.window(self.answering.redact(out))))
 
     async def _end(self) -> None:
         """Judge what there is beside words, put the exchange on record, and send the end."""
@@ -144,7 +144,7 @@ class _Windows:
         said = said_of(self.talk, action, reason)
         self.answering.record_anyway(self.talk, action, reason)
         self.recorded = True
-        rest = b"".join(self.reply.rest(self.sent, said))
+        rest = self.answering.without_key(b"".join(self.reply.rest(self.sent, said)))
         await self._write(comment(f"evenhand-action: {action}") + rest, last=True)
 
     def _joined(self) -> tuple[Verdict, ...]:

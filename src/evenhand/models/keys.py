@@ -3,10 +3,18 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from evenhand.errors import UserError
 
+TRUSTED = "EVENHAND_TRUSTED_HOSTS"  # the variable with the hosts that keys may go to
+# The variables with the keys of services, and the origin of each.
+SERVICES = {
+    "OPENAI_API_KEY": "https://api.openai.com:443",
+    "PERSPECTIVE_API_KEY": "https://commentanalyzer.googleapis.com:443",
+    "BRAVE_API_KEY": "https://api.search.brave.com:443",
+}
 SHORTEST = 8  # our choice: "EMPTY" and "none" are words that a text may hold, and no secrets
 _PORTS = {"http": 80, "https": 443}
 # How JSON, a URL and HTML write a sign. JSON that quotes JSON doubles its backslashes.
@@ -36,6 +44,50 @@ def key_place(url: str, named: str | None, usual: Mapping[str, str]) -> KeyPlace
     if not variable or not (where or named):
         return None
     return KeyPlace(variable, where or "an address of its own")  # that of a package's scorer
+
+
+def check_places(
+    places: Mapping[str, KeyPlace], found: str | None, said: str, environment: Mapping[str, str]
+) -> None:
+    """Refuse to send a key where the user did not say that it goes. This machine is always allowed.
+
+    Args:
+        places: Where keys go, by what they are for.
+        found: The file that says so, if it was found in the current folder; None if the user named
+            it, whose hosts are then theirs.
+        said: The address that the user said on the spot; empty if none.
+        environment: Holds the keys, and the hosts that are trusted.
+
+    Raises:
+        UserError: The key of a service would go to another host, or a key that is set to a host
+            that nobody but the file has named.
+    """
+    hosts = {host.strip().lower() for host in environment.get(TRUSTED, "").split(",")}
+    for what, place in places.items():
+        own = SERVICES.get(place.variable)
+        host = urlsplit(place.origin).hostname or ""
+        if place.origin == own or _is_here(host):
+            continue
+        if own is not None:
+            raise UserError(
+                f"{what}: {place.variable} is for {own} alone, and would go to {place.origin}. "
+                "Put the key for that host into a variable of another name, and name that one as "
+                "api_key_env"
+            )
+        named = {place.origin, host} & {origin(said), *hosts}
+        if found and host and environment.get(place.variable) and not named:
+            raise UserError(
+                f"{found} of the current folder would send {place.variable} to {place.origin} for "
+                f"{what}, and a folder may come from somebody else. If you trust that host, run "
+                f"the command again with --config {found}, or set {TRUSTED}={host}"
+            )
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def origin(url: str) -> str:

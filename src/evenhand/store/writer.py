@@ -106,6 +106,10 @@ class RunWriter:
         for result, turns in lines:
             self._pending.add(result, turns)
 
+    def sync(self) -> None:
+        """Make all that was added so far survive the death of the machine. It may take a while."""
+        self._journal.flush()
+
     @property
     def full(self) -> bool:
         return self._pending.full

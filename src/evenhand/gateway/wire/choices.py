@@ -233,14 +233,14 @@ class ChoicesReply(ABC):
     def _take_head(self, raw: Mapping[str, Any]) -> None:
         """Keep the first of each that says something: some servers begin with empty ones."""
         for name in _HEAD:
-            found = strict.token(raw.get(name))
+            found = strict.head(raw, name)
             if found is not None:
                 self._head.setdefault(name, found)
             elif raw.get(name):
                 strict.leave(self.left_out, name)
-        created = strict.number(raw.get("created"))
+        created = strict.moment(raw.get("created"))
         if created:
-            self._head.setdefault("created", int(created))
+            self._head.setdefault("created", created)
 
     def _take_one(self, raw: Mapping[str, Any], position: int, *, streamed: bool) -> None:
         index = strict.a(int, raw.get("index", position), "the index of a choice")

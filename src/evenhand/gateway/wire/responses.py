@@ -224,7 +224,7 @@ class ResponsesReply:
             raise Garbled("the response has failed, or has not ended")
         strict.only(raw, (*_HEAD, *_KNOWN, *_OF_REQUEST), self.left_out)
         for name in _HEAD:
-            found = strict.token(raw.get(name))
+            found = strict.head(raw, name)
             if found is not None:
                 self._head[name] = found
             elif raw.get(name):
@@ -232,7 +232,7 @@ class ResponsesReply:
         details = raw.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
         self._head |= {
-            "created_at": strict.number(raw.get("created_at")) or 0,
+            "created_at": strict.moment(raw.get("created_at")),
             "status": status,
             "incomplete_details": {"reason": reason} if reason in _REASONS else None,
             "usage": strict.usage(raw.get("usage"), self.left_out),

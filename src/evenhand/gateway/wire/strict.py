@@ -13,8 +13,11 @@ from evenhand.gateway.errors import Garbled, Refused
 MOST_TEXTS = 128  # our choice, as OpenAI's own bound of `n`
 _MOST_NAMES = 64  # our choice: names of fields left out that are kept of one answer
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-# Ids, models, fingerprints: one word that no sentence fits into.
-_TOKEN = re.compile(r"[A-Za-z0-9_./:@+=~|-]{1,256}")
+# Ids, fingerprints and names of models: one word. Our choices: nobody checks what they say, so they
+# are short, and names of models, which hold paths, twice as long.
+_TOKEN = re.compile(r"[A-Za-z0-9_./:@+=~|-]{1,64}")
+_MODEL = re.compile(r"[A-Za-z0-9_./:@+=~|-]{1,128}")
+_LAST_SECOND = 2**40  # our choice: of `created`, some 35,000 years from now
 _ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
 # The numbers of `usage`, of all three wires.
 _USAGE: Mapping[str, Any] = {
@@ -112,6 +115,20 @@ def only(
 def token(value: Any) -> str | None:
     """Give an id or a name that is one word; None if it is anything else."""
     return value if isinstance(value, str) and _TOKEN.fullmatch(value) else None
+
+
+def head(raw: Mapping[str, Any], name: str) -> str | None:
+    """Give a field of the head of an answer that is one word; None if it is anything else."""
+    value = raw.get(name)
+    if name != "model":
+        return token(value)
+    return value if isinstance(value, str) and _MODEL.fullmatch(value) else None
+
+
+def moment(value: Any) -> int:
+    """Give whole seconds since 1970; 0 if it is anything else."""
+    found = number(value)
+    return int(found) if found is not None and 0 <= found < _LAST_SECOND else 0
 
 
 def number(value: Any) -> int | float | None:

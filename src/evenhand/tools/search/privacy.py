@@ -7,7 +7,6 @@ ordinary word that begins a sentence. Made for English; docs/search.md says what
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import resources
 
@@ -52,7 +51,7 @@ def clean(query: str, context: str) -> str:
             continue
         for word in _words(_FIELD.sub("", chunk)):
             if _may_leave(word, private):
-                kept.setdefault(_fold(word), word)
+                kept.setdefault(fold(word), word)
     sent = _within(list(kept.values()))
     return " ".join(sent) if not all(map(is_function_word, sent)) else ""
 
@@ -70,7 +69,7 @@ def _known(context: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _may_leave(word: str, private: frozenset[str]) -> bool:
-    folded = _fold(word)
+    folded = fold(word)
     if len(folded) < 2 or not _cased(word) or folded in _NUMBERS:
         return False
     return not _is_personal(folded, private)
@@ -81,44 +80,15 @@ def _is_personal(folded: str, private: frozenset[str]) -> bool:
         return True
     if _is_identity(folded):
         return False
-    if folded in _listed("given_names") or folded.removesuffix("s") in _listed("given_names"):
+    if folded in listed("given_names") or folded.removesuffix("s") in listed("given_names"):
         return True
     return any(len(name) >= _TELLING and name in folded for name in private)
-
-
-def personal_words(texts: Iterable[str]) -> frozenset[str]:
-    """The words of these texts that may be somebody's name or a part of an address, for `masked`.
-    Each text begins with a sentence."""
-    return _known(_shown(" . ".join(texts)))[1]
-
-
-def masked(text: str, private: frozenset[str]) -> str:
-    """The text with a mark in the place of every word that may not leave, line by line. Numbers go
-    whole; those in words stay, because "one" is seldom a part of a telephone number."""
-    marks: dict[str, str] = {}  # by word: a text says the same words again and again
-
-    def word_of(found: re.Match[str]) -> str:
-        word = found[0]
-        if word not in marks:
-            hide = not _cased(word) or _is_personal(_fold(word), private)
-            marks[word] = "[name]" if hide else word
-        return marks[word]
-
-    def chunk_of(chunk: str) -> str:
-        if _ADDRESS.search(chunk):
-            return "[address]"
-        if any(sign.isnumeric() for sign in chunk):
-            return "[number]"
-        return _LETTERS.sub(word_of, chunk)
-
-    lines = (_shown(line) for line in text.splitlines())
-    return "\n".join(" ".join(map(chunk_of, line.split())) for line in lines)
 
 
 def _private_words(text: str, lower: frozenset[str]) -> frozenset[str]:
     """Folded words of the text that may be someone's name, or a part of an address."""
     addresses = " ".join(filter(_ADDRESS.search, text.split()))
-    found = set(map(_fold, _LETTERS.findall(addresses)))
+    found = set(map(fold, _LETTERS.findall(addresses)))
     found = {word for word in found if not _is_identity(word) and not _is_known(word)}
     return frozenset(found | _names(text, lower))
 
@@ -136,7 +106,7 @@ def _names(text: str, lower: frozenset[str]) -> set[str]:
     for chunk in text.split():
         begins = _begins_sentence(before)
         for place, word in enumerate(_words(chunk)):
-            folded = _fold(word)
+            folded = fold(word)
             first = begins and place == 0
             if word.islower():
                 name_before, groups = False, []
@@ -159,7 +129,7 @@ def _is_ordinary(folded: str, word: str, first: bool, lower: frozenset[str]) -> 
     """A capital that says nothing: "The", or "Teachers …" where the text also has "teachers"."""
     if _is_known(folded):
         return True
-    if folded in _listed("given_names"):
+    if folded in listed("given_names"):
         return False
     return first and word.istitle() and word.lower() in lower
 
@@ -183,12 +153,12 @@ def _cased(word: str) -> bool:
 
 
 def _is_identity(folded: str) -> bool:
-    listed = _listed("identity_words")
-    return folded in listed or folded.removesuffix("s") in listed
+    known = listed("identity_words")
+    return folded in known or folded.removesuffix("s") in known
 
 
 def _is_known(folded: str) -> bool:
-    return folded in _listed("function_words") or folded in _listed("topic_words")
+    return folded in listed("function_words") or folded in listed("topic_words")
 
 
 def _shown(text: str) -> str:
@@ -199,7 +169,8 @@ def _shown(text: str) -> str:
     return _AT_IN_WORDS.sub("@", text)
 
 
-def _fold(word: str) -> str:
+def fold(word: str) -> str:
+    """A word without case and accents."""
     split = unicodedata.normalize("NFKD", word.casefold())
     return "".join(sign for sign in split if not unicodedata.combining(sign)).translate(_PLAIN)
 
@@ -214,12 +185,13 @@ def _within(words: list[str]) -> list[str]:
 
 
 @cache
-def _listed(name: str) -> frozenset[str]:
+def listed(name: str) -> frozenset[str]:
+    """The words of a list of this package, folded."""
     text = resources.files(__package__).joinpath(f"{name}.txt").read_text("utf-8")
     lines = (line.partition("#")[0] for line in text.splitlines())
-    return frozenset(_fold(word) for line in lines for word in line.split())
+    return frozenset(fold(word) for line in lines for word in line.split())
 
 
 def is_function_word(word: str) -> bool:
     """One that says nothing about what is searched for."""
-    return _fold(word) in _listed("function_words")
+    return fold(word) in listed("function_words")
