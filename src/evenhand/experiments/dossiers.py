@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
@@ -17,7 +17,7 @@ from evenhand.instruments import Instrument, instrument_of
 from evenhand.instruments.judge.audit import BENCHMARK, audit
 from evenhand.instruments.judge.certificate import Found, why_not
 from evenhand.instruments.likelihood_sets import SETS, runs_at
-from evenhand.methods import Method, named
+from evenhand.methods import Method, of_record
 from evenhand.runners import replay_of
 from evenhand.runners.likelihood import METHOD as READ_OFF
 from evenhand.store import RunReader
@@ -110,13 +110,12 @@ def _method(run: RunReader) -> Method:
     """The method that made a run, from its record."""
     said = run.record.method
     try:
-        made: Method = TypeAdapter(named(said["name"])).validate_python(said["settings"])
+        return of_record(said)
     except (UserError, ValidationError):
         raise UserError(
             f"the method {said['name']!r} is not installed here as it was, so it is not known "
             "which judges it asked"
         ) from None
-    return made
 
 
 def _audited(method: Method, model: str, audits: Sequence[Audited]) -> Found | None:
