@@ -8,6 +8,7 @@
 |      | that cannot be read                                    |                            |
 | 3    | stopped at a cap, resumable                            | the same                   |
 | 4    | `screen apply`: scores have drifted, a promise is open | open: neither is shown     |
+|      | `mitigate`, `answer`: too few answers were accepted    |                            |
 | 5    |                                                        | broken: nothing was judged |
 | 130  | stopped by a signal, resumable                         | the same                   |
 """
@@ -18,5 +19,6 @@ BELOW_FLOOR = 2
 UNFINISHED = 2  # a run that was read is not finished
 CAPPED = 3
 OPEN = 4
+NOT_ACCEPTED = 4  # of mitigate and answer: the evaluators accept too few answers
 BROKEN = 5
 STOPPED = 130
