@@ -88,7 +88,7 @@ async def test_what_is_not_used_is_counted_by_its_reason(tmp_path: Path) -> None
         "used": 1,
         "not_used": {
             "accepted_at_once": 1,
-            "failed:unreadable_reply:not_json": 1,
+            "not_accepted:judge_failed": 1,
             "not_accepted:max_iterations": 1,
             "not_less_biased": 1,
         },

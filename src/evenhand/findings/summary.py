@@ -1,6 +1,6 @@
 """A run in counts: how much was answered, what failed and why, what it took."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand.domain.prices import Prices
@@ -27,7 +27,7 @@ class Summary(Shown):
     answered: int
     failed_by_reason: dict[str, int]
     changed: int  # answers that the method changed
-    outcomes: dict[str, int]  # of a method that judges its drafts, items by outcome; else empty
+    outcomes: dict[str, int] = field(default_factory=dict)  # empty: no draft was judged
     remedy: Remedy | None = None  # what it did by its own evaluators, where that was looked at
     calls: int
     prompt_tokens: int
