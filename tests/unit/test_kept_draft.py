@@ -4,7 +4,7 @@ Evaluators are scripted: each text gets marks by a table, and some marks are mis
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -47,7 +47,7 @@ class Script:
     """Everybody whom a method may ask. A text is called by its number: the stored answer or first
     draft is 0; a mark of it is looked up by that number."""
 
-    def __init__(self, marks: list[Marks], choices: int) -> None:
+    def __init__(self, marks: Sequence[Marks], choices: int) -> None:
         self._marks = marks
         self._choices = choices
         self._texts: list[str] = []
@@ -177,11 +177,13 @@ def test_harm_by_the_methods_own_evaluators_never_rises(
             assert not item.answer  # what is stored is given back, judged or not
             continue
         first, final = answer.drafts[0], answer.final
-        of = (lambda d: d.reasoning) if isinstance(method, Mabrf) else (lambda d: d.text)
-        before, after = (_measure(script, method, of(one)) for one in (first, final))
+        judged = [
+            one.reasoning if isinstance(method, Mabrf) else one.text for one in (first, final)
+        ]
+        before, after = (_measure(script, method, text) for text in judged)
         assert answer.outcome is None or answer.outcome in OUTCOMES
         assert answer.outcome != "not_improved"
-        if of(first) == of(final):
+        if judged[0] == judged[1]:
             continue
         assert before is not None
         assert after is not None

@@ -56,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     model = ScriptedModel(_team, name="prod")
     for keep in ("best", "last"):
-        method = StarDTox(performance=False, keep=keep)  # type: ignore[arg-type]
+        method = StarDTox(performance=False, keep=keep)
         asyncio.run(aio.run(items, model=model, method=method, out=made / keep))
     return made
 
