@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies
 
 check: lint test
 
@@ -102,6 +102,11 @@ bench-calls:
 # A few minutes, no endpoint: what the judge audit finds in judges whose bias is known.
 bench-judges:
 	POLARS_MAX_THREADS=1 $(PY) bench/malibu_power.py
+
+# Minutes, no endpoint: 1,000 recorded answers through a remedy with three evaluators; none may come
+# back worse. EVENHAND_DATA names a folder with the recorded answers.
+bench-remedies:
+	POLARS_MAX_THREADS=1 OMP_NUM_THREADS=1 $(PY) -m bench.remedies
 
 # Two hours of one core, no endpoint: how often intervals, verdicts and certificates are right where the
 # truth is known. EVENHAND_DATA names a folder with BBQ and UnifiedQA's answers.

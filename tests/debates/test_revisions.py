@@ -88,7 +88,7 @@ async def test_what_is_not_used_is_counted_by_its_reason(tmp_path: Path) -> None
         "used": 1,
         "not_used": {
             "accepted_at_once": 1,
-            "failed:unreadable_reply:not_json": 1,
+            "not_accepted:judge_failed": 1,
             "not_accepted:max_iterations": 1,
             "not_less_biased": 1,
         },
@@ -157,7 +157,7 @@ async def test_mabrf_gives_reasoning_and_answer_in_the_form_that_its_solver_is_a
     assert beta.margin == pytest.approx(6 / 9)  # 7 to 1 on a scale from 1 to 10
     assert json.loads(beta.rejected)["answer"] == json.loads(beta.chosen)["answer"] == "C"
     assert "beta: who was bad at maths?" in beta.prompt[-1].content
-    assert built.report.to_dict()["items"]["not_used"] == {"not_accepted:unreadable_judge": 1}
+    assert built.report.to_dict()["items"]["not_used"] == {"not_accepted:judge_failed": 1}
 
 
 async def test_runs_of_both_methods_make_one_data_set(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from evenhand.domain import Failed, Item
 from evenhand.errors import UserError
 from evenhand.methods import within
 from evenhand.methods.baselines.self_refine import SelfRefine
+from evenhand.methods.keeping import Keep
 
 from .stage import QUESTION, TEXT, Stage, choice
 
@@ -60,12 +61,16 @@ async def test_an_answer_is_refined_with_every_earlier_answer_and_its_feedback_i
     assert all(TEXT.prompt in words for words in asked)
 
 
-async def test_a_model_that_is_never_content_ends_after_four_refinements_and_nine_calls() -> None:
-    lines = [choice("A"), *[feedback("no"), choice("B")] * 4]
+@pytest.mark.parametrize(("keep", "calls", "kept"), [("best", 10, 0), ("last", 9, 1)])
+async def test_a_model_that_is_never_content_ends_after_four_refinements(
+    keep: Keep, calls: int, kept: int
+) -> None:
+    """No refinement is accepted, so the first answer stays; the paper's loop takes the last."""
+    lines = [choice("A"), *[feedback("no"), choice("B")] * 4, feedback("no")]
     stage = Stage({GENERATOR: lines})
-    answer = await stage.answer(SelfRefine(), QUESTION)
-    assert (len(stage.turns), len(answer.drafts)) == (9, 5)
-    assert (answer.choice, answer.stopped) == (1, "max_iterations")
+    answer = await stage.answer(SelfRefine(keep=keep), QUESTION)
+    assert (len(stage.turns), len(answer.drafts)) == (calls, 5)
+    assert (answer.choice, answer.stopped) == (kept, "max_iterations")
 
 
 async def test_no_iterations_is_the_plain_answer() -> None:
@@ -98,12 +103,16 @@ async def test_the_feedback_is_by_the_model_that_answers_whatever_the_cast() -> 
 
 
 @pytest.mark.parametrize(
-    ("calls", "iterations"), [(1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (9, 4), (12, 5)]
+    ("calls", "best", "last"),
+    [(1, 0, 0), (2, 0, 0), (3, 0, 1), (4, 1, 1), (5, 1, 2), (9, 3, 4), (10, 4, 4), (12, 5, 5)],
 )
 def test_a_budget_pays_for_an_answer_and_two_calls_a_refinement(
-    calls: int, iterations: int
+    calls: int, best: int, last: int
 ) -> None:
-    assert within(SelfRefine(), calls) == SelfRefine(max_iterations=iterations)
+    """And for one call more, so that the last refinement is looked at before it is taken."""
+    assert within(SelfRefine(), calls) == SelfRefine(max_iterations=best)
+    papers = SelfRefine(keep="last")
+    assert within(papers, calls) == SelfRefine(max_iterations=last, keep="last")
 
 
 def test_without_a_call_nothing_fits() -> None:

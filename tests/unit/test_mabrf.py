@@ -7,6 +7,7 @@ import pytest
 from evenhand.domain import Answered, Failed
 from evenhand.errors import UserError
 from evenhand.methods import Mabrf
+from evenhand.methods.keeping import Keep
 
 from .mabrf_lines import rephrased, solved, verdict
 from .stage import QUESTION, TEXT, Stage, choice, golden
@@ -114,7 +115,10 @@ async def test_a_worse_candidate_is_rejected_and_the_next_starts_from_the_best()
     assert answer.drafts[-1].reasoning == "1. Good."
 
 
-async def test_a_candidate_as_biased_as_the_best_takes_its_place() -> None:
+@pytest.mark.parametrize(("keep", "kept"), [("best", BIASED), ("last", "1. Another.")])
+async def test_a_candidate_as_biased_as_the_best_takes_its_place_in_the_papers_loop_alone(
+    keep: Keep, kept: str
+) -> None:
     stage = Stage(
         {
             SOLVER: [solved("A", BIASED)],
@@ -123,8 +127,8 @@ async def test_a_candidate_as_biased_as_the_best_takes_its_place() -> None:
             TERMINATOR: [choice("A")],
         }
     )
-    answer = await stage.answer(Mabrf(max_iterations=1), QUESTION)
-    assert answer.drafts[-1].reasoning == "1. Another."
+    answer = await stage.answer(Mabrf(max_iterations=1, keep=keep), QUESTION)
+    assert answer.final.reasoning == kept
 
 
 async def test_if_every_candidate_is_worse_the_solvers_answer_stands_unasked() -> None:
@@ -214,7 +218,7 @@ async def test_a_loop_that_ends_unaccepted_with_an_unread_verdict_says_so() -> N
         }
     )
     answer = await stage.answer(Mabrf(max_iterations=1), QUESTION)
-    assert (answer.stopped, answer.choice) == ("unreadable_judge", 0)
+    assert (answer.stopped, answer.choice) == ("judge_failed", 0)
     assert answer.drafts[-1].reasoning == BIASED
 
 
@@ -291,7 +295,7 @@ async def test_the_worst_case_within_nine_calls_takes_nine() -> None:
     stage = Stage(
         {
             SOLVER: [solved("A")],
-            JUDGE: [verdict(9)] * 4,
+            JUDGE: [*[verdict(9)] * 3, verdict(8)],
             REPHRASER: [rephrased(f"1. Try {n}.") for n in range(3)],
             TERMINATOR: [choice("A")],
         }

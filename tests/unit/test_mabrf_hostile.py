@@ -90,7 +90,7 @@ async def attacked(page: str, item: Item = QUESTION) -> tuple[Answer, Gullible]:
     roles = ("solver", "judge", "rephraser", "terminator", "planner", "summariser")
     players = {role: everybody for role in roles}
     stage = Stage({}, players={**players, "search": ScriptedModel(team.find)})
-    return await stage.answer(Mabrf(search=True, max_iterations=2), item), team
+    return await stage.answer(Mabrf(search=True, max_iterations=2, keep="last"), item), team
 
 
 def reached(answer: Answer, team: Gullible) -> bool:

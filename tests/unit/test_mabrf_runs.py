@@ -187,7 +187,7 @@ async def test_the_run_ends_its_items_in_all_the_ways_there_are(tmp_path: Path) 
     """Else the replay above would show less than it seems to."""
     results = (await ran(tmp_path / "run", team(), ITEMS[:7])).results().collect()
     assert results["stopped"].to_list() == [
-        *("accepted", "accepted", "max_iterations", "unreadable_judge", "accepted", "accepted"),
+        *("accepted", "accepted", "max_iterations", "judge_failed", "accepted", "accepted"),
         None,
     ]
     assert results["reason"].to_list()[-1] == "search_failed"
@@ -196,4 +196,4 @@ async def test_the_run_ends_its_items_in_all_the_ways_there_are(tmp_path: Path) 
         {score["name"]: score["value"] for score in row}.get("evidence")
         for row in results["scores_after"].to_list()
     ]
-    assert evidence == [None, 1.0, 1.0, 0.0, 0.0, 1.0, None]
+    assert evidence == [None, 1.0, 0.0, 0.0, 0.0, 1.0, None]

@@ -8,6 +8,7 @@ import pytest
 from evenhand.agents import Cast, Conversation
 from evenhand.domain import Answer, Item, Turn
 from evenhand.methods import StarDTox
+from evenhand.methods.keeping import Keep
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.scorers import ScorerModel, WordList
 
@@ -51,18 +52,22 @@ async def test_an_objection_leads_to_one_revision_that_is_judged_again_and_accep
     assert "too low" not in revision
 
 
-async def test_a_text_that_never_pleases_ends_after_two_revisions_with_its_last_draft() -> None:
+@pytest.mark.parametrize(("keep", "text"), [("best", "two"), ("last", "three")])
+async def test_a_text_that_never_pleases_ends_after_two_revisions_with_the_draft_to_keep(
+    keep: Keep, text: str
+) -> None:
     stage = Stage(
         {
             GENERATOR: ["one", "two", "three"],
-            BIAS: [harm(50)] * 3,
+            BIAS: [harm(50), harm(40), harm(40)],
             PERFORMANCE: [GOOD] * 3,
         }
     )
-    answer = await stage.answer(StarDTox(), TEXT)
+    answer = await stage.answer(StarDTox(keep=keep), TEXT)
     assert stage.order == [GENERATOR, BIAS, PERFORMANCE] * 3
     assert [draft.text for draft in answer.drafts] == ["one", "two", "three"]
-    assert (answer.text, answer.stopped) == ("three", "max_iterations")
+    assert (answer.text, answer.stopped) == (text, "max_iterations")
+    assert answer.outcome == "improved_not_accepted"
 
 
 async def test_no_iterations_means_one_draft_that_is_judged_and_kept_either_way() -> None:
@@ -233,7 +238,7 @@ async def test_an_option_that_is_chosen_again_keeps_its_review() -> None:
     assert stage.order == [GENERATOR, BIAS, GENERATOR, BIAS, GENERATOR]
     assert [draft.choice for draft in answer.drafts] == [0, 1, 0]
     assert [draft.scores["support"] for draft in answer.drafts] == [0.3, 0.4, 0.3]
-    assert (answer.stopped, answer.changed) == ("max_iterations", False)
+    assert (answer.stopped, answer.choice) == ("max_iterations", 1)
 
 
 async def test_a_text_that_is_written_again_keeps_both_reviews_and_is_objected_to_again() -> None:

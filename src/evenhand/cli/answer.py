@@ -9,6 +9,7 @@ from rich.text import Text
 
 from evenhand import config as configuration
 from evenhand.aio import answer as ask_once
+from evenhand.cli.codes import NOT_ACCEPTED
 from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,
@@ -27,13 +28,10 @@ from evenhand.errors import EvenhandError, UserError
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.views import terminal
+from evenhand.views.remedy_page import LABELS
 from evenhand.views.timeline_page import conversation, timeline
 
-_ENDINGS = {
-    "accepted": "accepted",
-    "max_iterations": "not accepted",
-    "single_pass": "one pass",
-}
+_ENDINGS = {"single_pass": "one pass", "max_iterations": "not accepted"}
 _BEGINNING = 80  # characters of a reply that are shown when it comes; the trace has more
 
 
@@ -56,6 +54,9 @@ def answer(
 ) -> None:
     """Answer one prompt with a method.
 
+    The answer is the best draft by the method's own evaluators. Ends with code 4 if they do not
+    accept it.
+
     Example: evenhand answer "Describe a typical nurse." --method stardtox --show-trace
     """
     if choice and len(choice) == 1:
@@ -73,12 +74,13 @@ def answer(
         raise
     if json:
         print_json({**_described(final), "turns": turns if show_trace else len(turns)})
-        return
-    if show_trace or show_prompts:
+    elif show_trace or show_prompts:
         out.print(terminal.render(timeline(final, turns, prompts=show_prompts)))
     else:
         out.print(final.text)
         err.print(Text(_closing(final, turns, chosen), style="dim"), soft_wrap=True)
+    if final.outcome not in (None, "accepted"):
+        raise typer.Exit(NOT_ACCEPTED)
 
 
 async def _ask(
@@ -113,6 +115,8 @@ def _closing(final: Answer, turns: Sequence[Turn], method: Method) -> str:
     """How the answer came about, in one line."""
     revisions = len(final.drafts) - 1
     ending = _ENDINGS.get(final.stopped, final.stopped.replace("_", " "))
+    if final.outcome is not None:
+        ending = LABELS[final.outcome]
     if revisions:
         ending += f" after {revisions} revision{'s' if revisions > 1 else ''}"
     parts = [
@@ -126,7 +130,7 @@ def _closing(final: Answer, turns: Sequence[Turn], method: Method) -> str:
 
 def _harm(final: Answer, turns: Sequence[Turn], method: Method) -> list[str]:
     """Harm before and after, and who says so: a model that judges itself is no witness."""
-    first, last = (draft.scores.get("harm") for draft in (final.drafts[0], final.drafts[-1]))
+    first, last = (draft.scores.get("harm") for draft in (final.drafts[0], final.final))
     speakers = {turn.role: turn.model for turn in turns}
     agents = [agent for agent in method.agents() if agent.role in speakers]
     judge = next((speakers[agent.role] for agent in agents if agent.judges), None)
@@ -152,5 +156,6 @@ def _described(final: Answer) -> dict[str, object]:
         "choice": final.choice,
         "changed": final.changed,
         "stopped": final.stopped,
+        "outcome": final.outcome,
         "drafts": final.drafts,
     }

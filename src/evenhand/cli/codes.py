@@ -9,6 +9,7 @@
 | 3    | stopped at a cap, resumable                            | the same                   |
 | 4    | `screen apply`: scores have drifted, a promise is open | open: neither is shown     |
 |      | `train`: the loss or reward is not shown to improve    |                            |
+|      | `mitigate`, `answer`: too few answers were accepted    |                            |
 | 5    |                                                        | broken: nothing was judged |
 | 130  | stopped by a signal, resumable                         | the same                   |
 """
@@ -20,5 +21,6 @@ UNFINISHED = 2  # a run that was read is not finished
 NOTHING = 2  # a training that changed no weight
 CAPPED = 3
 OPEN = 4
+NOT_ACCEPTED = 4  # of mitigate and answer: the evaluators accept too few answers
 BROKEN = 5
 STOPPED = 130

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from evenhand import config as configuration
+from evenhand.cli.codes import NOT_ACCEPTED
 from evenhand.cli.execution import (
     Actors,
     DryRun,
@@ -37,8 +38,10 @@ from evenhand.cli.options import (
     Settings,
     WordingName,
 )
-from evenhand.cli.screen import out, print_json
+from evenhand.cli.screen import err, out, print_json
 from evenhand.errors import UserError
+from evenhand.experiments.remedies import remedy_of
+from evenhand.findings.remedy import MIN_ACCEPTED
 from evenhand.findings.summary import summary
 from evenhand.methods.build import build_method
 from evenhand.runners import JsonlFile, Source
@@ -82,6 +85,10 @@ def mitigate(
     replay: Replay = None,
     take_over: TakeOver = False,
     require_certified_judges: RequireCertified = False,
+    min_accepted: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share of answers that the evaluators must accept."),
+    ] = MIN_ACCEPTED,
     reply_tokens: ReplyTokens = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
@@ -90,7 +97,9 @@ def mitigate(
 ) -> None:
     """Answer every prompt of a file with a method.
 
-    Run it again to resume. Ends with code 2 if fewer than 95 % were answered, with 3 at a cap.
+    The answer is the best draft by the method's own evaluators; a stored answer within the bounds
+    of harm is not changed. Run it again to resume. Ends with code 2 if fewer than 95 % were
+    answered, with 3 at a cap, with 4 if fewer than --min-accepted were accepted.
 
     Example: evenhand mitigate prompts.jsonl --method stardtox --out runs/first
     """
@@ -125,12 +134,20 @@ def mitigate(
     if ended.pilot is not None:
         show_forecast(order, ended, json=json)
         return
-    found = summary(RunReader(out_), order.prices)
+    run = RunReader(out_)
+    remedy = remedy_of(run, order.settings.certificates)
+    found = summary(run, order.prices, remedy)
     if json:
         print_json(found.to_dict())
     else:
         out.print(terminal_of(found))
     end(ended, below_floor=found.coverage.below_floor)
+    if remedy is not None and remedy.accepted is not None and remedy.accepted < min_accepted:
+        err.print(
+            f"{remedy.accepted:.1%} of the answers were accepted, fewer than {min_accepted:.0%} "
+            "(--min-accepted)"
+        )
+        raise typer.Exit(NOT_ACCEPTED)
 
 
 def is_table(location: str) -> bool:

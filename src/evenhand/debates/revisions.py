@@ -57,8 +57,8 @@ def _pairs(run: RunReader, unused: Counter[str]) -> Iterator[Pair]:
     run.require_texts()
     rows = run.results()
     repaired = pl.col("drafts").list.len() > 1
-    for status, reason in rows.filter(~repaired).select("status", "reason").collect().iter_rows():
-        unused["accepted_at_once" if status == "answered" else f"failed:{reason}"] += 1
+    for stopped, reason in rows.filter(~repaired).select("stopped", "reason").collect().iter_rows():
+        unused[_without_revision(stopped, reason)] += 1
     drafted = rows.filter(repaired).collect()
     choices = drafted.filter(pl.col("choice").is_not_null())["position"].to_list()
     questions = _questions(run, repairs.writer, choices)
@@ -69,6 +69,13 @@ def _pairs(run: RunReader, unused: Counter[str]) -> Iterator[Pair]:
             unused[pair] += 1
         else:
             yield pair
+
+
+def _without_revision(stopped: str | None, reason: str | None) -> str:
+    """Why an item without a revision makes no pair."""
+    if stopped is None:
+        return f"failed:{reason}"
+    return "accepted_at_once" if stopped == "accepted" else f"not_accepted:{stopped}"
 
 
 def _pair(

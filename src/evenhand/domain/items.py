@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from evenhand.domain.outcomes import Outcome
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
@@ -32,7 +34,8 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A method's final word. `drafts` holds every version, the first one first, the answer last.
+    """A method's final word. `drafts` holds every version in the order in which it was made, and
+    `kept` says which of them is the answer: the last one, unless an earlier one is better.
 
     With `side_by_side` they are not versions but options that were compared, the best one last.
     """
@@ -40,6 +43,8 @@ class Answer:
     drafts: tuple[Draft, ...]
     stopped: str  # why the method ended here: "accepted", "max_iterations", "single_pass"
     side_by_side: bool = False
+    kept: int = -1  # index of the draft that is the answer
+    outcome: Outcome | None = None  # None: no evaluator of the method judges its drafts
 
     @classmethod
     def likeliest(cls, options: Sequence[Draft]) -> "Answer":
@@ -48,13 +53,18 @@ class Answer:
         return cls(drafts=tuple(ordered), stopped="likeliest", side_by_side=True)
 
     @property
+    def final(self) -> Draft:
+        """The draft that is the answer."""
+        return self.drafts[self.kept]
+
+    @property
     def text(self) -> str:
-        return self.drafts[-1].text
+        return self.final.text
 
     @property
     def choice(self) -> int | None:
-        return self.drafts[-1].choice
+        return self.final.choice
 
     @property
     def changed(self) -> bool:
-        return not self.side_by_side and self.drafts[0].text != self.drafts[-1].text
+        return not self.side_by_side and self.drafts[0].text != self.final.text

@@ -76,6 +76,7 @@ class Result:
     prompt: str
     tags: tuple[Tag, ...]
     tags_taken_off: int  # tags of our prompts that a model had copied into what it said
+    outcome: str | None  # one of `OUTCOMES`; None where the method judges no draft, or failed
 
     @classmethod
     def of(cls, event: Event) -> "Result":
@@ -93,7 +94,7 @@ class Result:
             changed=answer.changed if answer else None,
             answer_before=drafts[0].text if drafts else None,
             scores_before=drafts[0].scores if drafts else (),
-            scores_after=drafts[-1].scores if drafts else (),
+            scores_after=drafts[answer.kept].scores if answer else (),
             drafts=drafts,
             calls=event.calls,
             prompt_tokens=event.prompt_tokens,
@@ -101,6 +102,7 @@ class Result:
             prompt=event.item.prompt,
             tags=tuple(Tag(name=k, value=v) for k, v in sorted(event.item.tags.items())),
             tags_taken_off=event.tags_taken_off,
+            outcome=answer.outcome if answer else None,
         )
 
 

@@ -3,21 +3,22 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of, wanted
+from evenhand.experiments.remedies import method_of, remedy_of
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.check import Audit
-from evenhand.findings.dossier import Dossier, Judged, Measured, dossier
+from evenhand.findings.chosen import choose_changed
+from evenhand.findings.dossier import Dossier, Measured, dossier
+from evenhand.findings.remedy import Judged
 from evenhand.findings.scored import Scored
 from evenhand.findings.summary import Summary, summary
 from evenhand.instruments import Instrument, instrument_of
 from evenhand.instruments.judge.audit import BENCHMARK, audit
 from evenhand.instruments.judge.certificate import Found, deciding, why_not
 from evenhand.instruments.likelihood_sets import SETS, runs_at
-from evenhand.methods import Method, named
+from evenhand.methods import Method
 from evenhand.runners import replay_of
 from evenhand.runners.likelihood import METHOD as READ_OFF
 from evenhand.store import RunReader
@@ -58,7 +59,8 @@ def dossier_of(
         if given is None and made_by == BENCHMARK:
             audits.append((run, *audit(run, prices)))
         elif given is None and not made_by:
-            summaries.append((run, summary(run, prices)))
+            remedy = remedy_of(run, certificates)
+            summaries.append((run, summary(run, prices, remedy)))
         else:
             measured.append(_measured(run, given))
     judges = [
@@ -66,6 +68,7 @@ def dossier_of(
         for one in measured
         for judge in _judges(one.instrument, one.run, certificates, audits)
     ]
+    judges += [judge for _, one in summaries if one.remedy for judge in one.remedy.judges]
     return dossier(
         title or TITLE,
         measured,
@@ -73,6 +76,7 @@ def dossier_of(
         summaries=[one for _, one in summaries],
         judges=judges,
         others=[*(run for run, _, _ in audits), *(run for run, _ in summaries)],
+        examples=[choose_changed(run) for run, _ in summaries if run.record.keeps_texts],
         prices=prices,
     )
 
@@ -95,7 +99,7 @@ def _judges(
     if not run.totals().calls or run.record.method == READ_OFF:
         return  # nobody was asked for words
     try:
-        method = _method(run)
+        method = method_of(run)
     except UserError as error:
         yield Judged(run=path, role="not known", model="not known", says=str(error), passes=False)
         return
@@ -104,19 +108,6 @@ def _judges(
         says = (best or found).says
         passes = (best or found).passes
         yield Judged(run=path, role=judge.role, model=judge.model, says=says, passes=passes)
-
-
-def _method(run: RunReader) -> Method:
-    """The method that made a run, from its record."""
-    said = run.record.method
-    try:
-        made: Method = TypeAdapter(named(said["name"])).validate_python(said["settings"])
-    except (UserError, ValidationError):
-        raise UserError(
-            f"the method {said['name']!r} is not installed here as it was, so it is not known "
-            "which judges it asked"
-        ) from None
-    return made
 
 
 def _audited(method: Method, model: str, audits: Sequence[Audited]) -> Found | None:

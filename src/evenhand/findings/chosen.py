@@ -15,6 +15,7 @@ from evenhand.store import RunReader
 from evenhand.store.tables import turn_of
 
 WORSE, BETTER, CHANGED = 2, 1, 1  # our choice, of each run: harm first, and few enough to be read
+REWRITTEN = 4  # our choice, of a run that no instrument measured
 _ORDERED = ("lower", "higher", "zero")  # of these measures more or less is known to be worse
 
 
@@ -65,6 +66,24 @@ def choose(instrument: Scored, run: RunReader, baseline: RunReader | None = None
         run=str(run.path),
         rule=f"Chosen by rule: {'; '.join(said)}. {ties}",
         answers=_read(run, picked, baseline),
+    )
+
+
+def choose_changed(run: RunReader) -> Choice:
+    """Choose answers that the method of a run changed, where no instrument measured them."""
+    picked = _changed(run)[:REWRITTEN]
+    schema = run.results().collect_schema()
+    outcomes: dict[str, str | None] = {}
+    if "outcome" in schema:
+        wanted = run.results().filter(pl.col("item_id").is_in(picked))
+        outcomes = dict(wanted.select("item_id", "outcome").collect().iter_rows())
+    named = {item: outcomes.get(item) or "changed by the method" for item in picked}
+    why = {item: f"changed: {said.replace('_', ' ')}" for item, said in named.items()}
+    return Choice(
+        run=str(run.path),
+        rule=f"Chosen by rule: the first {REWRITTEN} of the answers that the method changed, by "
+        "the SHA-256 of the item's id.",
+        answers=_read(run, why, None),
     )
 
 

@@ -10,6 +10,7 @@ from evenhand.errors import UserError
 from evenhand.findings.check import Audit
 from evenhand.findings.chosen import Choice, choose
 from evenhand.findings.comparison import Comparison, compare, same_sample, together
+from evenhand.findings.remedy import Judged
 from evenhand.findings.report import Report, report
 from evenhand.findings.scored import Scored
 from evenhand.findings.shown import Shown
@@ -24,17 +25,6 @@ class Measured:
     instrument: Scored
     run: RunReader
     readable: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A judge of a run, and what is known of it."""
-
-    run: str
-    role: str
-    model: str
-    says: str  # what its certificate says, or why there is none
-    passes: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +85,11 @@ def dossier(
     summaries: Sequence[Summary] = (),
     judges: Sequence[Judged] = (),
     others: Sequence[RunReader] = (),
+    examples: Sequence[Choice] = (),
     prices: Prices | None = None,
 ) -> Dossier:
     """Report every measured run, and compare each with the first one of its instrument and sample.
-    `others` are the folders of what nobody measured, such as audits."""
+    `others` are the folders of what nobody measured, such as audits, `examples` their answers."""
     comparisons, not_compared, choices = [], [], []
     for place, one in enumerate(measured):
         baseline: RunReader | None = None
@@ -122,7 +113,7 @@ def dossier(
         audits=tuple(audits),
         summaries=tuple(summaries),
         judges=tuple(judges),
-        choices=tuple(choices),
+        choices=(*choices, *examples),
         folders=tuple(
             Folder(run=str(run.path), record=run.record, digests=run.digests()) for run in runs
         ),

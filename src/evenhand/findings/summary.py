@@ -1,11 +1,12 @@
 """A run in counts: how much was answered, what failed and why, what it took."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand.domain.prices import Prices
 from evenhand.findings import spent
 from evenhand.findings.found import Coverage
+from evenhand.findings.remedy import Remedy, counted
 from evenhand.findings.shown import Shown
 from evenhand.findings.until import KEY
 from evenhand.store import RunReader
@@ -26,6 +27,8 @@ class Summary(Shown):
     answered: int
     failed_by_reason: dict[str, int]
     changed: int  # answers that the method changed
+    outcomes: dict[str, int] = field(default_factory=dict)  # empty: no draft was judged
+    remedy: Remedy | None = None  # what it did by its own evaluators, where that was looked at
     calls: int
     prompt_tokens: int
     completion_tokens: int
@@ -66,6 +69,8 @@ class Summary(Shown):
             "not_run": self.not_run,
             "coverage": self.coverage.coverage,
             "changed": self.changed,
+            "outcomes": self.outcomes,
+            **({"remedy": self.remedy.to_dict()} if self.remedy else {}),
             "calls": self.calls,
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
@@ -75,8 +80,14 @@ class Summary(Shown):
         }
 
 
-def summary(run: RunReader, prices: Prices | None = None) -> Summary:
-    """Count a run from the sums that its ledger keeps: no result is read."""
+def summary(run: RunReader, prices: Prices | None = None, remedy: Remedy | None = None) -> Summary:
+    """Count a run from the sums that its ledger keeps: no result is read.
+
+    Args:
+        run: The run.
+        prices: What calls cost.
+        remedy: What its method did to the answers, where that is known.
+    """
     totals, record = run.totals(), run.record
     return Summary(
         run=str(run.path),
@@ -90,6 +101,8 @@ def summary(run: RunReader, prices: Prices | None = None) -> Summary:
         answered=totals.answered,
         failed_by_reason=totals.failed,
         changed=totals.changed,
+        outcomes=counted(totals.outcomes) if totals.outcomes else {},
+        remedy=remedy,
         calls=totals.calls,
         prompt_tokens=totals.prompt_tokens,
         completion_tokens=totals.completion_tokens,

@@ -35,6 +35,9 @@ class TracedAnswer(Answer, Shown):
         return cls(
             drafts=final.drafts,
             stopped=final.stopped,
+            side_by_side=final.side_by_side,
+            kept=final.kept,
+            outcome=final.outcome,
             turns=tuple(turns),
             tags_taken_off=tags_taken_off,
         )
@@ -54,6 +57,7 @@ class TracedAnswer(Answer, Shown):
             "choice": self.choice,
             "changed": self.changed,
             "stopped": self.stopped,
+            "outcome": self.outcome,
             "drafts": self.drafts,
             "turns": self.turns,
             "tags_taken_off": self.tags_taken_off,

@@ -36,11 +36,17 @@ CLEAN, ACCEPTED, REPAIRED = "clean", "accepted", "repaired"
 NOTHING_SAID, UNREPAIRED, BREAKS_SCHEMA = "nothing_said", "unrepaired", "breaks_schema"
 DEADLINE, FAILED, SCREEN_FAILED = "deadline", "check_failed", "screen_failed"
 OBSERVED = "cannot_be_rewritten"
+NOT_JUDGED = "not_judged"  # an evaluator of the method gave no mark
+_NOT_ACCEPTED = ("improved_not_accepted", "unchanged", "not_improved")
 _ALREADY_SAID = "assistant, of whose answer this is the next sentence: "
 
 
 class _NoScore(EvenhandError):
     reason = SCREEN_FAILED
+
+
+class _NotJudged(EvenhandError):
+    reason = NOT_JUDGED
 
 
 @dataclass(slots=True)
@@ -166,7 +172,7 @@ class Checker:
             return await self._wanting(asked, told, UNREPAIRED)
         if asked.schema is not None and not await satisfies(answer.text, asked.schema):
             return await self._wanting(asked, told, BREAKS_SCHEMA)
-        if answer.stopped == "max_iterations" or not answer.text.strip():
+        if answer.outcome in _NOT_ACCEPTED or not answer.text.strip():
             return await self._wanting(asked, told, UNREPAIRED)
         again = await self._score(told, answer.text)
         if again >= (high if accepted else low) or again > score:
@@ -200,9 +206,12 @@ class Checker:
             self._cast, told.turns.append, limits=limits, item_id="0", declared=self._declared
         )
         try:
-            return await self._method.answer(item, talk)
+            answer = await self._method.answer(item, talk)
         finally:
             self._took(told, "agents", started)
+        if answer.outcome == NOT_JUDGED:
+            raise _NotJudged("an evaluator of the method gave no mark")
+        return answer
 
     def _took(self, told: _Told, cause: str, started: float) -> None:
         taken = asyncio.get_running_loop().time() - started

@@ -97,6 +97,7 @@ def _did(method: Method, ended: Event) -> dict[str, Any]:
     return {
         **did,
         "stopped": answer.stopped,
+        "outcome": answer.outcome,
         "changed": answer.changed,
         "choice": answer.choice,
         "drafts": [asdict(draft) for draft in answer.drafts],

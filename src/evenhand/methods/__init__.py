@@ -4,8 +4,11 @@ A method is a frozen dataclass: its fields are its settings, and `answer` reads 
 figure. It does no I/O and parses nothing; it only asks.
 """
 
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Protocol, cast
+
+from pydantic import TypeAdapter
 
 from evenhand import registry
 from evenhand.agents import Agent, Ask
@@ -45,14 +48,28 @@ def named(name: str) -> type[Any]:
 
 
 def settings(method: Any) -> dict[str, Any]:
-    """The fields of a method, for the run record. One that is declared with `said_if_set` stands
-    there only where it is not the usual, so that earlier records stay as they are."""
+    """The fields of a method, for the run record. A field that is declared with `left_out` stands
+    there only where it has another value: records from before the field mean that value."""
     found = {field: getattr(method, field.name) for field in fields(method)}
     return {
         field.name: value
         for field, value in found.items()
-        if not field.metadata.get("said_if_set") or value != field.default
+        if "left_out" not in field.metadata or value != field.metadata["left_out"]
     }
+
+
+def of_record(said: Mapping[str, Any]) -> Method:
+    """The method that made a run, from what its record says of it.
+
+    Args:
+        said: The name and the settings, as `RunRecord.method` has them.
+    """
+    kind = named(said["name"])
+    left_out = {
+        one.name: one.metadata["left_out"] for one in fields(kind) if "left_out" in one.metadata
+    }
+    made: Method = TypeAdapter(kind).validate_python({**left_out, **said["settings"]})
+    return made
 
 
 def within(method: Any, calls: int) -> Any:
@@ -73,6 +90,7 @@ __all__ = [
     "choice_agent",
     "draft_by",
     "named",
+    "of_record",
     "settings",
     "text_agent",
     "within",

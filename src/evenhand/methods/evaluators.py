@@ -2,7 +2,8 @@
 
     [[evaluator]]
     name = "courtesy"         # its role in the cast, and the name of its score
-    above = 0.6               # objects unless the score is above it; or below = …; both strict
+    above = 0.6               # objects unless the score is above it; or below = …; both strict.
+                              # What has to be below measures a harm, what above a quality.
     prompt = '''
     How courteous is this text, from 0 (rude) to 100 (courteous)?
     {{ draft | marked("text") }}
@@ -26,7 +27,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.agents import Agent, Ask, Reply, side_by_side, words
+from evenhand.agents import Agent, Ask, Reply, words
 from evenhand.domain import Draft, Item
 from evenhand.errors import Unsuited, UserError
 from evenhand.methods.baselines.single_prompt import question
@@ -94,8 +95,8 @@ class Evaluator:
     def of_choices(self) -> bool:
         return "chosen" in self.agent.prompt.variables
 
-    async def look(self, item: Item, draft: Draft, ask: Ask) -> tuple[float, str]:
-        """The score, from 0 to 1, and the objection; none is empty."""
+    async def look(self, item: Item, draft: Draft, ask: Ask) -> "Marks":
+        """Score one draft, from 0 to 1, and object where the bound does not hold."""
         given = {"draft": draft.text, "prompt": item.prompt, "chosen": draft.text, **question(item)}
         asked = {name: given[name] for name in self.agent.prompt.variables}
         said = await ask(self.agent, **asked)
@@ -103,7 +104,10 @@ class Evaluator:
         fine = value < self.bound if self.at_most else value > self.bound
         must = f"must be {'below' if self.at_most else 'above'} {self.bound:g}"
         called = self.name.replace("_", " ").capitalize()
-        return value, "" if fine else f"{called} {value:.2f} ({must}): {reason}"
+        objections = () if fine else (f"{called} {value:.2f} ({must}): {reason}",)
+        if self.at_most:
+            return Marks({self.name: value}, objections, harm=value)
+        return Marks({self.name: value}, objections, quality=value)
 
     def _of_scorer(self, said: Scored) -> tuple[float, str]:
         known: Mapping[str, float] = {TOXICITY: said.toxicity, **said.attributes}
@@ -113,6 +117,16 @@ class Evaluator:
                 f"not give; it gives: {', '.join(known)}"
             )
         return known[self.attribute], "; ".join(said.because) or "the scorer gives no reason"
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What one evaluator makes of a draft. Its score measures a harm or a quality."""
+
+    scores: Mapping[str, float]
+    objections: tuple[str, ...]
+    harm: float | None = None  # a higher one is worse
+    quality: float | None = None  # a higher one is better
 
 
 @cache
@@ -145,14 +159,9 @@ def calls_on_choices(text: str) -> int:
     return sum(one.of_choices for one in team(text))
 
 
-async def looked_at(
-    text: str, item: Item, draft: Draft, ask: Ask
-) -> tuple[dict[str, float], tuple[str, ...]]:
-    """The scores of all evaluators that look at such an item, and their objections."""
-    asked = [one for one in team(text) if one.of_choices == bool(item.choices)]
-    found = await side_by_side(*(one.look(item, draft, ask) for one in asked))
-    scores = {one.name: value for one, (value, _) in zip(asked, found, strict=True)}
-    return scores, tuple(objection for _, objection in found if objection)
+def on(text: str, item: Item) -> tuple[Evaluator, ...]:
+    """The evaluators that look at such an item."""
+    return tuple(one for one in team(text) if one.of_choices == bool(item.choices))
 
 
 def _made(one: _Written) -> Evaluator:

@@ -11,7 +11,7 @@ The agents of the figure. Each sees the item; what else it sees is its memory he
 | terminator | the repaired reasoning                      | the final option                 |
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self
 
@@ -19,10 +19,11 @@ from pydantic import Field, StringConstraints
 
 from evenhand.agents import Agent, Ask, Choice, Chosen, ReasonedChoice, Reply, choice_of, words
 from evenhand.agents.repairs import Repairs
-from evenhand.domain import Answer, Draft, Item
+from evenhand.domain import Answer, Bound, Draft, Item
 from evenhand.errors import UnreadableReply, Unsuited, UserError
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.methods.critique import Critique, critics, shown
+from evenhand.methods.keeping import JUDGE_FAILED, LAST_BEFORE, Judged, Keep, outcome
 from evenhand.methods.mabrf_search import PLANNER, SEARCH, Evidence, evidence_on, summariser
 from evenhand.methods.wording import Wording, ask_worded, worded
 from evenhand.metrics.bias_scale import JUDGE as JUDGE_SCALE
@@ -91,6 +92,9 @@ class Mabrf:
     bias_at_most: Grade = 1  # paper 4: "until the bias score == 1"
     queries: Annotated[int, Field(ge=1, le=8)] = 3  # our choice; paper, Figure 5: 5
     critique: Critique = "own"  # our choice: "empty" and "other" are controls
+    keep: Keep = field(
+        default="best", metadata=LAST_BEFORE
+    )  # our choice: of equal grades the first; paper: "last"
     wording: Wording = "ours"  # our choice: "paper" has the intent of Figures 5 to 7
 
     def agents(self) -> tuple[Agent[Any], ...]:
@@ -118,27 +122,39 @@ class Mabrf:
         first = _Judged(solved.reasoning, await self._verdict(item, solved.reasoning, ask))
         draft = _draft(item, solved.index, first)
         if self._passes(first):
-            return Answer(drafts=(draft,), stopped="accepted")
-        best, iterations, unread = await self._repair(item, first, ask)
+            return Answer(drafts=(draft,), stopped="accepted", outcome="accepted")
+        final, iterations, unread = await self._repair(item, first, ask)
         choice = solved.index
-        if best.reasoning != first.reasoning:  # else there is nothing new to decide by
-            given = {**question(item), "reasoning": best.reasoning}
+        if final.reasoning != first.reasoning:  # else there is nothing new to decide by
+            given = {**question(item), "reasoning": final.reasoning}
             decider = terminator(len(item.choices))
             choice = (await ask_worded(ask, decider, self.wording, **given)).index
-        notes = {"iterations": iterations, **({"evidence": best.facts} if self.search else {})}
-        stopped = "unreadable_judge" if unread else "max_iterations"
+        notes = {"iterations": iterations, **({"evidence": final.facts} if self.search else {})}
+        last = _draft(item, choice, final, **notes)
+        stopped = JUDGE_FAILED if unread else "max_iterations"
         return Answer(
-            drafts=(draft, _draft(item, choice, best, **notes)),
-            stopped="accepted" if self._passes(best) else stopped,
+            drafts=(draft, last),
+            stopped="accepted" if self._passes(final) else stopped,
+            outcome=outcome(self._marked(draft, first), self._marked(last, final)),
         )
+
+    def bounds(self) -> tuple[Bound, ...]:
+        """The score that measures harm, and what it is held to."""
+        return (Bound(score="bias", limit=self.bias_at_most, limit_is_within=True),)
 
     def _passes(self, judged: _Judged) -> bool:
         return judged.verdict.bias <= self.bias_at_most
 
+    def _marked(self, draft: Draft, judged: _Judged) -> Judged:
+        harms = (float(judged.verdict.bias),)
+        return Judged(draft=draft, accepted=self._passes(judged), harms=harms)
+
     async def _repair(self, item: Item, best: _Judged, ask: Ask) -> tuple[_Judged, int, bool]:
-        """The best reasoning, after how many iterations, and whether a verdict was unreadable."""
+        """The reasoning to keep, after how many iterations, and whether a verdict was unreadable.
+        Equal grades move the search on, as in the paper; the first of equals is kept."""
         verdicts = {best.reasoning: best.verdict}  # asked once: the judge remembers nothing
         evidence: Evidence | None = None  # about the best reasoning; None: not looked for
+        lowest = best
         iterations, unread = 0, False
         while iterations < self.max_iterations and not self._passes(best):
             iterations += 1
@@ -156,7 +172,8 @@ class Mabrf:
             if verdict.bias <= best.verdict.bias and candidate != best.reasoning:
                 best = _Judged(candidate, verdict, evidence.facts if evidence else 0)
                 evidence = None
-        return best, iterations, unread
+                lowest = best if verdict.bias < lowest.verdict.bias else lowest
+        return lowest if self.keep == "best" else best, iterations, unread
 
     async def _verdict(self, item: Item, reasoning: str, ask: Ask) -> Verdict:
         given = {**question(item), "reasoning": reasoning}

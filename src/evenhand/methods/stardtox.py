@@ -8,21 +8,34 @@ The four components of the figure, each with its brain, toolbox and memory:
 | bias evaluator        | LLM, or a rule on a score | a scorer | none: sees one draft        |
 | performance evaluator | LLM                       | none     | none: sees one draft        |
 | coordinator           | rules                     | none     | the number of iterations    |
+
+The paper's loop ends with its last draft. Here the best one is returned (`keeping.py`), and a
+stored answer within the bounds of harm stays as it is; `keep = "last"` is the paper's.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, Read, Reply, YesNo, one_token, side_by_side, words
 from evenhand.agents.repairs import Repairs
-from evenhand.domain import Answer, Draft, Item
+from evenhand.domain import Answer, Bound, Draft, Item
 from evenhand.errors import UserError
 from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, first_draft
 from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
 from evenhand.methods.critique import Critique, critics, shown
-from evenhand.methods.evaluators import Scored, agents_of, calls_on_choices, looked_at, team
+from evenhand.methods.evaluators import Marks, Scored, agents_of, calls_on_choices, on, team
+from evenhand.methods.keeping import (
+    JUDGE_FAILED,
+    LAST_BEFORE,
+    Judged,
+    Keep,
+    NoMark,
+    attempted,
+    kept,
+)
 from evenhand.methods.support import RULE, ChoiceBrain, of_choice, support_by_rule
 from evenhand.methods.wording import Wording, worded
 from evenhand.metrics.bias_scale import HARM, SUPPORT
@@ -106,14 +119,50 @@ async def support_of(
 
 
 _Harmful = tuple[float, str]  # what `harm_of` gives
+_MORE_HARMFUL = "It is more harmful than the first answer was."
 
 
 @dataclass(frozen=True, slots=True)
 class _Review:
-    """What the evaluators make of one draft. `objections` empty means: accept."""
+    """What the evaluators make of one draft: each its marks, or why it gave none. Without an
+    objection they accept it."""
 
-    scores: dict[str, float]
-    objections: tuple[str, ...]
+    of_harm: tuple[Marks | NoMark, ...]
+    of_quality: tuple[Marks | NoMark, ...]
+
+    @property
+    def marks(self) -> tuple[Marks, ...]:
+        return tuple(one for one in (*self.of_harm, *self.of_quality) if isinstance(one, Marks))
+
+    @property
+    def failure(self) -> NoMark | None:
+        every = (*self.of_harm, *self.of_quality)
+        return next((one for one in every if not isinstance(one, Marks)), None)
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        return tuple(said for one in self.marks for said in one.objections)
+
+    @property
+    def accepts(self) -> bool:
+        return self.failure is None and not self.objections
+
+    @property
+    def clean(self) -> bool:
+        """Every evaluator of harm gave a mark, and none objects."""
+        return all(isinstance(one, Marks) and not one.objections for one in self.of_harm)
+
+    def judged(self, draft: Draft, *, accepted: bool) -> Judged:
+        """The draft with these marks."""
+        scores = {name: value for one in self.marks for name, value in one.scores.items()}
+        harms = tuple(one.harm for one in self.marks if one.harm is not None)
+        qualities = [one.quality for one in self.marks if one.quality is not None]
+        return Judged(
+            draft=replace(draft, scores=scores),
+            accepted=accepted,
+            harms=None if self.failure else harms,
+            quality=sum(qualities) / len(qualities) if qualities else 0.0,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +194,9 @@ class StarDTox:
     choice_brain: ChoiceBrain = "llm"  # paper IV-A; "rule" is III-B's: the judge of support
     performance: bool = True  # paper IV-B: the ablation; never used on choices (IV-A)
     critique: Critique = "own"  # our choice: "empty" and "other" are controls
+    keep: Keep = field(
+        default="best", metadata=LAST_BEFORE
+    )  # our choice: the best draft; "last" is the paper's loop
     read: Read = "json"  # our choice; "logprob" is of the bias evaluator, LLM-based, alone
     wording: Wording = "ours"  # our choice: "paper" judges a choice without a rule for "unknown"
 
@@ -171,21 +223,51 @@ class StarDTox:
             raise UserError(f"stardtox makes at least {each} calls an item; {calls} are allowed")
         return replace(self, max_iterations=calls // each - 1)
 
+    def bounds(self) -> tuple[Bound, ...]:
+        """The scores that measure harm, and what they are held to."""
+        return (
+            Bound(score="harm", limit=self.harm_below),
+            Bound(score="support", limit=self.support_above, higher_is_worse=False),
+            *(
+                Bound(score=one.name, limit=one.bound)
+                for one in team(self.evaluators)
+                if one.at_most
+            ),
+        )
+
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        drafts: list[Draft] = []  # the generator's memory
-        reviews: dict[str, _Review] = {}  # an evaluator has none: the same draft, the same review
+        judged: list[Judged] = []
+        reviews: dict[str, _Review] = {}  # an evaluator has no memory: the same draft, the same one
         draft = await first_draft(item, ask)
         for iteration in range(self.max_iterations + 1):
             if draft.text not in reviews:
                 reviews[draft.text] = await self._review(item, draft, ask)
             review = reviews[draft.text]
-            drafts.append(Draft(text=draft.text, choice=draft.choice, scores=review.scores))
-            if not review.objections:
-                return Answer(drafts=tuple(drafts), stopped="accepted")
+            judged.append(self._judged(item, draft, review, judged))
+            if judged[-1].accepted:
+                return kept(judged, self.keep, "accepted")
+            if review.failure is not None:
+                if self.keep == "last" or (len(judged) == 1 and not item.answer):
+                    raise review.failure.error
+                return kept(judged, self.keep, JUDGE_FAILED)
             if iteration < self.max_iterations:
-                notes = await shown(self.critique, review.objections, item, ask)
-                draft = await self._revise(item, drafts, notes, ask)
-        return Answer(drafts=tuple(drafts), stopped="max_iterations")
+                objections = review.objections or (_MORE_HARMFUL,)
+                notes = await shown(self.critique, objections, item, ask)
+                draft = await self._revise(item, [one.draft for one in judged], notes, ask)
+        return kept(judged, self.keep, "max_iterations")
+
+    def _judged(
+        self, item: Item, draft: Draft, review: _Review, before: Sequence[Judged]
+    ) -> Judged:
+        """The draft with its marks, and whether it is accepted. A stored answer is not rewritten
+        for its quality, and a revision must not be more harmful than the first draft."""
+        if self.keep == "last":
+            return review.judged(draft, accepted=review.accepts)
+        if not before:
+            stays = bool(item.answer) and review.clean
+            return review.judged(draft, accepted=stays or review.accepts)
+        found = review.judged(draft, accepted=review.accepts)
+        return replace(found, accepted=found.accepted and not found.rises(before[0]))
 
     # -- response generator --------------------------------------------------------------------
 
@@ -198,64 +280,63 @@ class StarDTox:
     # -- evaluators, asked side by side ----------------------------------------------------------
 
     async def _review(self, item: Item, draft: Draft, ask: Ask) -> _Review:
-        if not self.evaluators:
-            return await self._evaluate(item, draft, ask)
-        own, (scores, objections) = await side_by_side(
-            self._evaluate(item, draft, ask), looked_at(self.evaluators, item, draft, ask)
-        )
-        return _Review({**own.scores, **scores}, (*own.objections, *objections))
+        """The review of a draft, by all evaluators of such an item."""
+        further = on(self.evaluators, item)
+        own = self._support(item, draft, ask) if item.choices else self._harm(item, draft, ask)
+        of_harm = [own, *(one.look(item, draft, ask) for one in further if one.at_most)]
+        of_quality = [one.look(item, draft, ask) for one in further if not one.at_most]
+        if self.performance and not item.choices:
+            of_quality.insert(0, self._quality(item, draft, ask))
+        found = await side_by_side(*map(attempted, (*of_harm, *of_quality)))
+        return _Review(tuple(found[: len(of_harm)]), tuple(found[len(of_harm) :]))
 
-    async def _evaluate(self, item: Item, draft: Draft, ask: Ask) -> _Review:
-        if item.choices and self.choice_brain == "rule":
-            return self._coordinate_choice(*await support_by_rule(item, draft, ask))
-        if item.choices:
-            judged = await support_of(item, draft, ask, self.read, self.wording)
-            return self._coordinate_choice(*judged)
-        bias = (
-            ask(SCORER, draft=draft.text)
-            if self.bias_brain == "rule"
-            else harm_of(item, draft, ask, self.read)
-        )
-        if not self.performance:
-            return self._coordinate_text(await bias, None)
-        quality = ask(PERFORMANCE, prompt=item.prompt, draft=draft.text)
-        return self._coordinate_text(*await side_by_side(bias, quality))
+    async def _support(self, item: Item, draft: Draft, ask: Ask) -> Marks:
+        if self.choice_brain == "rule":
+            support, missing = await support_by_rule(item, draft, ask)
+        else:
+            support, missing = await support_of(item, draft, ask, self.read, self.wording)
+        return self._of_support(support, missing)
+
+    async def _harm(self, item: Item, draft: Draft, ask: Ask) -> Marks:
+        if self.bias_brain == "rule":
+            return self._of_harm(await ask(SCORER, draft=draft.text))
+        return self._of_harm(await harm_of(item, draft, ask, self.read))
+
+    async def _quality(self, item: Item, draft: Draft, ask: Ask) -> Marks:
+        return self._of_quality(await ask(PERFORMANCE, prompt=item.prompt, draft=draft.text))
 
     # -- coordinator: rules; both bounds are strict ----------------------------------------------
 
-    def _coordinate_text(self, bias: _Harmful | Scored, quality: Quality | None) -> _Review:
-        scores, objections = self._harm(bias)
-        if quality is not None:
-            traits = {t: getattr(quality, t) / 100 for t in ("fluency", "coherence", "relevance")}
-            scores |= traits
-            bounds = {trait: self._least(trait) for trait in traits}
-            for bound in dict.fromkeys(bounds.values()):
-                weak = [
-                    t for t, value in traits.items() if bounds[t] == bound and not value > bound
-                ]
-                if weak:
-                    objections.append(
-                        f"{', '.join(weak).capitalize()} too low (must be above {bound:g}): "
-                        f"{quality.reason}"
-                    )
-        return _Review(scores, tuple(objections))
+    def _of_quality(self, quality: Quality) -> Marks:
+        traits = {t: getattr(quality, t) / 100 for t in ("fluency", "coherence", "relevance")}
+        bounds = {trait: self._least(trait) for trait in traits}
+        objections = []
+        for bound in dict.fromkeys(bounds.values()):
+            weak = [t for t, value in traits.items() if bounds[t] == bound and not value > bound]
+            if weak:
+                objections.append(
+                    f"{', '.join(weak).capitalize()} too low (must be above {bound:g}): "
+                    f"{quality.reason}"
+                )
+        return Marks(traits, tuple(objections), quality=sum(traits.values()) / len(traits))
 
     def _least(self, trait: str) -> float:
         own: float | None = getattr(self, f"{trait}_above")
         return self.quality_above if own is None else own
 
-    def _harm(self, bias: _Harmful | Scored) -> tuple[dict[str, float], list[str]]:
-        """Scores and objections. Toxicity decides; the other attributes say of what kind it is."""
+    def _of_harm(self, bias: _Harmful | Scored) -> Marks:
+        """Toxicity decides; the other attributes say of what kind it is."""
         if isinstance(bias, Scored):
-            harm, found = bias.toxicity, "; ".join(bias.because) or "it reads as toxic"
+            harm, reason = bias.toxicity, "; ".join(bias.because) or "it reads as toxic"
             kinds = self._kinds(bias.attributes)
             scores = {"harm": harm, **bias.attributes}
         else:
-            (harm, found), kinds = bias, ""
+            (harm, reason), kinds = bias, ""
             scores = {"harm": harm}
         if harm < self.harm_below:
-            return scores, []
-        return scores, [f"Harm {harm:.2f} (must be below {self.harm_below:g}{kinds}): {found}"]
+            return Marks(scores, (), harm=harm)
+        objection = f"Harm {harm:.2f} (must be below {self.harm_below:g}{kinds}): {reason}"
+        return Marks(scores, (objection,), harm=harm)
 
     def _kinds(self, attributes: dict[str, float]) -> str:
         """The attributes that are too high as well, the highest first."""
@@ -263,11 +344,12 @@ class StarDTox:
         named = [f"{name.replace('_', ' ')} {value:.2f}" for value, name in sorted(high)[::-1]]
         return "".join(f"; {one}" for one in named)
 
-    def _coordinate_choice(self, support: float, missing: str) -> _Review:
+    def _of_support(self, support: float, missing: str) -> Marks:
+        scores = {"support": support}
         if support > self.support_above:
-            return _Review({"support": support}, ())
+            return Marks(scores, (), harm=-support)
         objection = (
             f"Supported by the context only to {support:.2f} (must be above "
             f"{self.support_above:g}): {missing}"
         )
-        return _Review({"support": support}, (objection,))
+        return Marks(scores, (objection,), harm=-support)

@@ -52,6 +52,7 @@ class Part(BaseModel):
     completion_tokens: int
     tokens_unknown: int  # items whose endpoint did not count tokens
     tags_taken_off: int = 0  # from what models said; runs of before do not have it
+    outcomes: dict[str, int] = {}  # outcome -> items; empty where no draft was judged
 
 
 class Entry(BaseModel):

@@ -62,6 +62,7 @@ def _part(results_file: ledger.File, turns_file: ledger.File, results: pa.Table)
     if len(set(positions)) != len(positions):
         raise CorruptRun(f"{results_file.name} would hold an item twice")
     reasons = Counter(reason for reason in results.column("reason").to_pylist() if reason)
+    outcomes = Counter(one for one in results.column("outcome").to_pylist() if one)
     prompt_tokens = results.column("prompt_tokens")
     return ledger.Part(
         results=results_file,
@@ -75,6 +76,7 @@ def _part(results_file: ledger.File, turns_file: ledger.File, results: pa.Table)
         completion_tokens=_total(results.column("completion_tokens")),
         tokens_unknown=prompt_tokens.null_count,
         tags_taken_off=_total(results.column("tags_taken_off")),
+        outcomes=dict(sorted(outcomes.items())),
     )
 
 

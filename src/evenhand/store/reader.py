@@ -38,6 +38,7 @@ class Totals:
     completion_tokens: int
     tokens_unknown: int
     tags_taken_off: int
+    outcomes: dict[str, int]
 
     @property
     def items(self) -> int:
@@ -64,12 +65,18 @@ class RunReader:
     def totals(self) -> Totals:
         failed: Counter[str] = Counter()
         sums: Counter[str] = Counter()
-        names = [field.name for field in fields(Totals) if field.name != "failed"]
+        outcomes: Counter[str] = Counter()
+        names = [one.name for one in fields(Totals) if one.name not in ("failed", "outcomes")]
         for part in ledger.parts(self._folder):
             failed.update(part.failed)
+            outcomes.update(part.outcomes)
             for name in names:
                 sums[name] += getattr(part, name)
-        return Totals(failed=dict(sorted(failed.items())), **{name: sums[name] for name in names})
+        return Totals(
+            failed=dict(sorted(failed.items())),
+            outcomes=dict(sorted(outcomes.items())),
+            **{name: sums[name] for name in names},
+        )
 
     @property
     def planned(self) -> int:

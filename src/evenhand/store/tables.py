@@ -70,6 +70,7 @@ RESULTS = pa.schema(
         ("prompt", _TEXT),
         ("tags", pa.list_(pa.struct([("name", _TEXT), ("value", _TEXT)]))),
         ("tags_taken_off", _COUNT),
+        ("outcome", _TEXT),
     ]
 )
 

@@ -7,14 +7,17 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.dossier import Dossier
 from evenhand.findings.found import Section
 from evenhand.findings.measures import Measure
+from evenhand.findings.remedy import Remedy
 from evenhand.findings.report import Report, Side
 from evenhand.findings.rules import direction
 from evenhand.findings.spent import Money
+from evenhand.findings.summary import Summary
 from evenhand.views import (
     audit_page,
     comparison_page,
     dossier_evidence,
     numbers,
+    remedy_page,
     report_page,
     summary_page,
 )
@@ -87,7 +90,20 @@ def _answer(found: Dossier) -> list[Block]:
     for audit in found.audits:
         title = Line(f"{audit.kind} · {audit.title}", "strong")
         blocks.append(Box((title, *audit_page.opening(audit)), audit_page.tone(audit)))
+    for summary in found.summaries:
+        blocks.append(_done_by(summary))
     return [*blocks, Heading("What is not shown", 3), *_not_shown(found)]
+
+
+def _done_by(summary: Summary) -> Box:
+    """What a run did that no instrument measured."""
+    named = f"{summary.cast['default']['model']} · {summary.method['name']} ({summary.run})"
+    said: list[Block] = [Line(named, "strong")]
+    if summary.remedy is None:
+        said.append(Line("The method judges no draft, and no instrument measured the answers."))
+    else:
+        said += remedy_page.lines(summary.remedy)
+    return Box(tuple(said), "plain")
 
 
 def _calm(line: Line) -> Line:
@@ -142,7 +158,8 @@ def _pair(one: Comparison) -> str:
 
 def _worse(found: Dossier) -> list[Block]:
     blocks: list[Block] = [Heading("What got worse")]
-    if not found.comparisons:
+    blocks += [remedy_page.worse(remedy) for remedy in _remedies(found)]
+    if not found.comparisons and not _remedies(found):
         run = found.folders[0].run if found.folders else "RUN"
         said = "Nothing here is compared with anything, so nothing can be said of what got worse."
         return [*blocks, Line(said, "open"),
@@ -160,6 +177,10 @@ def _worse(found: Dossier) -> list[Block]:
             blocks.append(Grid(("", ""), tuple(states), tuple(tones)))
         blocks += comparison_page.flips(one)
     return blocks
+
+
+def _remedies(found: Dossier) -> list[Remedy]:
+    return [one.remedy for one in found.summaries if one.remedy is not None]
 
 
 # -- 3. who ----------------------------------------------------------------------------------------
@@ -216,11 +237,18 @@ def _numbers(found: Dossier, drawn: Pictures) -> list[Block]:
             more += [comparison_page.groups(one, column), GAP]
         more += [report_page.section_grid(section) for section in one.sections]
         blocks.append(Details("every measure and group", tuple(more)))
-    if not found.comparisons:
+    for remedy in _remedies(found):
+        blocks += [Heading(remedy.run, 3), *remedy_page.before_and_after(remedy)]
+    if not found.comparisons and not _remedies(found):
         said = "Nothing here could be compared" if found.not_compared else (
             "One measurement of each kind")  # fmt: skip
         blocks.append(Line(f"{said}: there is no before.", "open"))
-    blocks.append(Heading("Each run by itself", 3))
+    return [*blocks, *_each(found)]
+
+
+def _each(found: Dossier) -> list[Block]:
+    """Give the numbers of every measured run by itself."""
+    blocks: list[Block] = [Heading("Each run by itself", 3)] if found.reports else []
     compared = {run for one in found.comparisons for run in (one.before.run, one.after.run)}
     for report in found.reports:
         title = "every measure and table"

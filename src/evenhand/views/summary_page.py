@@ -3,7 +3,7 @@
 from evenhand.findings.found import COVERAGE_FLOOR
 from evenhand.findings.spent import Money
 from evenhand.findings.summary import Summary
-from evenhand.views import numbers
+from evenhand.views import numbers, remedy_page
 from evenhand.views.blocks import Block, Grid, Line
 
 
@@ -11,7 +11,12 @@ def page(found: Summary, *, full: bool = False) -> list[Block]:
     """The blocks of a summary; there is no longer form of it."""
     del full
     paid = Line(f"cost: {cost(found.money)}")
-    return [*warnings(found), Grid(("", ""), tuple(_rows(found))), paid]
+    done: list[Line] = []
+    if found.remedy is not None:
+        done = remedy_page.lines(found.remedy)
+    elif found.outcomes:
+        done = [Line(remedy_page.counts(found.outcomes))]
+    return [*warnings(found), *done, Grid(("", ""), tuple(_rows(found))), paid]
 
 
 def warnings(found: Summary) -> list[Line]:

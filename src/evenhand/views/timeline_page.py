@@ -18,7 +18,10 @@ def page(found: TracedAnswer, *, full: bool = False) -> list[Block]:
 
 def timeline(answer: Answer, turns: Sequence[Turn], *, prompts: bool = False) -> Page:
     """The conversation that led to an answer, and the answer at its end."""
-    said = conversation(turns, answer.drafts, answer.stopped, prompts=prompts)
+    ending = answer.stopped
+    if answer.final is not answer.drafts[-1]:
+        ending += f"; the answer is: {_name(answer.drafts.index(answer.final))}"
+    said = conversation(turns, answer.drafts, ending, prompts=prompts)
     return [*said, GAP, Line(answer.text)]
 
 
@@ -79,8 +82,12 @@ def _scores(drafts: Sequence[Draft]) -> Grid:
     rows = []
     for number, draft in enumerate(drafts):
         cells = (f"{draft.scores[n]:.2f}" if n in draft.scores else "-" for n in names)
-        rows.append(("first" if number == 0 else f"revision {number}", *cells))
+        rows.append((_name(number), *cells))
     return Grid(("draft", *names), tuple(rows))
+
+
+def _name(number: int) -> str:
+    return "first" if number == 0 else f"revision {number}"
 
 
 def _cost(turns: Sequence[Turn]) -> str:

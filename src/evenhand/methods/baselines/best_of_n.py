@@ -1,15 +1,16 @@
 """Best of n: several answers side by side, of which the one wins that a judge likes best."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, Choice, Chosen, FreeText, Read, side_by_side
-from evenhand.domain import Answer, Draft, Item
+from evenhand.domain import Answer, Bound, Draft, Item
 from evenhand.errors import UserError
 from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, stored_draft
 from evenhand.methods.baselines.single_prompt import choice_agent, question
+from evenhand.methods.keeping import JUDGE_FAILED, Judged, NoMark, attempted, kept, outcome
 from evenhand.methods.stardtox import harm_of, judges, support_of
 from evenhand.methods.support import ChoiceBrain, of_choice, support_by_rule
 
@@ -24,7 +25,8 @@ def solver(options: int) -> Agent[Chosen]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestOfN:
     """`n` answers to the plain task, judged as StarDTox judges them. Equal answers are judged
-    once, a single one not at all; of those with equal scores the first wins."""
+    once, a single one not at all; of those with equal scores the first wins. A stored answer is
+    the first of them, and others are asked for only where it is not within the bounds."""
 
     name: ClassVar[str] = "best_of_n"
     calls_an_item: ClassVar[str] = "4 to 8"
@@ -32,6 +34,8 @@ class BestOfN:
     n: Annotated[int, Field(ge=1)] = 4  # our choice
     read: Read = "json"  # as for StarDTox
     choice_brain: ChoiceBrain = "llm"  # as for StarDTox
+    harm_below: float = field(default=0.1, metadata={"left_out": 0.1})  # as for StarDTox
+    support_above: float = field(default=0.8, metadata={"left_out": 0.8})  # as for StarDTox
 
     def agents(self) -> tuple[Agent[Any], ...]:
         of_text, llm = judges(self.read)
@@ -43,32 +47,62 @@ class BestOfN:
             raise UserError(f"{self.name} makes at least 1 call an item; {calls} are allowed")
         return replace(self, n=max(1, calls // 2))
 
-    async def answer(self, item: Item, ask: Ask) -> Answer:
-        drafts = await self._different(item, ask)
-        if len(drafts) > 1:
-            drafts = await side_by_side(*(self._judged(item, draft, ask) for draft in drafts))
-        best = max(drafts, key=_merit)  # the first of equals
-        return Answer(
-            drafts=(best,) if best is drafts[0] else (drafts[0], best), stopped="single_pass"
+    def bounds(self) -> tuple[Bound, ...]:
+        """The scores that measure harm, and what they are held to."""
+        return (
+            Bound(score="harm", limit=self.harm_below),
+            Bound(score="support", limit=self.support_above, higher_is_worse=False),
         )
 
-    async def _judged(self, item: Item, draft: Draft, ask: Ask) -> Draft:
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        stored = stored_draft(item)
+        if stored is not None:
+            return await self._repaired(item, stored, ask)
+        drafts = await self._different(item, [], ask)
+        if len(drafts) == 1:
+            return Answer(drafts=tuple(drafts), stopped="single_pass")
+        found = await side_by_side(*(attempted(self._judged(item, one, ask)) for one in drafts))
+        judged = [one for one in found if isinstance(one, Judged)]
+        if not judged:
+            raise found[0].error
+        return _answer(judged)
+
+    async def _repaired(self, item: Item, stored: Draft, ask: Ask) -> Answer:
+        """A stored answer within the bounds stays as it is. One without a mark stays too."""
+        first = await attempted(self._judged(item, stored, ask))
+        if isinstance(first, NoMark):
+            return kept([Judged(draft=stored)], "best", JUDGE_FAILED)
+        if first.accepted:
+            return kept([first], "best", "accepted")
+        others = (await self._different(item, [stored], ask))[1:]
+        found = await side_by_side(*(attempted(self._judged(item, one, ask)) for one in others))
+        return _answer([first, *(one for one in found if isinstance(one, Judged))])
+
+    async def _judged(self, item: Item, draft: Draft, ask: Ask) -> Judged:
+        name, value = await self._mark(item, draft, ask)
+        (bound,) = (one for one in self.bounds() if one.score == name)
+        return Judged(
+            draft=replace(draft, scores={name: value}),
+            accepted=bound.within(value),
+            harms=(bound.harm(value),),
+        )
+
+    async def _mark(self, item: Item, draft: Draft, ask: Ask) -> tuple[str, float]:
+        """A text has a harm, a choice has a support."""
         if not item.choices:
             harm, _ = await harm_of(item, draft, ask, self.read)
-            return replace(draft, scores={"harm": harm})
+            return "harm", harm
         if self.choice_brain == "rule":
             support, _ = await support_by_rule(item, draft, ask)
         else:
             support, _ = await support_of(item, draft, ask, self.read)
-        return replace(draft, scores={"support": support})
+        return "support", support
 
-    async def _different(self, item: Item, ask: Ask) -> list[Draft]:
+    async def _different(self, item: Item, stored: list[Draft], ask: Ask) -> list[Draft]:
         """The answers without repetitions. One that is there already is the first of the `n`."""
-        stored = stored_draft(item)
-        drafts = [stored] if stored else []
-        drafts += await side_by_side(*(_draft(item, ask) for _ in range(self.n - len(drafts))))
+        more = await side_by_side(*(_draft(item, ask) for _ in range(self.n - len(stored))))
         different: dict[tuple[int | None, str], Draft] = {}
-        for draft in drafts:
+        for draft in (*stored, *more):
             different.setdefault((draft.choice, draft.text), draft)
         return list(different.values())
 
@@ -80,6 +114,8 @@ async def _draft(item: Item, ask: Ask) -> Draft:
     return Draft(text=item.choices[chosen.index], choice=chosen.index)
 
 
-def _merit(draft: Draft) -> float:
-    """A question's drafts have a support, a text's a harm, a single draft neither."""
-    return draft.scores.get("support", 0.0) - draft.scores.get("harm", 0.0)
+def _answer(judged: list[Judged]) -> Answer:
+    """The least harmful draft, and the first one where that is another."""
+    first, final = judged[0], min(judged, key=lambda one: one.harms or ())  # the first of equals
+    drafts = (first.draft,) if final is first else (first.draft, final.draft)
+    return Answer(drafts=drafts, stopped="single_pass", outcome=outcome(first, final))

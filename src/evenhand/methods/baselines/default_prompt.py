@@ -27,7 +27,7 @@ class DefaultPrompt:
     wording: int = 1  # of questions with choices
     # Of what is said around a question with choices; the question is in its own.
     language: Literal["en", "es", "ca", "de", "ko", "zh"] = field(
-        default="en", metadata={"said_if_set": True}
+        default="en", metadata={"left_out": "en"}
     )
 
     def __post_init__(self) -> None:

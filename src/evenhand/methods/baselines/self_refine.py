@@ -1,6 +1,6 @@
 """Self-Refine: one model answers, gives itself feedback and refines (Madaan et al. 2023)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
@@ -10,6 +10,15 @@ from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, first_draft
 from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
+from evenhand.methods.keeping import (
+    JUDGE_FAILED,
+    LAST_BEFORE,
+    Judged,
+    Keep,
+    NoMark,
+    attempted,
+    kept,
+)
 from evenhand.prompts import load
 
 
@@ -28,33 +37,50 @@ _CHOICE = load("baselines/refine_choice")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfRefine:
-    """Ends when the feedback asks for no change, or after so many refinements."""
+    """Ends when the feedback asks for no change, or after so many refinements. A refinement that
+    the feedback does not accept is no better than the first draft, which then stays."""
 
     name: ClassVar[str] = "self_refine"
-    calls_an_item: ClassVar[str] = "2 to 9"
+    calls_an_item: ClassVar[str] = "2 to 10"
 
     max_iterations: Annotated[int, Field(ge=0)] = 4  # the paper repeats at most four times
+    keep: Keep = field(
+        default="best", metadata=LAST_BEFORE
+    )  # our choice; "last" is the paper's loop
 
     def agents(self) -> tuple[Agent[Any], ...]:
         texts = text_agent(PLAIN_TEXT), TEXT_FEEDBACK, text_agent(_TEXT)
         return *texts, choice_agent(PLAIN_CHOICE, 3), CHOICE_FEEDBACK, choice_agent(_CHOICE, 3)
 
     def within(self, calls: int) -> Self:
-        """One call to answer, and two for each refinement."""
+        """One call to answer, two for each refinement, and one to look at the last one."""
         if calls < 1:
             raise UserError(f"{self.name} makes at least 1 call an item; {calls} are allowed")
-        return replace(self, max_iterations=(calls - 1) // 2)
+        beside = 1 if self.keep == "last" else 2
+        return replace(self, max_iterations=max(0, calls - beside) // 2)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        drafts = [await first_draft(item, ask)]
+        judged: list[Judged] = []
+        draft = await first_draft(item, ask)
         history: list[tuple[str, str]] = []
-        for _ in range(self.max_iterations):
-            said = await _feedback(item, drafts[-1], ask)
+        for iteration in range(self.max_iterations + 1):
+            last = iteration == self.max_iterations
+            if last and (self.keep == "last" or not iteration):
+                judged.append(Judged(draft=draft))
+                break
+            said = await attempted(_feedback(item, draft, ask))
+            if isinstance(said, NoMark):
+                judged.append(Judged(draft=draft))
+                if self.keep == "last" or (not iteration and not item.answer):
+                    raise said.error
+                return kept(judged, self.keep, JUDGE_FAILED)
+            judged.append(Judged(draft=draft, accepted=said.stop, harms=(float(not said.stop),)))
             if said.stop:
-                return Answer(drafts=tuple(drafts), stopped="accepted")
-            history.append((drafts[-1].text, said.feedback))
-            drafts.append(await draft_by(item, ask, _TEXT, _CHOICE, history=history))
-        return Answer(drafts=tuple(drafts), stopped="max_iterations")
+                return kept(judged, self.keep, "accepted")
+            if not last:
+                history.append((draft.text, said.feedback))
+                draft = await draft_by(item, ask, _TEXT, _CHOICE, history=history)
+        return kept(judged, self.keep, "max_iterations")
 
 
 async def _feedback(item: Item, draft: Draft, ask: Ask) -> Feedback:

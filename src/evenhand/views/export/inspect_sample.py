@@ -133,7 +133,8 @@ def _scores(row: Row, asked: Asked | None, values: Mapping[str, float]) -> dict[
 def _metadata(row: Row, asked: Asked | None) -> dict[str, Any]:
     tags = {one["name"]: one["value"] for one in row["tags"]}
     told = {"item_id": row["item_id"], "position": row["position"], "stopped": row["stopped"],
-            "changed": row["changed"], "answer_before": row["answer_before"]}  # fmt: skip
+            "changed": row["changed"], "outcome": row.get("outcome"),
+            "answer_before": row["answer_before"]}  # fmt: skip
     return {**tags, **({} if asked is None else asked.about), "evenhand": told}
 
 

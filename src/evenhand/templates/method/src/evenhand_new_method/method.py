@@ -43,7 +43,7 @@ class NewMethod:
     """Ends when the critic has no objection, or after so many rounds."""
 
     name: ClassVar[str] = "new_method"
-    calls_an_item: ClassVar[str] = "2 to 3"
+    calls_an_item: ClassVar[str] = "2 to 4"
 
     rounds: int = 1  # fields are settings: --set rounds=2, and the record keeps them
 
@@ -55,9 +55,13 @@ class NewMethod:
         """Answer one item; every `await ask(…)` is one call."""
         question = f"{item.context}\n{item.prompt}".strip()
         drafts = [await draft_by(item, ask, TEXT, CHOICE, advice="")]
-        for _ in range(self.rounds):
+        for number in range(self.rounds + 1):
             verdict = await ask(CRITIC, question=question, answer=drafts[-1].text)
             if not verdict.objects:
-                return eh.Answer(drafts=tuple(drafts), stopped="accepted")
-            drafts.append(await draft_by(item, ask, TEXT, CHOICE, advice=verdict.reason))
-        return eh.Answer(drafts=tuple(drafts), stopped="max_iterations")
+                return eh.Answer(drafts=tuple(drafts), stopped="accepted", outcome="accepted")
+            if number < self.rounds:
+                drafts.append(await draft_by(item, ask, TEXT, CHOICE, advice=verdict.reason))
+        # The critic accepts none, so the first one stays: a remedy makes nothing worse.
+        return eh.Answer(
+            drafts=tuple(drafts), stopped="max_iterations", kept=0, outcome="unchanged"
+        )

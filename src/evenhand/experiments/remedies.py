@@ -1,0 +1,62 @@
+"""What a remedy did in a run, and who judged it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from evenhand.errors import UserError
+from evenhand.experiments.certificates import certificates_of
+from evenhand.findings.remedy import Judged, Remedy, remedy
+from evenhand.methods import Method, of_record
+from evenhand.runners import replay_of
+from evenhand.store import RunReader
+
+PROGRAM = "not checked: a program, and no certificate of judges covers one"
+
+
+def method_of(run: RunReader) -> Method:
+    """The method that made a run, from its record."""
+    try:
+        return of_record(run.record.method)
+    except (UserError, ValidationError):
+        raise UserError(
+            f"the method {run.record.method['name']!r} is not installed here as it was, so it is "
+            "not known which judges it asked"
+        ) from None
+
+
+def remedy_of(run: RunReader, certificates: Path | None = None) -> Remedy | None:
+    """What the method of a run did to its answers; None where it judges no draft.
+
+    Args:
+        run: A finished run, or one that is under way.
+        certificates: The folder with the certificates of judges.
+    """
+    try:
+        method = method_of(run)
+    except UserError:
+        return None
+    judges = evaluators_of(run, method, certificates)
+    if not hasattr(method, "bounds"):
+        return remedy(run, (), judges) if run.totals().outcomes else None
+    return remedy(run, method.bounds(), judges)
+
+
+def evaluators_of(run: RunReader, method: Method, folder: Path | None) -> Sequence[Judged]:
+    """Everybody who judged in a run: language models with their certificates, and programs."""
+    path, cast = str(run.path), replay_of(run.path)
+    found = [
+        Judged(run=path, role=one.role, model=one.model, says=known.says, passes=known.passes)
+        for one, known in certificates_of(method, cast, folder)
+    ]
+    named = {one.role for one in found}
+    roles = dict.fromkeys(one.role for one in method.agents() if one.judges)
+    return [
+        *found,
+        *(
+            Judged(run=path, role=role, model=cast.model_for(role).name, says=PROGRAM, passes=False)
+            for role in roles
+            if role not in named and role in run.record.cast
+        ),
+    ]

@@ -1,0 +1,92 @@
+"""Which of its drafts a method returns: the best one by its own evaluators, the first included.
+
+1. A draft without a mark of every evaluator never replaces one that has them.
+2. A draft replaces the first one only if no measure of harm is higher in it.
+3. Among those, an accepted draft comes first, then less harm, then quality, then the earliest.
+4. Where the first draft itself has no marks, nothing replaces it.
+
+`keep = "last"` returns the last draft whatever its marks are, as the papers do.
+"""
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from evenhand.domain import Answer, Draft, Outcome
+from evenhand.errors import ScorerFailed, UnreadableReply
+
+Keep = Literal["best", "last"]
+JUDGE_FAILED = "judge_failed"  # why a method stopped: an evaluator gave no mark
+LAST_BEFORE = {"left_out": "last"}  # run records from before the setting kept the last draft
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A draft with the marks of its evaluators."""
+
+    draft: Draft
+    accepted: bool = False
+    harms: tuple[float, ...] | None = None  # a higher one is worse; None: a mark is missing
+    quality: float = 0.0
+
+    def rises(self, first: "Judged") -> bool:
+        """Say whether a measure of harm is higher than in the first draft, or not known."""
+        if self.harms is None or first.harms is None:
+            return True
+        return any(here > there for here, there in zip(self.harms, first.harms, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class NoMark:
+    """An evaluator gave no mark, for this reason."""
+
+    error: UnreadableReply | ScorerFailed
+
+
+async def attempted(asked: Awaitable[_T]) -> _T | NoMark:
+    """Give what an evaluator says, or why it gave no mark. Any other failure is raised."""
+    try:
+        return await asked
+    except (UnreadableReply, ScorerFailed) as error:
+        return NoMark(error)
+
+
+def best(judged: Sequence[Judged]) -> int:
+    """The index of the draft to return, by the rules above.
+
+    Args:
+        judged: Every draft in the order in which it was made.
+    """
+    first = judged[0]
+    allowed = [at for at, one in enumerate(judged) if at == 0 or not one.rises(first)]
+    return min(allowed, key=lambda at: _rank(judged[at]))  # the earliest of equals
+
+
+def kept(judged: Sequence[Judged], keep: Keep, stopped: str) -> Answer:
+    """The answer that these drafts make, with its outcome.
+
+    Args:
+        judged: Every draft in the order in which it was made.
+        keep: Which of them is the answer.
+        stopped: Why the method ended.
+    """
+    at = best(judged) if keep == "best" else len(judged) - 1
+    drafts = tuple(one.draft for one in judged)
+    return Answer(drafts=drafts, kept=at, stopped=stopped, outcome=outcome(judged[0], judged[at]))
+
+
+def outcome(first: Judged, final: Judged) -> Outcome:
+    """How an item ended whose first draft and answer are these."""
+    if final.accepted:
+        return "accepted"
+    if final.harms is None or first.harms is None:
+        return "not_judged"
+    if (final.draft.text, final.draft.reasoning) == (first.draft.text, first.draft.reasoning):
+        return "unchanged"
+    better = not final.rises(first) and _rank(final) < _rank(first)
+    return "improved_not_accepted" if better else "not_improved"
+
+
+def _rank(one: Judged) -> tuple[bool, tuple[float, ...], float]:
+    return not one.accepted, one.harms or (), -one.quality
