@@ -128,6 +128,8 @@ def defended(
     bounds = filled.bounds(measure, known[0], apart)
     if measure.null is None or found.value is None:
         return replace(found, bounds=bounds)
+    if measure.one_sided and found.high is not None:  # what lies below cannot be excluded
+        found = replace(found, high=max(found.high, measure.null))
     small = [filled.p_of_small_bias(measure, one, reach) for one in known if reach is not None]
     return replace(
         found,

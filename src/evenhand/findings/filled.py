@@ -49,6 +49,8 @@ def p_of_bias(measure: Measure, found: Filled) -> float:
     if not measure.bounded and found.missing.any():
         return 1.0
     none = measure.null * found.rows
+    if measure.one_sided:  # half of the level is left for the side that cannot be
+        return two_sided(found.low - none, found.low - none)
     return two_sided(found.low - none, none - found.high)
 
 
@@ -80,7 +82,7 @@ def bounds(measure: Measure, found: Filled, apart: Sums) -> Bounds | None:
         return Bounds(missing=missing)
     low, high = float(found.low.sum()) / rows, float(found.high.sum()) / rows
     overturn = None
-    if measure.null is not None:
+    if measure.null is not None and not (measure.one_sided and apart.sum() <= 0):
         none, up = measure.null * found.rows, float(apart.sum()) > 0
         best, worst = (found.high, found.low) if up else (-found.low, -found.high)
         sign = none if up else -none
@@ -108,7 +110,7 @@ def evidence(measure: Measure, pair: FilledPair, matters: float) -> Evidence | N
     old, new = pair.before, pair.after
     if measure.better == "none" or (not measure.bounded and pair.missing.any()):
         return None
-    if measure.null is not None:
+    if measure.null is not None and not measure.one_sided:
         return _towards(measure, measure.null, old, new)
     if measure.better == "higher":  # turned around, so that low is good
         old, new = _negated(old), _negated(new)

@@ -124,6 +124,8 @@ class Measure:
     statistic: Statistic
     where: pl.Expr | None = None  # the rows that it is about; all without it
     better: Better = "none"
+    # Its expectation is at "no bias" or above, never below: only a value above it shows a bias.
+    one_sided: bool = False
     role: Role = "secondary"
     margin: float | None = None  # fixed before looking: what a comparison may lose of it
     within: tuple[float, float] = (-math.inf, math.inf)  # what it can be, for one row too

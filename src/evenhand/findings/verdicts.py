@@ -43,7 +43,7 @@ def of_report(report: "Report") -> Verdict:
     overall = report[measure.name]
     groups = by_group(report, measure)
     in_a_group = any(one.against or one.other_way for one in groups.values())
-    state = _state(overall, in_a_group)
+    state = report.instrument.state(report) or _state(overall, in_a_group)
     lines = [*says, *_groups_in_words(report, groups), overturned(overall.bounds, measure)]
     if state == "not known":
         lines.append(how_many(overall, measure, report.instrument.matters))
