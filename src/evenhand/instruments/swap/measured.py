@@ -42,7 +42,8 @@ class Measured:
             "cluster", "family", value=value, low=value.fill_null(-1.0), high=value.fill_null(1.0)
         )
         parts = [rows.filter(pl.col("family") == family) for family in labels]
-        (overall,), by_family = _excesses([rows]), _excesses(parts)
+        by_family = _excesses(parts)
+        (overall,) = _excesses([rows]) if len(parts) > 1 else by_family
         return cls(tuple(signed), overall, dict(zip(labels, by_family, strict=True)))
 
     @property
