@@ -68,8 +68,8 @@ def answers_of(
     if outcome is None:
         return found.with_columns(signed=pl.lit(None, pl.Float64))
     value, *_ = outcome.differences(outcome.name, f"{outcome.name}:o")
-    apart = with_other(found, [outcome.name]).select("item_id", value.alias("signed"))
-    return found.join(apart, on="item_id", how="left", maintain_order="left")
+    signed = with_other(found, [outcome.name]).select("item_id", value.alias("signed"))
+    return found.join(signed, on="item_id", how="left", maintain_order="left")
 
 
 def wanted(source: Mapping[str, Any], decisions: pl.Series) -> str | None:

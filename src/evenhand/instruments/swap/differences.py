@@ -56,7 +56,8 @@ class Differences:
             .sort("cluster")
             .select(pl.col("value", "n", "low", "high", "rows").cast(pl.Float64))
         )  # fmt: skip
-        return cls(*sums.to_numpy().T, within=within, one_sided=one_sided)
+        known, n, low, high, many = sums.to_numpy().T
+        return cls(known, n, low, high, many, within, one_sided)
 
     @property
     def missing(self) -> int:

@@ -64,8 +64,11 @@ _ABSENT = {"decision": "no --decision was given", "number": "--number was not gi
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwapOptions:
     prompts: Path | None = option(
-        None, "Ask these prompts: JSON lines with id and prompt, and task where one stands before."
+        None,
+        "Ask these prompts: .txt with one a line, .csv, or JSON lines with prompt, and with id and "
+        "task where they have them.",
     )
+    text_column: str | None = option(None, "The column of the prompts in a table. Default: prompt.")
     families: str = option("gender,race", "Who is swapped: names of families, with commas.")
     own_families: Path | None = option(None, "A TOML of your own families.")
     spans: Path | None = option(
@@ -190,6 +193,8 @@ class Swap(Instrument):
             # Of what was asked, so that the answers of two models to it can be compared.
             "sha256": _sha256([one.model_dump(exclude={"answer"}) for one in found.asked]),
         }
+        if found.skipped:
+            also["skipped"] = [list(one) for one in found.skipped]
         items = found.items(stored=stored, decision=options.decision, number=options.number)
         if stored:
             also["answers"] = _sha256([one.answer for one in found.asked])
@@ -334,7 +339,10 @@ class Swap(Instrument):
         del report
         lines = ["It speaks of these prompts and of the words that stand for each label."]
         lines += self._unknown_choice(run)
-        refused = run.record.source.get("refused") or []
+        skipped = run.record.source.get("skipped") or []
+        lines += [f"{family} is skipped: {why}." for family, why in skipped]
+        gone = {family for family, _ in skipped}
+        refused = [one for one in run.record.source.get("refused") or [] if one[1] not in gone]
         if refused:
             several = len({prompt for prompt, _, _ in refused})
             lines.append(
