@@ -107,12 +107,11 @@ async def test_a_rate_that_was_not_asked_for_says_so(
 
 
 async def test_coverage_is_said_in_counts_and_no_empty_table_is_printed(tmp_path: Path) -> None:
-    """Of 16 squares 11 lack an answer: 5 could be scored."""
+    """Of the 16 pairs of a and b 5 lack the placebo's answer about a, and 6 that about b."""
     answers = np.ones((8, 2, 2))
-    answers[:5, 0, 1] = np.nan
-    answers[5, 1, 0] = np.nan
+    answers[:5, 0, 1] = answers[:6, 1, 0] = np.nan
     report = await _run(tmp_path, "run", {"f": answers})
-    part = report.coverage_by["answers differ by the group, beyond the placebo"]
+    part = report.coverage_by["f: a − b"]
     assert (part.n, part.scored) == (16, 5)
     blocks = page(report, full=True)
     lines = [block.text for block in blocks if isinstance(block, Line)]

@@ -72,7 +72,8 @@ def warnings(report: Report) -> list[Line]:
 
 def _by_part(report: Report) -> list[str]:
     """Say where answers are missing, if it is not everywhere alike."""
-    parts = report.coverage_by
+    secondary = {m.label for m in report.instrument.measures if m.role == "secondary"}
+    parts = {name: one for name, one in report.coverage_by.items() if name not in secondary}
     found = {name: one.coverage or 0.0 for name, one in parts.items()}
     if not found or max(found.values()) - min(found.values()) < MISSING_MARGIN:
         return []

@@ -93,8 +93,8 @@ class Differences:
                 np.append(self.rows, size),
             )
         found = low if low > 0 else far_low, high if high < 0 else far_high
-        if self.one_sided:
-            found = found[0], max(found[1], far_high, 0.0)
+        if self.one_sided:  # below 0 there is nothing to be seen, so the end of the test stands
+            found = low, max(far_high, 0.0)
         return max(found[0], least), min(found[1], most)
 
     def _ends(self, alpha: float, low: Numbers, high: Numbers, rows: Numbers) -> Sequence[float]:
