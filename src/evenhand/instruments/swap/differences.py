@@ -98,8 +98,8 @@ class Differences:
         return max(found[0], least), min(found[1], most)
 
     def _ends(self, alpha: float, low: Numbers, high: Numbers, rows: Numbers) -> Sequence[float]:
-        found = lower_bounds(np.column_stack([low, -high]), rows, alpha / 2)
-        return float(found[0]), float(-found[1])
+        found = lower_bounds(np.column_stack([low, -high]), rows, alpha / 2).round(10) + 0.0
+        return float(found[0]), float(0.0 - found[1])
 
     def estimate(self, name: str) -> Estimate:
         """Give the mean difference with its p-value, not adjusted; the interval comes with the
