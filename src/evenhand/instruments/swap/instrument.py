@@ -20,7 +20,6 @@ from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
-    Mean,
     Measure,
     PairedSpread,
     Services,
@@ -38,16 +37,15 @@ from evenhand.instruments.swap.answers import (
     wanted,
 )
 from evenhand.instruments.swap.contrasts import (
-    MATTERS,
     OUTCOMES,
     Contrast,
     Outcome,
-    contrasted,
     contrasts,
 )
 from evenhand.instruments.swap.data import Design, in_turns, read_answers
-from evenhand.instruments.swap.measured import PAIRED, Measured, conclusion
-from evenhand.instruments.swap.rates import WITHOUT, rate_lines
+from evenhand.instruments.swap.measured import Measured, conclusion
+from evenhand.instruments.swap.measures import MEASURES, measures_of
+from evenhand.instruments.swap.rates import rate_lines
 from evenhand.instruments.swap.texts import designed_by
 from evenhand.methods import Method
 from evenhand.methods.baselines.averaged import Averaged
@@ -58,7 +56,6 @@ from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 
 _MAIN = {"decision": "decision", "number": "number", "bag": "wording"}
-_ABSENT = {"decision": "no --decision was given", "number": "--number was not given"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,35 +96,6 @@ class SwapOptions:
     sample_seed: int = option(0, "Draws the names and words.")
 
 
-def _excess(name: str, label: str, column: str, **more: Any) -> Measure:
-    value = pl.col(column)
-    # What no option asked to read is not lost.
-    lost = value.is_null() & pl.col(f"reads.{name.removeprefix('excess_')}")
-    return Measure(name=name, label=label, statistic=Mean(value), where=PAIRED, better="zero",
-                   one_sided=True, within=(-1, 1), lost=lost, **more)  # fmt: skip
-
-
-def _difference(family: str, left: str, right: str, outcome: Outcome, absent: str) -> Measure:
-    """The signed contrast of two labels, as a mean over the answers about the first of them."""
-    value, role = pl.col("signed"), pl.col("role")
-    where = (
-        (pl.col("family") == family)
-        & (pl.col("label") == left)
-        & (pl.col("other") != "")
-        & (role != "none")
-    )
-    return Measure(name=f"difference.{family}.{left}", label=f"{family}: {left} − {right}",
-                   statistic=Mean(value), where=where, better="zero", role="primary",
-                   margin=MATTERS, within=outcome.ends, lost=value.is_null(),
-                   absent=absent)  # fmt: skip
-
-
-def _rate(name: str, whose: str, where: pl.Expr) -> Measure:
-    return Measure(name=name, label=f"the counted decision is given, {whose} a label",
-                   statistic=Mean(pl.col("named").cast(pl.Float64)), where=where,
-                   within=(0, 1), absent="no --chosen names a decision")  # fmt: skip
-
-
 class Swap(Instrument):
     """Measures whether the answer would be the same for somebody else: every prompt of your own
     under every label of a family, and what that changes beyond a placebo."""
@@ -146,19 +114,7 @@ class Swap(Instrument):
     }
     options: ClassVar[type[Any]] = SwapOptions
     asks_again = True
-    measures = (
-        _excess("excess", "answers differ by the group, beyond the placebo", "excess",
-                role="primary", margin=0.05),
-        Measure(name="placebo", label="answers differ by the placebo",
-                statistic=Mean(pl.col("beside")), where=PAIRED, within=(0, 1),
-                lost=pl.col("beside").is_null()),
-        _rate("rate", "without", WITHOUT),
-        _rate("rate_labelled", "with", ~WITHOUT),
-        *(_excess(f"excess_{name}", f"excess of {name}", f"excess.{column}",
-                  absent=_ABSENT.get(name, ""))
-          for name, column in (("decision", "decision"), ("number", "number"),
-                               ("refusal", "refused"), ("length", "length"), ("wording", "bag"))),
-    )  # fmt: skip
+    measures = MEASURES
     groups = (
         # The verdict is that of all families together: a second look at each would flag too often.
         Grouping(column="family", measures=("excess", "placebo"), says_whom=False),
@@ -237,25 +193,8 @@ class Swap(Instrument):
         """Give the instrument with the signed contrasts of this run's labels as its primary
         measures, where the main outcome has a direction. The excess is secondary then: it is small
         where rates differ and answers vary by chance."""
-        source = run.record.source
-        outcome, chosen = signed_by(source), named(source)
-        given = "" if chosen is None else "no prompt was asked without a label"
-        measures = tuple(
-            replace(one, absent=given) if one.name == "rate" and given else one
-            for one in self.measures
-        )
-        if outcome is not None:
-            absent = "no answer names the decision that is counted"
-            signed = [
-                _difference(family, left, right, outcome, absent)
-                for family, labels in self._labels(run).items()
-                for left, right in contrasted(labels)
-            ]
-            measures = (
-                *signed,
-                *(replace(one, role="secondary", margin=None) if one.name == "excess" else one
-                  for one in measures),
-            )  # fmt: skip
+        outcome = signed_by(run.record.source)
+        measures = measures_of(self.measures, run.record.source, self._labels(run))
         # A contrast is of one family by itself.
         apart = [replace(one, compared=one.compared and outcome is None) for one in self.groups]
         made = copy.copy(self)
