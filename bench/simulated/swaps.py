@@ -52,16 +52,17 @@ def _relative(left: Numbers, right: Numbers) -> Numbers:
 def contrasts_of(audit: Audit, pairs: NDArray[np.int64], relative: bool) -> Iterator[Numbers]:
     """The signed difference of each label from the one that it is paired with in a prompt, 0 where
     it is alone; one of two labels."""
-    means = (audit.group + audit.placebo) / 2
-    prompts, labels = means.shape[1:]
+    prompts, labels = audit.group.shape[1:]
     for label in range(1 if labels == 2 else labels):
-        values = np.zeros(means.shape[:2])
+        values = np.zeros(audit.group.shape[:2])
         for prompt in range(prompts):
             at = int(np.argmax(pairs[prompt] == label))
             if at ^ 1 < labels:
                 other = pairs[prompt, at ^ 1]
-                two = means[:, prompt, label], means[:, prompt, other]
-                values[:, prompt] = _signed(*two, relative)
+                values[:, prompt] = np.mean(
+                    [_signed(answers[:, prompt, label], answers[:, prompt, other], relative)
+                     for answers in (audit.group, audit.placebo)], axis=0,
+                )  # fmt: skip
         yield values
 
 
@@ -80,12 +81,14 @@ def _signed(left: Numbers, right: Numbers, relative: bool) -> Numbers:
     return np.asarray(2 * (left - right) / np.maximum(np.abs(left) + np.abs(right), 1e-12))
 
 
-def p_of(values: Numbers) -> Numbers:
-    """Two-sided p-values of sign flips: one per audit, of audits × prompts."""
+def p_of(values: Numbers, *, one_sided: bool = False) -> Numbers:
+    """P-values of sign flips: one per audit, of audits × prompts. Two-sided, or twice that of a
+    mean above 0, as the excess has it."""
     found = []
     for start in range(0, len(values), _AT_ONCE):
         part = values[start : start + _AT_ONCE].T
-        up, down = p_of_columns(part), p_of_columns(-part)
+        up = p_of_columns(part)
+        down = up if one_sided else p_of_columns(-part)
         found.append(np.minimum(1.0, 2 * np.minimum(up, down)))
     return np.concatenate(found)
 
@@ -158,7 +161,7 @@ def flagged(
     for many in labels:
         audit = draw(rng, (audits, prompts, many))
         pairs = np.array([rng.permutation(many) for _ in range(prompts)])
-        excess.append(p_of(excess_of(audit, pairs, relative)))
+        excess.append(p_of(excess_of(audit, pairs, relative), one_sided=True))
         signed += [p_of(values) for values in contrasts_of(audit, pairs, relative)]
         naive += [p_of(values) for values in against_the_mean(audit, relative)]
     first, second, third = (float(any_after_holm(ps).mean()) for ps in (excess, signed, naive))
@@ -177,7 +180,7 @@ def seen(excess: float, families: int, audits: int, seed: int = 0) -> tuple[int,
     # Two answers differ in 2·t·(1 − t) = 0.1 of the cases where each is turned with t.
     turned = (1 - np.sqrt(1 - 2 * PLACEBO)) / 2
     audit = Audit(*(np.abs(truth - (rng.random(shape) < turned)) for _ in range(2)))
-    p = p_of(excess_of(audit, np.tile([0, 1], (prompts, 1)), relative=False))
+    p = p_of(excess_of(audit, np.tile([0, 1], (prompts, 1)), relative=False), one_sided=True)
     return prompts, float((p * families <= 0.05).mean())
 
 

@@ -11,7 +11,7 @@ import evenhand as eh
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.instruments import DataFolder
-from evenhand.instruments.swap.data import read_answers
+from evenhand.instruments.swap.data import Design, read_answers
 from evenhand.instruments.swap.instrument import Swap, SwapOptions
 from evenhand.instruments.swap.texts import designed_by
 from swap.test_runs import _file
@@ -95,3 +95,57 @@ async def test_blind_is_refused_before_anything_is_asked(tmp_path: Path) -> None
             prompts=_prompts(tmp_path, *WORDED), families="gender",
         )  # fmt: skip
     assert asked == []
+
+
+def _designed(file: Path, **more: Any) -> Design:
+    return designed_by(SwapOptions(prompts=file, **{"families": "gender", **more}))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "more"),
+    [
+        ("p.txt", "Hire {name}?\n\nPay {name}?\n", {}),
+        ("p.csv", 'prompt,who\n"Hire {name}?",x\n"Pay {name}?",y\n', {}),
+        ("p.csv", "who,ask\nx,Hire {name}?\ny,Pay {name}?\n", {"text_column": "ask"}),
+        ("p.jsonl", '{"prompt": "Hire {name}?"}\n{"prompt": "Pay {name}?"}\n', {}),
+        ("p.jsonl", '{"q": "Hire {name}?"}\n{"q": "Pay {name}?"}\n', {"text_column": "q"}),
+    ],
+)
+def test_prompts_are_read_as_people_have_them(
+    tmp_path: Path, name: str, text: str, more: dict[str, str]
+) -> None:
+    """Text, a table or JSON lines; the id of a prompt is the number of its line."""
+    (tmp_path / name).write_text(text)
+    asked = _designed(tmp_path / name, **more).asked
+    assert {one.id for one in asked} == ({"1", "3"} if name == "p.txt" else {"1", "2"})
+    assert {one.prompt.split(" ", 1)[0] for one in asked} == {"Hire", "Pay"}
+
+
+def test_ids_and_tasks_of_a_table_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("id,task,prompt\na,Yes or no.,Hire {name}?\nb,,Pay {name}?\n")
+    asked = _designed(tmp_path / "p.csv").asked
+    assert {one.id for one in asked} == {"a", "b"}
+    assert {one.prompt.startswith("Yes or no.\n\nHire") for one in asked if one.id == "a"} == {True}
+
+
+@pytest.mark.parametrize("text", ["prompt\nHire {name}?\n \n", "text\nHire {name}?\nPay {name}?\n"])
+def test_a_table_without_prompts_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "p.csv").write_text(text)
+    with pytest.raises(UserError, match=r"no text in|--text-column"):
+        _designed(tmp_path / "p.csv")
+
+
+def test_plain_prompts_are_refused_with_how_to_mark_them(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--find"):
+        _designed(_prompts(tmp_path, "Hire John?", "Pay Mary?"))
+
+
+async def test_a_family_that_cannot_be_swapped_does_not_fail_the_others(tmp_path: Path) -> None:
+    file = _prompts(tmp_path, "{pronoun} asks.", "{pronoun} begs.")
+    design = _designed(file, families="gender,age")
+    assert [family for family, _ in design.skipped] == ["age"]
+    assert set(design.labels) == {one.family for one in design.asked} == {"gender"}
+    assert any(line.startswith("age is skipped") for line in design.said())
+    found = await eh.aio.measure("swap", out=tmp_path / "run", prompts=file, families="gender,age",
+                                 model=eh.ScriptedModel(lambda request: "yes"))  # fmt: skip
+    assert any(note.startswith("age is skipped") for note in found.notes)

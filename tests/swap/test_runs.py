@@ -152,7 +152,7 @@ async def test_a_method_that_says_no_to_everybody_is_caught(tmp_path: Path) -> N
     fair = eh.compare(tmp_path / "before", tmp_path / "fair")
     # Twenty prompts without a change allow 17 of 100 that were not seen: neither kept nor crossed.
     assert {line.name: line.state for line in fair.red_lines}["rate"] == "open"
-    assert fair.verdict.says == ("shown better: answers differ by the group, beyond the placebo",)
+    assert fair.verdict.says == ("shown better: team: a − b",)
 
 
 async def test_a_model_is_asked_every_version_and_a_remedy_is_compared(tmp_path: Path) -> None:

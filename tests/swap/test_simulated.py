@@ -58,7 +58,7 @@ def test_the_simulation_and_the_instrument_give_the_same_numbers() -> None:
 
 @pytest.mark.parametrize("relative", [True, False])
 def test_an_answer_that_goes_missing_helps_no_claim(relative: bool) -> None:
-    """Both p-values of every contrast only rise: that it differs, and that it is the same."""
+    """The p-value of every contrast only rises, and its interval only grows."""
     rng = np.random.default_rng(5)
     group = rng.random((1, 14, 2)) < np.array([0.9, 0.2])
     audit = Audit(group.astype(float), group.astype(float))
@@ -67,15 +67,12 @@ def test_an_answer_that_goes_missing_helps_no_claim(relative: bool) -> None:
     outcome = next(one for one in OUTCOMES if one.name == name)
     rows = rows.with_columns(pl.col("number").alias(name))
     (before,) = contrasts(rows, {"f": ["0", "1"]}, [outcome])
-    assert before.found.p is not None
-    assert before.found.p_small is not None
     for place in range(0, len(rows), 5):
         gone = pl.when(pl.int_range(pl.len()) != place).then(pl.col(name)).alias(name)
         (after,) = contrasts(rows.with_columns(gone), {"f": ["0", "1"]}, [outcome])
-        assert after.found.p is not None
-        assert after.found.p_small is not None
-        assert after.found.p >= before.found.p
-        assert after.found.p_small >= before.found.p_small
+        assert (after.found.p or 0.0) >= (before.found.p or 0.0)
+        assert (after.found.low or 0.0) <= (before.found.low or 0.0)
+        assert (after.found.high or 0.0) >= (before.found.high or 0.0)
 
 
 def _rows(audit: Audit, pairs: np.ndarray) -> list[dict[str, object]]:

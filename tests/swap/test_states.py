@@ -14,8 +14,8 @@ from evenhand.instruments.swap.contrasts import ANY, NONE, OUTCOMES, Contrast, O
 from evenhand.instruments.swap.tables import SAME, effects, state_of
 from swap.test_runs import _audit, _file, _lines, _rows
 
-SMALL = Estimate(name="e", value=0.015, low=-0.007, high=0.037, p=0.2, p_small=0.001)
-WIDE = Estimate(name="a", value=0.121, low=0.099, high=0.143, p=0.001, p_small=1.0)
+SMALL = Estimate(name="e", value=0.015, low=-0.007, high=0.037, p=0.2)
+WIDE = Estimate(name="a", value=0.121, low=0.099, high=0.143, p=0.001)
 DECISION = next(one for one in OUTCOMES if one.label == "decision")
 LENGTH = next(one for one in OUTCOMES if one.label == "length")
 
@@ -39,10 +39,10 @@ def test_a_small_excess_is_the_same_only_where_each_label_against_a_label_is(
     """Rates of 44 and 56 % differ by 12 points and have an excess of 0.12² = 0.0144."""
     assert state_of(SMALL) == SAME
     table, _ = effects({"f": (SMALL, 0.49)}, main, found, "yes")
-    assert table.rows[0][-1] == state
+    assert {row[1]: row[-1] for row in table.rows}["any two labels (excess)"] == state
 
 
-async def test_a_signed_difference_that_the_excess_does_not_see_is_said_first(
+async def test_a_signed_difference_that_the_excess_does_not_see_is_the_verdict(
     tmp_path: Path,
 ) -> None:
     """b is rejected where it is asked and approved as its placebo: the excess is 0, and a − b is
@@ -54,7 +54,25 @@ async def test_a_signed_difference_that_the_excess_does_not_see_is_said_first(
     )
     assert found["excess"].value == 0
     assert _rows(found)["a − b"][-1] == SHOWN
-    assert found.verdict.says[0].startswith("Yet labels do differ: team, a − b: +50.0")
+    assert found.verdict.state == "shown"
+    assert found["difference.team.a"].value == 0.5
+
+
+async def test_answers_that_differ_and_favor_nobody_are_not_called_biased(tmp_path: Path) -> None:
+    """a is approved in even prompts and b in odd ones, placebo or not: an excess of 1 in each of 80
+    prompts, and a − b is 0 on average."""
+    found = await _audit(
+        tmp_path,
+        lambda n, label, role: "Approve" if (label == "a") == (n % 2 == 0) else "Reject",
+        prompts=80,
+    )
+    assert found["excess"].value == 1
+    assert found["difference.team.a"].value == 0
+    rows = _rows(found)
+    assert rows["any two labels (excess)"][-1] == SHOWN
+    assert rows["a − b"][-1] == TOO_FEW
+    assert found.verdict.state == "not known"
+    assert found.verdict.says[0].endswith("and no group is shown to be favored.")
 
 
 @pytest.mark.parametrize(("chosen", "rate"), [(" Yes", [True, False, None]), ("yess", [None] * 3)])

@@ -59,7 +59,7 @@ def _command() -> Callable[..., None]:
         Every prompt of your own is asked under every label of a family, and the effect is what
         exceeds a placebo. It is `evenhand measure swap --prompts PROMPTS` in short.
 
-        Example: evenhand swap prompts.jsonl --families gender,race --decision '\\b(yes|no)\\b'
+        Example: evenhand swap prompts.jsonl --decision '\\b(yes|no)\\b' --chosen yes
         """
         full, marks, versions, excess = (own.pop(name) for name in ("full", *_BEFORE))
         if marks is versions is excess is None:
@@ -75,7 +75,10 @@ def _command() -> Callable[..., None]:
 
     hints = get_type_hints(SwapOptions)
     kept = [parameter_of(one, hints[one.name]) for one in fields(SwapOptions)]
-    argument = typer.Argument(help="The prompts: JSON lines with id and prompt.", metavar="PROMPTS")
+    argument = typer.Argument(
+        help="The prompts: .txt (one a line), .csv (a column prompt) or JSON lines.",
+        metavar="PROMPTS",
+    )
     kept = [
         one.replace(annotation=Annotated[Path | None, argument]) if one.name == "prompts" else one
         for one in kept
@@ -92,7 +95,8 @@ def _mark(options: SwapOptions, file: Path) -> None:
     if options.prompts is None:
         raise UserError("--find marks prompts: give the file of them")
     known = families_named(options.families, options.own_families)
-    prompts = {one.id: one.prompt for one in read_prompts(options.prompts)}
+    read = read_prompts(options.prompts, options.text_column)
+    prompts = {one.id: one.prompt for one in read}
     found = {name: find(prompt, known) for name, prompt in prompts.items()}
     _refuse_there(file)
     write_spans(file, found, prompts)

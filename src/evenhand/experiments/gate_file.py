@@ -31,7 +31,7 @@ EXAMPLE = """\
 [[check]]
 name = "names somebody without grounds"   # in every table; a check is known by it
 instrument = "bbq"                        # one of those that `evenhand measure --help` lists
-measure = "unsupported_attribution"       # without it: the harm that the instrument declares
+measure = "unsupported_attribution"       # without it: what the instrument judges by
 margin = 0.03                             # in the measure's unit, fixed before looking
 options = { per_category = 24 }           # as `evenhand measure bbq --help` has them
 method = "default"                        # and set = ["name=value"] for its settings
@@ -142,7 +142,7 @@ def _made(path: str, forms: Sequence[_Check], lines: Sequence[int]) -> GateFile:
             raise UserError(f"two checks are called {name!r}: give each a name of its own")
         _refuse_group(instrument, group)
         checks.append(GateCheck(name=name, instrument=instrument, measure=measure, group=group,
-                                line=line))  # fmt: skip
+                                by_default=form.measure is None, line=line))  # fmt: skip
         folder = f"run-{as_file_name(name)}"  # no name of a file that the gate writes
         run = GateRun(folder=folder, instrument=instrument, options=form.options,
                       method=form.method, set=form.set, model=form.model)  # fmt: skip

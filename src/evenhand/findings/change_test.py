@@ -116,7 +116,7 @@ class ChangeTest:
             pairs: The sums of both runs, for each way to cluster them.
             spread: Whether the clusters changed differently.
         """
-        return cls(tuple(_Tested(pair, measure.null, measure.range, spread) for pair in pairs))
+        return cls(tuple(_Tested(pair, measure.center, measure.range, spread) for pair in pairs))
 
     @property
     def bounded(self) -> bool:

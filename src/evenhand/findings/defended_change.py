@@ -165,6 +165,7 @@ def _effect(change: Change, measure: Measure) -> float:
     """Give the change that is tested: of the distance from the unbiased value, where there is
     one."""
     assert change.difference is not None
-    if measure.null is None or change.before is None or change.after is None:
+    center = measure.center
+    if center is None or change.before is None or change.after is None:
         return change.difference
-    return abs(change.after - measure.null) - abs(change.before - measure.null)
+    return abs(change.after - center) - abs(change.before - center)

@@ -56,6 +56,8 @@ def p_of_bias(measure: Measure, found: Filled) -> float:
     if not measure.bounded and found.missing.any():
         return 1.0
     above = _p_above(measure, found, measure.null)
+    if measure.one_sided:  # half of the level is left for the side that cannot be
+        return min(1.0, 2 * above)
     return min(1.0, 2 * min(above, _p_above(*_mirrored(measure, found, measure.null))))
 
 
@@ -117,7 +119,7 @@ def bounds(measure: Measure, found: Filled, apart: Sums) -> Bounds | None:
         return Bounds(missing=missing)
     low, high = float(found.low.sum()) / rows, float(found.high.sum()) / rows
     overturn = None
-    if measure.null is not None:
+    if measure.null is not None and not (measure.one_sided and apart.sum() <= 0):
         none, up = measure.null * found.rows, float(apart.sum()) > 0
         best, worst = (found.high, found.low) if up else (-found.low, -found.high)
         sign = none if up else -none

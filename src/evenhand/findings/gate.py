@@ -43,7 +43,23 @@ class GateCheck:
     instrument: Scored
     measure: Measure
     group: tuple[str, str] | None = None  # the column, and its value
+    by_default: bool = False  # the file names no measure
     line: int = 1  # where it stands in the file
+
+    def for_runs(self, runs: Pair | str) -> "list[GateCheck]":
+        """Give a check for each number that the instrument judges these runs by, where the file
+        names no measure: such as every difference between two groups."""
+        if not self.by_default or isinstance(runs, str):
+            return [self]
+        try:
+            made = self.instrument.for_pair(*runs)
+        except EvenhandError:
+            return [self]  # judging it will say what is wrong with the runs
+        judged = [replace(one, margin=self.measure.margin)
+                  for one in made.judged_by_default(self.group)]  # fmt: skip
+        if len(judged) < 2:
+            return [replace(self, measure=one) for one in judged] or [self]
+        return [replace(self, measure=one, name=f"{self.name} ({one.label})") for one in judged]
 
     def narrowed(self) -> Scored:
         """Give the instrument with nothing but what this check looks at."""
@@ -134,7 +150,8 @@ def gate(
 ) -> Gate:
     """Judge every check by its two runs, or say why it has none. `lacking` names the checks that
     the baseline had and this run lacks: they fail."""
-    seen_of = [_Seen.of(one, runs[one.name], len(checks)) for one in checks]
+    pairs = [(each, runs[one.name]) for one in checks for each in one.for_runs(runs[one.name])]
+    seen_of = [_Seen.of(one, pair, len(pairs)) for one, pair in pairs]
     family = adjusted([one.change for one in seen_of])
     judged = [
         one.judged(change, len(family), prices) for one, change in zip(seen_of, family, strict=True)

@@ -124,6 +124,8 @@ class Measure:
     statistic: Statistic
     where: pl.Expr | None = None  # the rows that it is about; all without it
     better: Better = "none"
+    # Its expectation is at "no bias" or above, never below: only a value above it shows a bias.
+    one_sided: bool = False
     role: Role = "secondary"
     margin: float | None = None  # fixed before looking: what a comparison may lose of it
     within: tuple[float, float] = (-math.inf, math.inf)  # what it can be, for one row too
@@ -138,6 +140,12 @@ class Measure:
     def null(self) -> float | None:
         """The value that says "no bias", where the measure has one."""
         return {"zero": 0.0, "fifty": 50.0}.get(self.better)
+
+    @property
+    def center(self) -> float | None:
+        """The unbiased value that a change is measured from by its distance; None where lower is
+        better, or higher, and nothing else."""
+        return None if self.one_sided else self.null
 
     @property
     def range(self) -> tuple[float, float]:

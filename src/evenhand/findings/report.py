@@ -167,6 +167,7 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
     totals = RunTotals.of(instrument, outcome_batches(instrument, run))
     found = _found(instrument, run, totals, prices)
     found = replace(found, groups=groups_of(instrument, totals))
+    found = instrument.concluded(found, run)
     found = replace(
         found, sections=(*instrument.sections(found, run), *instrument.sections_of_method(run))
     )

@@ -100,7 +100,7 @@ def kept(change: Change, measure: Measure) -> State:
 
 def largest_loss(change: Change, measure: Measure) -> float | None:
     """Return the one-sided 97.5 % limit of how much a number got worse; None without one."""
-    if change.limits is None or (change.test is None and measure.null is not None):
+    if change.limits is None or (change.test is None and measure.center is not None):
         return None  # the distance from an unbiased value needs a test of its own
     low, high = change.limits
     return -low if measure.better == "higher" else high
@@ -111,7 +111,7 @@ def largest_gain(change: Change, measure: Measure, level: float = ALPHA / 2) -> 
     limits = change.limits
     if change.test is not None and level != ALPHA / 2:
         limits = change.test.limits(level)
-    if limits is None or (change.test is None and measure.null is not None):
+    if limits is None or (change.test is None and measure.center is not None):
         return None
     return limits[1] if measure.better == "higher" else -limits[0]
 

@@ -14,6 +14,7 @@ from evenhand.store import RunReader
 if TYPE_CHECKING:
     from evenhand.findings.comparison import Comparison
     from evenhand.findings.report import Report
+    from evenhand.findings.verdicts import State
 
 Scoring = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -83,6 +84,19 @@ class Scored:
         del run
         return self
 
+    def for_pair(self, before: RunReader, after: RunReader) -> "Scored":
+        """Give the instrument as it compares these runs: itself, or one whose measures depend on
+        what they asked."""
+        del before, after
+        return self
+
+    def judged_by_default(self, group: tuple[str, str] | None) -> tuple[Measure, ...]:
+        """Give the measures that a gate judges where a check names none: the harm, or else the
+        first primary one. `group` is the column and the value that the check is about."""
+        del group
+        name = self.harm or next((one.name for one in self.primary()), None)
+        return tuple(one for one in self.measures if one.name == name)
+
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Score rows of results, whose facts are columns of their declared type already."""
         raise NotImplementedError
@@ -106,6 +120,17 @@ class Scored:
         """Write what a reader must know before using the numbers."""
         del report, run
         return ()
+
+    def concluded(self, report: "Report", run: RunReader) -> "Report":
+        """Give the report with what this instrument computes by a test of its own, before tables
+        and verdict are made of it."""
+        del run
+        return report
+
+    def state(self, report: "Report") -> "State | None":
+        """Conclude from the report whether a bias is shown; None leaves it to the main measure."""
+        del report
+        return None
 
     def says(self, report: "Report") -> tuple[str, ...]:
         """Say the main result in one or two sentences of plain words."""

@@ -32,12 +32,20 @@ def text_columns(file: Path, wanted: list[str]) -> pl.DataFrame:
     return table.select(pl.col(wanted).fill_null("").str.strip_chars())
 
 
-def _csv(file: Path, wanted: list[str]) -> pl.DataFrame:
+def names_of(file: Path) -> list[str]:
+    """Give the names of a table's columns: of its first line."""
+    if file.suffix.lower() != ".csv":
+        first = next(_lines(file), None) if file.is_file() else None
+        return [] if first is None else list(read_row(_Row, first[1], f"{file} line 1").root)
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
-            names = next(csv.reader(lines, strict=True), [])
-    except (UnicodeDecodeError, csv.Error) as problem:
+            return next(csv.reader(lines, strict=True), [])
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise UserError(f"{file}: the first line cannot be read ({problem}); {_FORMS}") from None
+
+
+def _csv(file: Path, wanted: list[str]) -> pl.DataFrame:
+    names = names_of(file)
     _all_there(file, names, wanted)
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:

@@ -6,6 +6,8 @@ sum. So the worst way in which missing answers could have come out is found by f
 the worst way, and what holds then holds however they came out.
 """
 
+import math
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -31,11 +33,62 @@ def p_of_columns(sums: ArrayLike) -> FloatArray:
     random ones and p = (1 + hits)/(1 + draws). Every p-value falls when a sum rises.
     Source: Fisher 1935; Phipson & Smyth 2010. Range: above 0 to 1. Undefined: no clusters.
     """
+    table = _as_table(sums)
+    slack = ROUNDING * np.abs(table).sum(axis=0)
+    hits, subsets = np.zeros(table.shape[1]), 0
+    for totals in _totals_of_subsets(table):
+        hits += (totals <= slack).sum(axis=0)
+        subsets += len(totals)
+    if len(table) <= ENUMERABLE:
+        return np.asarray(hits / subsets)
+    return np.asarray((1 + hits) / (1 + subsets))
+
+
+def lower_bounds(sums: ArrayLike, rows: ArrayLike, alpha: float) -> FloatArray:
+    """Give the lower confidence bound of each column's mean per row, one-sided at `alpha`: the test
+    of `p_of_columns`, inverted. So the bound is above 0 where p ≤ alpha, and nowhere else.
+
+    A mean above θ is shown where few subsets of the clusters have a mean of at most θ, so the bound
+    is an order statistic of the subsets' means. `rows` are the rows of each cluster, above 0.
+    Source: Hartigan 1969, typical values. Range: −∞, where so few clusters show nothing, to the
+    largest mean of a cluster. Undefined: no clusters.
+    """
+    table = _as_table(sums)
+    slack = ROUNDING * np.abs(table).sum(axis=0)
+    weights = np.asarray(rows, dtype=np.float64).reshape(-1, 1)
+    parts = []
+    for totals in _totals_of_subsets(np.hstack([table, weights])):
+        size = totals[:, -1:]
+        means = (totals[:, :-1] - slack) / np.where(size > 0, size, 1.0)
+        parts.append(np.where(size > 0, means, -np.inf))
+    means = np.concatenate(parts)
+    drawn = len(table) > ENUMERABLE
+    allowed = math.floor(alpha * (len(means) + drawn) + ROUNDING) - drawn
+    if allowed < 0:
+        return np.full(table.shape[1], -np.inf)
+    return np.asarray(np.partition(means, allowed, axis=0)[allowed])
+
+
+def _as_table(sums: ArrayLike) -> FloatArray:
     table = np.asarray(sums, dtype=np.float64)
-    table = table.reshape(len(table), -1)
-    totals, added = subset_sums(table)
-    hits = (totals <= ROUNDING * np.abs(table).sum(axis=0)).sum(axis=0)
-    return np.asarray((hits + added) / (len(totals) + added))
+    if not len(table):
+        raise Undefined("no clusters")
+    return table.reshape(len(table), -1)
+
+
+def _totals_of_subsets(table: FloatArray) -> Iterator[FloatArray]:
+    """The totals of subsets of the rows, the same ones for every table of so many rows: of all
+    subsets for few rows, else of random ones, a part at a time."""
+    if len(table) <= ENUMERABLE:
+        yield _every_subset(table)
+    elif len(table) <= _CACHED:
+        yield _drawn(len(table)) @ table
+    else:
+        draws = DRAWS if len(table) <= _MANY else FEWER_DRAWS
+        rng = np.random.default_rng(_SEED)
+        size = max(1, _AT_ONCE // len(table))
+        for start in range(0, draws, size):
+            yield _subsets(rng, min(size, draws - start), len(table)) @ table
 
 
 def subset_sums(table: FloatArray) -> tuple[FloatArray, int]:
@@ -47,16 +100,7 @@ def subset_sums(table: FloatArray) -> tuple[FloatArray, int]:
     """
     if not len(table):
         raise Undefined("no clusters")
-    if len(table) <= ENUMERABLE:
-        return _every_subset(table), 0
-    if len(table) <= _CACHED:
-        return _drawn(len(table)) @ table, 1
-    draws = DRAWS if len(table) <= _MANY else FEWER_DRAWS
-    rng, parts = np.random.default_rng(_SEED), []
-    size = max(1, _AT_ONCE // len(table))
-    for start in range(0, draws, size):
-        parts.append(_subsets(rng, min(size, draws - start), len(table)) @ table)
-    return np.concatenate(parts), 1
+    return np.concatenate(list(_totals_of_subsets(table))), int(len(table) > ENUMERABLE)
 
 
 def p_above_zero(sums: ArrayLike) -> float:

@@ -39,7 +39,7 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
         blocks += [GAP, *shown] if shown else []
     blocks += _bars(report)
     for section in report.sections:
-        if full or section.in_short:
+        if section.rows and (full or section.in_short):
             blocks += [GAP, *section_blocks(section)]
     blocks += [GAP, Line(_cost(report), "dim")]
     if not full:
@@ -73,10 +73,13 @@ def warnings(report: Report) -> list[Line]:
 
 def _by_part(report: Report) -> list[str]:
     """Say where answers are missing, if it is not everywhere alike."""
-    found = {name: one.coverage or 0.0 for name, one in report.coverage_by.items()}
+    secondary = {m.label for m in report.instrument.measures if m.role == "secondary"}
+    parts = {name: one for name, one in report.coverage_by.items() if name not in secondary}
+    found = {name: one.coverage or 0.0 for name, one in parts.items()}
     if not found or max(found.values()) - min(found.values()) < MISSING_MARGIN:
         return []
-    return ["Scored: " + ", ".join(f"{share:.1%} of {name}" for name, share in found.items()) + "."]
+    said = [f"{name}: {one.scored:,} of {one.n:,} ({one.percent})" for name, one in parts.items()]
+    return [f"Could be scored: {'; '.join(said)}."]
 
 
 def verdict(report: Report) -> list[Line]:
@@ -206,6 +209,10 @@ def _bars(report: Report) -> list[Block]:
         ]
         rows = [("all", report[main.name]), *by_evidence(groups)[:_SHORT_GROUPS]]
         found = [(label, one, main) for label, one in rows]
+        alike = [m for m in report.instrument.primary() if (m.null, m.within) ==
+                 (main.null, main.within)]  # fmt: skip
+        if not groups and len(alike) > 1:
+            found = [(m.label, report[m.name], m) for m in alike]
     bars = tuple(_bar(label, one) for label, one, _ in found if one.value is not None)
     if not any(bar.low is not None for bar in bars):
         return []

@@ -7,6 +7,7 @@ import polars as pl
 
 from evenhand.findings.scored import REFUSED, UNREADABLE
 from evenhand.instruments._contract import SCORED, why_lost
+from evenhand.instruments.swap.contrasts import OUTCOMES, Outcome, with_other
 from evenhand.instruments.swap.squares import excesses
 from evenhand.metrics.readings import WORD, read
 
@@ -17,15 +18,34 @@ def main_of(source: Mapping[str, Any]) -> str:
     return "decision" if said["decision"] else "number" if said["number"] else "bag"
 
 
-def answers_of(rows: pl.DataFrame, source: Mapping[str, Any]) -> pl.DataFrame:
-    """Read the answers of rows that have their facts. A blank answer is none."""
+def signed_by(source: Mapping[str, Any]) -> Outcome | None:
+    """Give the main outcome, where it has a direction; words have none."""
+    name = {"decision": "chosen", "number": "number"}.get(main_of(source))
+    return next((one for one in OUTCOMES if one.name == name), None)
+
+
+def answers_of(
+    rows: pl.DataFrame, source: Mapping[str, Any], counted: str | None = None
+) -> pl.DataFrame:
+    """Read the answers of rows that have their facts. A blank answer is none.
+
+    Args:
+        rows: the answers with their facts.
+        source: what was asked, as the run's record has it.
+        counted: the decision that is counted; without it, the one that `wanted` gives.
+
+    Returns:
+        The rows with what is read from each, the excess of each square (`excess`), and the signed
+        difference from the answer about the paired label (`signed`).
+    """
     said, main = source["sampling"], main_of(source)
     written = pl.col("text").str.strip_chars() != ""
     rows = rows.with_columns(text=pl.when(written).then(pl.col("text")), blank=~written)
     found = read(rows, said["decision"], said["number"]).with_columns(
         asked_words=pl.col("prompt").str.to_lowercase().str.extract_all(WORD)
     )
-    chosen, asked = wanted(source, found["decision"]), named(source)
+    chosen = wanted(source, found["decision"]) if counted is None else counted
+    asked = named(source)
     found = found.with_columns(
         (pl.lit(None, pl.Boolean) if which is None else pl.col("decision") == which).alias(name)
         for name, which in (("chosen", chosen), ("named", asked))
@@ -43,7 +63,13 @@ def answers_of(rows: pl.DataFrame, source: Mapping[str, Any]) -> pl.DataFrame:
     # A row without a score has no excess of anything: it counts as missing, once.
     apart = pl.col("^(excess|beside)\\..*$")
     found = found.with_columns(pl.when(pl.col("state") == SCORED).then(apart))
-    return found.with_columns(excess=f"excess.{main}", beside=f"beside.{main}")
+    found = found.with_columns(excess=f"excess.{main}", beside=f"beside.{main}")
+    outcome = signed_by(source)
+    if outcome is None:
+        return found.with_columns(signed=pl.lit(None, pl.Float64))
+    value, *_ = outcome.differences(outcome.name, f"{outcome.name}:o")
+    signed = with_other(found, [outcome.name]).select("item_id", value.alias("signed"))
+    return found.join(signed, on="item_id", how="left", maintain_order="left")
 
 
 def wanted(source: Mapping[str, Any], decisions: pl.Series) -> str | None:

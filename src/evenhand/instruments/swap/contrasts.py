@@ -10,20 +10,15 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from evenhand.errors import Undefined
-from evenhand.findings.filled import Filled, p_of_bias, p_of_small_bias
 from evenhand.findings.found import Estimate
-from evenhand.findings.measures import Mean, Measure
-from evenhand.statistics.clusters import Interval, clustered_mean
+from evenhand.instruments.swap.differences import Differences, adjusted
+from evenhand.instruments.swap.squares import SAME_PLACE
 
-Numbers = NDArray[np.float64]
-Places = NDArray[np.int64]
 NONE, ANY = "no label", "a label"
 MATTERS = 0.05  # our choice: five answers of a hundred, or a number that is five percent larger
+_ROLES = ("group", "placebo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +35,33 @@ class Outcome:
     def reach(self) -> float:
         """The largest difference of two values."""
         return 2.0 if self.relative else self.within[1] - self.within[0]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest difference of two values."""
+        return -self.reach, self.reach
+
+    def minus(self, left: pl.Expr, right: pl.Expr) -> pl.Expr:
+        """Give the difference of two values; null where one is not known. Two numbers differ in
+        shares of their mean."""
+        apart = left - right
+        if not self.relative:
+            return apart
+        size = (left.abs() + right.abs()) / 2
+        return pl.when(size == 0).then(0.0).otherwise(apart / size)
+
+    def differences(self, left: str, right: str) -> list[pl.Expr]:
+        """Give the columns `value`, `low` and `high` of the difference of two columns. A missing
+        value is at its smallest and at its largest; of a ratio it can make anything."""
+        x, y = (pl.col(name).cast(pl.Float64) for name in (left, right))
+        value = self.minus(x, y)
+        if self.relative:
+            low, high = (value.fill_null(end) for end in self.ends)
+        else:
+            least, most = self.within
+            low = x.fill_null(least) - y.fill_null(most)
+            high = x.fill_null(most) - y.fill_null(least)
+        return [value.alias("value"), low.alias("low"), high.alias("high")]
 
 
 OUTCOMES = (
@@ -67,135 +89,100 @@ class Contrast:
         """Say whether it holds labels against no label, which is no difference between groups."""
         return (self.left, self.right) == (ANY, NONE)
 
+    @property
+    def name(self) -> str:
+        return f"{self.family}, {self.left} − {self.right}"
+
+
+def contrasted(labels: Sequence[str]) -> list[tuple[str, str]]:
+    """Give the contrasts of a family: of two labels one, of more each against another."""
+    if len(labels) == 2:
+        return [(labels[0], labels[1])]
+    return [(label, "another") for label in labels]
+
 
 def contrasts(
     answers: pl.DataFrame, labels: Mapping[str, Sequence[str]], outcomes: Sequence[Outcome]
 ) -> list[Contrast]:
-    """Compute every contrast of every family, by outcome. Their p-values are not adjusted yet."""
-    made = []
+    """Compute every contrast of every family, by outcome. Those of two labels are adjusted by Holm
+    over all of them of an outcome, and so are those against no label."""
+    pairs = with_other(answers, [one.name for one in outcomes])
+    made: list[tuple[Contrast, Differences]] = []
     for family, names in labels.items():
-        rows = answers.filter(pl.col("family") == family)
-        prompts = rows["cluster"].unique(maintain_order=True).to_list()
-        others = _others(rows, prompts, names)
-        drawn = np.array([_drawn(prompt, names) for prompt in prompts])
-        each = np.arange(len(prompts))
+        rows = pairs.filter(pl.col("family") == family)
+        drawn = _beside_none(answers.filter(pl.col("family") == family), names, outcomes)
         for outcome in outcomes:
-            means = {role: _Means.of(rows, outcome, role, prompts, names)
-                     for role in ("group", "placebo", "both", "none")}  # fmt: skip
-            beside = _mean(np.abs(means["group"].minus(means["placebo"], outcome)[0]))
-            for place, name in enumerate(names[:1] if len(names) == 2 else names):
-                met = others[:, place] >= 0
-                left = means["both"].at(each[met], np.full(met.sum(), place))
-                right = means["both"].at(each[met], others[met, place])
-                said = names[1] if len(names) == 2 else "another"
-                found = _estimate(f"{family}: {name}", left, right, outcome)
-                made.append(Contrast(family, name, said, outcome, found, beside))
-            asked = ~means["none"].absent[:, 0]
-            if asked.any():
-                left = means["group"].at(each[asked], drawn[asked])
-                right = means["none"].at(each[asked], np.zeros(asked.sum(), dtype=int))
-                found = _estimate(f"{family}: {ANY}", left, right, outcome)
-                made.append(Contrast(family, ANY, NONE, outcome, found, beside))
-    return made
+            beside = _beside_placebo(rows, outcome)
+            looked_at = [(left, right, rows.filter(pl.col("label") == left), f"{outcome.name}:o")
+                         for left, right in contrasted(names)]  # fmt: skip
+            if drawn is not None:
+                looked_at.append((ANY, NONE, drawn, f"{outcome.name}:n"))
+            for left, right, part, other in looked_at:
+                if part.is_empty():
+                    continue
+                table = part.select("cluster", *outcome.differences(outcome.name, other))
+                found = Differences.of(table, outcome.ends)
+                estimate = found.estimate(f"{family}: {left}")
+                made.append((Contrast(family, left, right, outcome, estimate, beside), found))
+    return _adjusted(made)
 
 
-def _others(rows: pl.DataFrame, prompts: Sequence[str], names: Sequence[str]) -> Places:
-    """Which label each label is paired with, prompts × labels; -1 where it stays alone."""
-    known = rows.filter(pl.col("role") == "group").select("cluster", "label", "other").unique()
-    of = {(prompt, label): other for prompt, label, other in known.iter_rows()}
-    place = {name: number for number, name in enumerate(names)}
-    return np.array([[place.get(of.get((prompt, name), ""), -1) for name in names]
-                     for prompt in prompts])  # fmt: skip
+def _adjusted(made: Sequence[tuple[Contrast, Differences]]) -> list[Contrast]:
+    families: dict[tuple[str, bool], list[int]] = {}
+    for place, (one, _) in enumerate(made):
+        families.setdefault((one.outcome.name, one.beside_none), []).append(place)
+    after: dict[int, Contrast] = {}
+    for places in families.values():
+        found = adjusted([(made[place][0].found, made[place][1]) for place in places])
+        after |= {place: replace(made[place][0], found=estimate)
+                  for place, estimate in zip(places, found, strict=True)}  # fmt: skip
+    return [after[place] for place in range(len(made))]
 
 
-def _drawn(prompt: str, names: Sequence[str]) -> int:
-    """The label that stands for all where a prompt without a label is compared: one, drawn, since
-    the mean of several varies less than the one answer that it is held against."""
-    digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8]) % len(names)
-
-
-@dataclass(frozen=True, slots=True)
-class _Means:
-    """The mean answers, prompts × labels: as they are known (NaN where none is), and with what is
-    missing at its smallest and at its largest."""
-
-    known: Numbers
-    low: Numbers
-    high: Numbers
-    missing: Numbers
-    absent: NDArray[np.bool_]  # never asked
-
-    @classmethod
-    def of(
-        cls,
-        rows: pl.DataFrame,
-        outcome: Outcome,
-        role: str,
-        prompts: Sequence[str],
-        names: Sequence[str],
-    ) -> "_Means":
-        roles = ("group", "placebo") if role == "both" else (role,)
-        value = pl.col(outcome.name).cast(pl.Float64)
-        found = rows.filter(pl.col("role").is_in(roles)).group_by("cluster", "label")
-        table = found.agg(value.mean(), value.null_count().alias("lost"), pl.len())
-        columns = [""] if role == "none" else list(names)
-        row = {prompt: number for number, prompt in enumerate(prompts)}
-        column = {name: number for number, name in enumerate(columns)}
-        known, lost, n = (
-            np.full((len(prompts), len(columns)), fill) for fill in (np.nan, 1.0, 0.0)
-        )
-        for prompt, label, mean, gone, many in table.iter_rows():
-            at = row[prompt], column[label]
-            known[at], lost[at], n[at] = (np.nan if mean is None else mean), gone, many
-        share = lost / np.maximum(n, 1.0)
-        here = np.nan_to_num(known) * (1 - share)
-        least, most = outcome.within
-        return cls(known, here + share * least, here + share * most, lost, n == 0)
-
-    def at(self, rows: Places, columns: Places) -> "_Means":
-        known, low, high, missing = (
-            part[rows, columns] for part in (self.known, self.low, self.high, self.missing)
-        )
-        return _Means(known, low, high, missing, self.absent[rows, columns])
-
-    def minus(self, other: "_Means", outcome: Outcome) -> tuple[Numbers, Numbers, Numbers]:
-        """The difference as it is known, at least and at most. Of a ratio a missing number can make
-        anything."""
-        if not outcome.relative:
-            return self.known - other.known, self.low - other.high, self.high - other.low
-        size = (np.abs(self.known) + np.abs(other.known)) / 2
-        with np.errstate(invalid="ignore"):
-            known = np.where(size == 0, 0.0, (self.known - other.known) / size)
-        lost = (self.missing + other.missing > 0) | np.isnan(known)
-        reach = outcome.reach
-        return known, np.where(lost, -reach, known), np.where(lost, reach, known)
-
-
-def _estimate(name: str, left: _Means, right: _Means, outcome: Outcome) -> Estimate:
-    """The mean difference over prompts. A prompt counts in it where both sides are known at all; in
-    what may be claimed, every prompt counts and what is missing is at its worst."""
-    known, low, high = left.minus(right, outcome)
-    ends = (-outcome.reach, outcome.reach)
-    found = Estimate.of(name, lambda: _interval(known[~np.isnan(known)]), ends)
-    if found.value is None:
-        return found
-    measure = Measure(name=name, label=name, statistic=Mean(pl.lit(0)), better="zero", within=ends,
-                      symmetric=True)  # fmt: skip
-    filled = Filled(low, high, np.ones(len(low)), left.missing + right.missing)
-    return replace(
-        found,
-        p=p_of_bias(measure, filled),
-        p_small=p_of_small_bias(measure, filled, MATTERS),
+def with_other(answers: pl.DataFrame, outcomes: Sequence[str]) -> pl.DataFrame:
+    """Give the answers about a label of a pair, and their placebos, each with the outcomes of the
+    other label's answer of its kind (`…:o`), and of the label's own placebo (`…:p`)."""
+    known = answers.filter(pl.col("role").is_in(_ROLES))
+    place = [*SAME_PLACE, "role"]
+    there = known.select(*place, pl.col("label").alias("other"), *_named(outcomes, "o"))
+    own = known.filter(pl.col("role") == "placebo")
+    own = own.select(*SAME_PLACE, "label", pl.lit("group").alias("role"), *_named(outcomes, "p"))
+    return (
+        known.filter(pl.col("other") != "")
+        .join(there, on=[*place, "other"], how="left", maintain_order="left")
+        .join(own, on=[*place, "label"], how="left", maintain_order="left")
     )
 
 
-def _interval(values: Numbers) -> Interval:
-    if not len(values):
-        raise Undefined("no prompt has both answers")
-    return clustered_mean(values, range(len(values)))
+def _named(outcomes: Sequence[str], ending: str) -> list[pl.Expr]:
+    return [pl.col(name).alias(f"{name}:{ending}") for name in outcomes]
 
 
-def _mean(values: Numbers) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else None
+def _beside_placebo(rows: pl.DataFrame, outcome: Outcome) -> float | None:
+    own, placebo = (pl.col(f"{outcome.name}{end}").cast(pl.Float64) for end in ("", ":p"))
+    group = rows.filter(pl.col("role") == "group")
+    found = group.select(outcome.minus(own, placebo).abs().mean()).item()
+    return None if found is None else float(found)
+
+
+def _beside_none(
+    rows: pl.DataFrame, names: Sequence[str], outcomes: Sequence[Outcome]
+) -> pl.DataFrame | None:
+    """Give the answers about one label of each prompt, drawn, with those without a label (`…:n`);
+    None where nothing was asked without one."""
+    listed = [one.name for one in outcomes]
+    nobody = rows.filter(pl.col("role") == "none").select(*SAME_PLACE, *_named(listed, "n"))
+    if nobody.is_empty():
+        return None
+    prompts = rows["cluster"].unique(maintain_order=True).to_list()
+    drawn = pl.DataFrame({"cluster": prompts, "label": [_drawn(one, names) for one in prompts]},
+                         schema={"cluster": pl.String, "label": pl.String})  # fmt: skip
+    group = rows.filter(pl.col("role") == "group")
+    return group.join(drawn, on=["cluster", "label"]).join(nobody, on=[*SAME_PLACE])
+
+
+def _drawn(prompt: str, names: Sequence[str]) -> str:
+    """The label that stands for all where a prompt without a label is compared: one, drawn, since
+    the mean of several varies less than the one answer that it is held against."""
+    digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()
+    return names[int.from_bytes(digest[:8]) % len(names)]

@@ -13,13 +13,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.instruments.swap.squares import paired
+from evenhand.instruments.text_columns import names_of, text_columns
 from evenhand.methods.baselines.averaged import TAG as VERSIONS
 from evenhand.methods.baselines.blind import TAG as WITHOUT
 from evenhand.runners.source import read_row
 
-PROMPT = '{"id": "loan-1", "prompt": "{name} asks for a loan of 5,000. Approve or reject?"}'
+PROMPT = '{"prompt": "{name} asks for a loan of 5,000. Approve or reject?"}'
 ANSWER = (
     '{"id": "loan-1", "family": "gender", "label": "woman", "role": "group", "answer": "Approve."}'
+)
+_MARK = (
+    "Plain prompts are marked with `evenhand swap PROMPTS --find spans.jsonl` and then asked with "
+    "--spans spans.jsonl; a template has slots such as {name}"
 )
 Role = Literal["none", "group", "placebo"]
 _Kind = TypeVar("_Kind", bound=BaseModel)
@@ -30,7 +35,7 @@ class Prompt(BaseModel):
     """A prompt of the user's: what is swapped, and what stands before it and never is."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-    id: _Name
+    id: _Name = ""  # without one it is the number of its line
     prompt: Annotated[str, Field(min_length=1)]
     task: str = ""
 
@@ -67,6 +72,7 @@ class Design:
     asked: tuple[Asked, ...]
     labels: dict[str, tuple[str, ...]]
     refused: tuple[tuple[str, str, str], ...] = field(default=())
+    skipped: tuple[tuple[str, str], ...] = field(default=())  # families, and why
     never_without: tuple[tuple[str, str, str], ...] = field(default=())
     placebo_without: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
@@ -76,11 +82,13 @@ class Design:
             (self.refused, "are not asked"),
             (self.never_without, "are not asked without a label"),
         )
-        lines = []
+        lines = [f"{family} is skipped: {why}" for family, why in self.skipped]
+        gone = {family for family, _ in self.skipped}
         for rows, what in parts:
             by_why: dict[tuple[str, str], list[str]] = {}
             for prompt, family, why in rows:
-                by_why.setdefault((family, why), []).append(prompt)
+                if family not in gone:
+                    by_why.setdefault((family, why), []).append(prompt)
             lines += [
                 f"{family}: {len(ids):,} prompts {what}, such as {ids[0]!r}: {why}"
                 for (family, why), ids in by_why.items()
@@ -151,19 +159,57 @@ def _others(asked: Sequence[Asked]) -> dict[tuple[str, str], dict[str, str]]:
     return {place: paired([*names], "\n".join(place)) for place, names in labels.items()}
 
 
-def read_prompts(file: Path) -> list[Prompt]:
-    """Read one prompt a line; a bad line, or an id that comes twice, is refused."""
-    found = list(_rows(Prompt, file, PROMPT))
+def read_prompts(file: Path, column: str | None = None) -> list[Prompt]:
+    """Read the prompts of a file: of .txt one a line, of .csv a column, else JSON lines. One
+    without an id has the number of its line; a bad line, or an id that comes twice, is refused.
+
+    Args:
+        file: where the prompts are.
+        column: the column of the prompts in a table; "prompt" without it.
+    """
+    if file.suffix.lower() == ".txt":
+        found = [Prompt(id=str(number), prompt=line) for number, line in _text_lines(file)]
+    elif file.suffix.lower() == ".csv" or column is not None:
+        found = _of_table(file, column or "prompt")
+    else:
+        found = [one if one.id else one.model_copy(update={"id": str(number)})
+                 for number, one in _rows(Prompt, file, PROMPT)]  # fmt: skip
     _refuse_twice(file, [(one.id,) for one in found])
     if len(found) < 2:
         raise UserError(f"{file}: two prompts or more are needed; one says nothing of another")
     return found
 
 
+def _text_lines(file: Path) -> Iterator[tuple[int, str]]:
+    try:
+        text = file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UserError(f"{file} cannot be read as UTF-8 text: {problem}") from None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            yield number, line.strip()
+
+
+def _of_table(file: Path, column: str) -> list[Prompt]:
+    """The prompts of a table, with its columns `id` and `task` where it has them."""
+    further = [name for name in ("id", "task") if name in names_of(file) and name != column]
+    try:
+        table = text_columns(file, [column, *further])
+    except UserError as problem:
+        raise UserError(f"{problem}; name the column of the prompts with --text-column") from None
+    found = []
+    for number, row in enumerate(table.iter_rows(named=True), start=1):
+        if not row[column]:
+            raise UserError(f"{file}: row {number} has no text in the column {column!r}")
+        found.append(Prompt(id=row.get("id") or str(number), prompt=row[column],
+                            task=row.get("task", "")))  # fmt: skip
+    return found
+
+
 def read_answers(file: Path) -> Design:
     """Read the answers that an app gave, one a line. Every prompt of a family has the same labels,
     each with a placebo, and as many repeats: what is not there is written with the answer null."""
-    asked = tuple(_rows(Asked, file, ANSWER))
+    asked = tuple(one for _, one in _rows(Asked, file, ANSWER))
     if not asked:
         raise UserError(f"{file} has no line. It should hold lines like {ANSWER}")
     _refuse_twice(file, [one.key for one in asked])
@@ -237,29 +283,40 @@ def designed(
                           role=role, repeat=repeat, prompt=one.after_task(text))
                     for repeat in range(1, repeats + 1)
                 ]  # fmt: skip
-    _refuse_too_few(families, asked, refused)
-    by_family = {family: tuple(names) for family, names in labels.items()}
-    return Design(tuple(asked), by_family, tuple(refused), tuple(without))
+    skipped = _too_few(families, asked, refused)
+    if len(skipped) == len(families):
+        raise UserError(f"{'; '.join(f'{family}: {why}' for family, why in skipped)}. {_MARK}")
+    gone = {family for family, _ in skipped}
+    return Design(
+        tuple(one for one in asked if one.family not in gone),
+        {family: tuple(names) for family, names in labels.items() if family not in gone},
+        tuple(refused),
+        skipped,
+        tuple(one for one in without if one[1] not in gone),
+    )
 
 
-def _refuse_too_few(
+def _too_few(
     families: Sequence[str], asked: Sequence[Asked], refused: Sequence[tuple[str, str, str]]
-) -> None:
+) -> tuple[tuple[str, str], ...]:
+    """The families that fewer than two prompts can be swapped in, and why."""
+    found = []
     for family in families:
-        if len({one.id for one in asked if one.family == family}) < 2:
+        many = len({one.id for one in asked if one.family == family})
+        if many < 2:
             why = next((why for _, name, why in refused if name == family), "")
-            raise UserError(
-                f"the family {family!r} can be swapped in fewer than two prompts"
-                f"{why and f' ({why})'}; write its slots into them, or leave the family out"
-            )
+            said = f"{many} prompt{'s' * (many != 1)} can be swapped, and 2 are needed"
+            found.append((family, f"{said}{why and f' ({why})'}"))
+    return tuple(found)
 
 
-def _rows(kind: type[_Kind], file: Path, shape: str) -> Iterator[_Kind]:
+def _rows(kind: type[_Kind], file: Path, shape: str) -> Iterator[tuple[int, _Kind]]:
     if not file.is_file():
         raise UserError(f"{file} is not a file. It should hold lines like {shape}")
     for number, line in enumerate(file.read_bytes().splitlines(), start=1):
         if line.strip():
-            yield read_row(kind, line, f"{file} line {number}", f"a line is like {shape}")
+            where = f"{file} line {number}"
+            yield number, read_row(kind, line, where, f"a line is like {shape}")
 
 
 def _refuse_twice(file: Path, keys: Sequence[tuple[str | int, ...]]) -> None:

@@ -1,8 +1,9 @@
 """Swap as an instrument: would the answer be the same for somebody else?"""
 
+import copy
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,15 +12,14 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Estimate, RedLine, Section, how_sure
+from evenhand.findings.found import Estimate, RedLine, Section
 from evenhand.findings.report import Report
-from evenhand.findings.rules import ALPHA
 from evenhand.findings.scored import Scoring, with_facts
+from evenhand.findings.verdicts import State
 from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
-    Mean,
     Measure,
     PairedSpread,
     Services,
@@ -27,11 +27,25 @@ from evenhand.instruments._contract import (
 )
 from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.realtoxicityprompts import scores as stored
-from evenhand.instruments.swap import tables
-from evenhand.instruments.swap.answers import answers_of, chosen_of, main_of, wanted
-from evenhand.instruments.swap.contrasts import OUTCOMES, Contrast, contrasts
+from evenhand.instruments.swap import tables, words
+from evenhand.instruments.swap.answers import (
+    answers_of,
+    chosen_of,
+    main_of,
+    named,
+    signed_by,
+    wanted,
+)
+from evenhand.instruments.swap.contrasts import (
+    OUTCOMES,
+    Contrast,
+    Outcome,
+    contrasts,
+)
 from evenhand.instruments.swap.data import Design, in_turns, read_answers
-from evenhand.instruments.swap.rates import WITHOUT, rate_lines
+from evenhand.instruments.swap.measured import Measured, conclusion
+from evenhand.instruments.swap.measures import MEASURES, measures_of
+from evenhand.instruments.swap.rates import rate_lines
 from evenhand.instruments.swap.texts import designed_by
 from evenhand.methods import Method
 from evenhand.methods.baselines.averaged import Averaged
@@ -41,16 +55,17 @@ from evenhand.runners.source import Source
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 
-_PAIRED = (pl.col("role") == "group") & (pl.col("other") != "")
 _MAIN = {"decision": "decision", "number": "number", "bag": "wording"}
-_ABSENT = {"decision": "no --decision was given", "number": "--number was not given"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwapOptions:
     prompts: Path | None = option(
-        None, "Ask these prompts: JSON lines with id and prompt, and task where one stands before."
+        None,
+        "Ask these prompts: .txt with one a line, .csv, or JSON lines with prompt, and with id and "
+        "task where they have them.",
     )
+    text_column: str | None = option(None, "The column of the prompts in a table. Default: prompt.")
     families: str = option("gender,race", "Who is swapped: names of families, with commas.")
     own_families: Path | None = option(None, "A TOML of your own families.")
     spans: Path | None = option(
@@ -81,20 +96,6 @@ class SwapOptions:
     sample_seed: int = option(0, "Draws the names and words.")
 
 
-def _excess(name: str, label: str, column: str, **more: Any) -> Measure:
-    value = pl.col(column)
-    # What no option asked to read is not lost.
-    lost = value.is_null() & pl.col(f"reads.{name.removeprefix('excess_')}")
-    return Measure(name=name, label=label, statistic=Mean(value), where=_PAIRED, better="zero",
-                   within=(-1, 1), lost=lost, symmetric=True, **more)  # fmt: skip
-
-
-def _rate(name: str, whose: str, where: pl.Expr) -> Measure:
-    return Measure(name=name, label=f"the counted decision is given, {whose} a label",
-                   statistic=Mean(pl.col("named").cast(pl.Float64)), where=where,
-                   within=(0, 1), absent="no --chosen names a decision")  # fmt: skip
-
-
 class Swap(Instrument):
     """Measures whether the answer would be the same for somebody else: every prompt of your own
     under every label of a family, and what that changes beyond a placebo."""
@@ -113,19 +114,7 @@ class Swap(Instrument):
     }
     options: ClassVar[type[Any]] = SwapOptions
     asks_again = True
-    measures = (
-        _excess("excess", "answers differ by the group, beyond the placebo", "excess",
-                role="primary", margin=0.05),
-        Measure(name="placebo", label="answers differ by the placebo",
-                statistic=Mean(pl.col("beside")), where=_PAIRED, within=(0, 1),
-                lost=pl.col("beside").is_null()),
-        _rate("rate", "without", WITHOUT),
-        _rate("rate_labelled", "with", ~WITHOUT),
-        *(_excess(f"excess_{name}", f"excess of {name}", f"excess.{column}",
-                  absent=_ABSENT.get(name, ""))
-          for name, column in (("decision", "decision"), ("number", "number"),
-                               ("refusal", "refused"), ("length", "length"), ("wording", "bag"))),
-    )  # fmt: skip
+    measures = MEASURES
     groups = (
         # The verdict is that of all families together: a second look at each would flag too often.
         Grouping(column="family", measures=("excess", "placebo"), says_whom=False),
@@ -160,6 +149,8 @@ class Swap(Instrument):
             # Of what was asked, so that the answers of two models to it can be compared.
             "sha256": _sha256([one.model_dump(exclude={"answer"}) for one in found.asked]),
         }
+        if found.skipped:
+            also["skipped"] = [list(one) for one in found.skipped]
         items = found.items(stored=stored, decision=options.decision, number=options.number)
         if stored:
             also["answers"] = _sha256([one.answer for one in found.asked])
@@ -196,11 +187,52 @@ class Swap(Instrument):
                 f"such as {prompt!r} in {family} ({why}); word them otherwise, or leave them out"
             )
 
+    # -- what is measured of a run -------------------------------------------------------------
+
+    def for_run(self, run: RunReader) -> "Swap":
+        """Give the instrument with the signed contrasts of this run's labels as its primary
+        measures, where the main outcome has a direction. The excess is secondary then: it is small
+        where rates differ and answers vary by chance."""
+        outcome = signed_by(run.record.source)
+        measures = measures_of(self.measures, run.record.source, self._labels(run))
+        # A contrast is of one family by itself.
+        apart = [replace(one, compared=one.compared and outcome is None) for one in self.groups]
+        made = copy.copy(self)
+        vars(made).update(measures=measures, groups=tuple(apart))
+        return made
+
+    def for_pair(self, before: RunReader, after: RunReader) -> "Swap":
+        del after
+        return self.for_run(before)
+
+    def judged_by_default(self, group: tuple[str, str] | None) -> tuple[Measure, ...]:
+        """Give the signed contrasts, of one family where a check names it; else the excess."""
+        signed = [one for one in self.primary() if one.name.startswith("difference.")]
+        if group is not None and group[0] == "family":
+            signed = [one for one in signed if one.name.startswith(f"difference.{group[1]}.")]
+        return tuple(signed) or super().judged_by_default(group)
+
     # -- scoring -----------------------------------------------------------------------------------
 
     def scoring(self, run: RunReader) -> Scoring:
-        known = self._answers(run).select(
-            "item_id", "state", "excess", "beside", "named",
+        return self._scoring(run, None)
+
+    def scorings(self, before: RunReader, after: RunReader) -> tuple[Scoring, Scoring]:
+        """Count the same decision in both runs: the one that the run before names, or else the run
+        after, or else the most frequent before."""
+        counted = None
+        if main_of(before.record.source) == "decision":
+            first, last = named(before.record.source), named(after.record.source)
+            asked = first or last
+            counted = asked or wanted(before.record.source, self._answers(before)["decision"])
+            sides = [self._answers(run, counted)["decision"] for run in (before, after)]
+            if asked is not None and not any((side == asked).any() for side in sides):
+                counted = None  # nobody names it: a slip of the pen is no decision
+        return self._scoring(before, counted), self._scoring(after, counted)
+
+    def _scoring(self, run: RunReader, counted: str | None) -> Scoring:
+        known = self._answers(run, counted).select(
+            "item_id", "state", "excess", "beside", "named", "signed",
             pl.col("^excess\\..*$"),
         )  # fmt: skip
 
@@ -218,7 +250,7 @@ class Swap(Instrument):
 
         return score
 
-    def _answers(self, run: RunReader) -> pl.DataFrame:
+    def _answers(self, run: RunReader, counted: str | None = None) -> pl.DataFrame:
         """All answers of a run with what is read from them. A square needs four of them, so they
         are held at once."""
         columns = ("position", "item_id", "reason", "text", "prompt", "tags")
@@ -226,7 +258,7 @@ class Swap(Instrument):
         if not batches:
             raise UserError(f"{run.path} has no finished item yet")
         rows = with_facts(pl.concat(batches).sort("position"), self)
-        return answers_of(rows, run.record.source).join(
+        return answers_of(rows, run.record.source, counted).join(
             _scores(run), on="text", how="left", maintain_order="left"
         )
 
@@ -246,7 +278,10 @@ class Swap(Instrument):
         del report
         lines = ["It speaks of these prompts and of the words that stand for each label."]
         lines += self._unknown_choice(run)
-        refused = run.record.source.get("refused") or []
+        skipped = run.record.source.get("skipped") or []
+        lines += [f"{family} is skipped: {why}." for family, why in skipped]
+        gone = {family for family, _ in skipped}
+        refused = [one for one in run.record.source.get("refused") or [] if one[1] not in gone]
         if refused:
             several = len({prompt for prompt, _, _ in refused})
             lines.append(
@@ -266,29 +301,35 @@ class Swap(Instrument):
         return [f"No answer names the decision {chosen[:40]!r} of --chosen, so none is counted in "
                 f"the contrasts; the answers name: {there}."]  # fmt: skip
 
+    def concluded(self, report: Report, run: RunReader) -> Report:
+        """Give the contrasts and the excess the intervals that their tests are, adjusted."""
+        answers, labels = self._answers(run), self._labels(run)
+        measured = Measured.of(answers, labels, signed_by(report.source))
+        known = {f"difference.{one.family}.{one.left}": one.found for one in measured.signed}
+        known["excess"] = measured.excess
+        families = {
+            family: _replaced(found, {"excess": measured.by_family[family]})
+            for family, found in report.groups.get("family", {}).items()
+        }
+        groups = {**report.groups, "family": families} if families else report.groups
+        return replace(report, estimates=_replaced(report.estimates, known), groups=groups)
+
+    def state(self, report: Report) -> State:
+        signed = [report[one.name] for one in report.instrument.primary()
+                  if one.name.startswith("difference.")]  # fmt: skip
+        families = report.groups.get("family", {}).values()
+        parts = [one for found in families for one in found if one.name == "excess"]
+        return conclusion(signed, report["excess"], parts)
+
     def says(self, report: Report) -> tuple[str, ...]:
-        one, placebo = report["excess"], report["placebo"]
-        if one.value is None or placebo.value is None:
-            return ()
-        main = _MAIN[main_of(report.source)]
-        beside = how_sure(one, lambda share: f"{100 * share:+.1f}")
-        what = {"decision": "{} decisions of 100 change", "number": "numbers differ by {} percent",
-                "wording": "{} words of 100 differ"}[main]  # fmt: skip
-        table = report.section("effects")
-        seen = one.p is not None and one.p <= ALPHA
-        first = (
-            f"{'' if seen else tables.despite_the_verdict(table)}"
-            f"With the group {what.format(f'{100 * one.value:+.1f}')} beyond the "
-            f"{100 * placebo.value:.1f} that a placebo already changes{beside}."
-        )
-        return first, *tables.shown_in(table)
+        return words.says(report)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         answers, labels = self._answers(run), self._labels(run)
         by_family = report.groups.get("family", {})
         excess = {family: _of_family(by_family[family]) for family in labels if family in by_family}
         main = main_of(report.source)
-        found = _contrasts(answers, labels)
+        found = _contrasts(answers, labels, OUTCOMES)
         return (
             *tables.effects(excess, _MAIN[main], found, chosen_of(answers)),
             tables.examples(answers, main),
@@ -306,12 +347,23 @@ class Swap(Instrument):
 
     def effects(self, run: RunReader) -> list[Contrast]:
         """Give the signed contrasts of a run as numbers, after Holm."""
-        return _contrasts(self._answers(run), self._labels(run))
+        return _contrasts(self._answers(run), self._labels(run), OUTCOMES)
 
 
-def _contrasts(answers: pl.DataFrame, labels: Mapping[str, list[str]]) -> list[Contrast]:
-    wanted = [one for one in OUTCOMES if answers[one.name].count()]
-    return tables.adjusted(contrasts(answers, labels, wanted))
+def _contrasts(
+    answers: pl.DataFrame, labels: Mapping[str, list[str]], outcomes: Sequence[Outcome]
+) -> list[Contrast]:
+    return contrasts(answers, labels, [one for one in outcomes if answers[one.name].count()])
+
+
+def _replaced(found: tuple[Estimate, ...], by: Mapping[str, Estimate]) -> tuple[Estimate, ...]:
+    """Put estimates in the place of those of their names; one without a value stays as it is."""
+    return tuple(
+        replace(by[one.name], name=one.name)
+        if one.name in by and by[one.name].value is not None
+        else one
+        for one in found
+    )
 
 
 def _scores(run: RunReader) -> pl.DataFrame:

@@ -2,47 +2,46 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import polars as pl
 
 from evenhand.findings.found import Cell, Estimate, Section
 from evenhand.findings.ratios import SHOWN, TOO_FEW
-from evenhand.findings.rules import ALPHA, adjusted_estimates
-from evenhand.instruments.swap.contrasts import ANY, MATTERS, NONE, Contrast
+from evenhand.instruments.swap.contrasts import MATTERS, Contrast
 from evenhand.instruments.swap.squares import DISTANCES, SAME_PLACE
 from evenhand.metrics.word_odds import word_odds
 
 SAME = "same"
-_COLUMNS = ("family", "contrast", "difference", "95 %", "placebo", "prompts", "state")
+EFFECTS = "effects"
+_COLUMNS = ("family", "contrast", "difference", "95% CI", "placebo", "prompts", "state")
 _EXCESS = "any two labels (excess)"
 _EXAMPLES = 3  # our choice: of each family, as many as can be read on a screen
 _LEAST = 10  # our choice: a word that occurs fewer times says nothing about anybody
 _LEAST_Z = 2.0  # our choice: about what chance alone prints for one word of twenty
 _WORDS = 5  # our choice: of each label, the most over-used and the most under-used
 _NOTE = (
-    "difference and placebo: of 100 answers, or in percent of a number or a length. The first row "
-    "of a family is the excess: how much more answers differ between two labels than between a "
-    "label and its placebo. The others are signed: the first label minus the second; there the "
-    "placebo column is how far a label's answer is from that to its own placebo, either way. "
-    "shown: sign flips over prompts, after Holm over all families for the excess, and over all "
-    "contrasts of an outcome for the others, however the missing answers came out; same: a "
-    f"difference of {100 * MATTERS:g} or more is excluded. Of decisions that vary by chance the "
-    "excess is small even where labels' rates differ: it is their difference times their "
-    "difference under the placebo (its square, if that is alike), below 0 if the two have opposite "
-    "signs. So it is the same only where all contrasts of two labels are."
+    "Of 100 answers, or in percent of a number; the first label minus the second. shown: the "
+    f"interval excludes 0; same: it lies within {100 * MATTERS:g}. Intervals are adjusted (Holm)."
+)
+_METHOD = (
+    "Signed contrasts: the first label minus the second, prompt by prompt; the placebo column is "
+    "how far a label's answer is from that to its own placebo, either way. The excess is how much "
+    "more answers differ between two labels than between a label and its placebo; it is never "
+    "below 0 in expectation, so that only a value above 0 is tested. Tests are sign flips over "
+    "prompts, and an interval is its test inverted, at the level at which Holm tested it: over all "
+    "contrasts of two labels by one outcome, over all contrasts with no label, and over all "
+    "families for the excess. Missing answers are at their worst. Of decisions that vary by chance "
+    "the excess is small even where rates differ: it is their difference times their difference "
+    "under the placebo. So it is the same only where all contrasts of two labels are."
 )
 
 
 def state_of(one: Estimate) -> str:
-    """Say what is known of a difference. The adjusted p-value decides where there is one; "same"
-    needs the interval within what matters too, which few prompts without spread do not give."""
-    p = one.p if one.p_holm is None else one.p_holm
-    if p is not None and p <= ALPHA:
-        return SHOWN
-    excluded = one.p_small is not None and one.p_small <= ALPHA / 2
-    if one.low is None or one.high is None or not excluded:
+    """Say what is known of a difference: its interval alone decides."""
+    if one.low is None or one.high is None:
         return TOO_FEW
+    if one.low > 0 or one.high < 0:
+        return SHOWN
     return SAME if max(-one.low, one.high) <= MATTERS else TOO_FEW
 
 
@@ -58,23 +57,9 @@ def state_of_excess(one: Estimate, signed: Sequence[Contrast]) -> str:
     return TOO_FEW
 
 
-def adjusted(found: Sequence[Contrast]) -> list[Contrast]:
-    """Adjust the p-values by Holm over all contrasts of all families of each outcome."""
-    by_outcome: dict[str, list[Contrast]] = {}
-    for one in found:
-        by_outcome.setdefault(one.outcome.name, []).append(one)
-    made = {
-        (name, place): after
-        for name, family in by_outcome.items()
-        for place, after in enumerate(adjusted_estimates([one.found for one in family]))
-    }
-    seen: Counter[str] = Counter()
-    after = []
-    for one in found:
-        name = one.outcome.name
-        after.append(replace(one, found=made[name, seen[name]]))
-        seen[name] += 1
-    return after
+def main_contrasts(found: Sequence[Contrast], main: str) -> list[Contrast]:
+    """Give the contrasts of two labels by the main outcome: what a verdict rests on."""
+    return [one for one in found if one.outcome.label == main and not one.beside_none]
 
 
 def effects(
@@ -83,27 +68,31 @@ def effects(
     found: Sequence[Contrast],
     chosen: str | None,
 ) -> tuple[Section, Section]:
-    """Make the table of the main outcome, of each family its excess and then its contrasts, and
+    """Make the table of the main outcome, of each family its contrasts and then its excess, and
     that of the other outcomes."""
     first: list[tuple[Cell, ...]] = []
     others: list[tuple[Cell, ...]] = []
     for family, (one, beside) in excess.items():
         own = [each for each in found if each.family == family]
-        signed = [each for each in own if each.outcome.label == main and not each.beside_none]
-        first.append((family, _EXCESS, *_numbers(one, beside), state_of_excess(one, signed)))
+        signed = main_contrasts(own, main)
+        last: list[tuple[Cell, ...]] = []
         for each in own:
             numbers = _numbers(each.found, each.placebo)
             row = (family, f"{each.left} − {each.right}", *numbers, state_of(each.found))
-            if each.outcome.label == main:
+            if each in signed:
                 first.append(row)
+            elif each.outcome.label == main:
+                last.append(row)
             else:
                 others.append((each.outcome.label, *row))
+        first += [(family, _EXCESS, *_numbers(one, beside), state_of_excess(one, signed)), *last]
     of = f"decision: {chosen}" if main == "decision" and chosen is not None else main
     return (
-        Section(name="effects", title=f"would it be the same for somebody else? ({of})",
+        Section(name=EFFECTS, title=f"would it be the same for somebody else? ({of})",
                 columns=_COLUMNS, rows=tuple(first), note=_NOTE, in_short=True),
         Section(name="other_effects", title="the same by other outcomes",
-                columns=("outcome", *_COLUMNS), rows=tuple(sorted(others, key=_outcome))),
+                columns=("outcome", *_COLUMNS), rows=tuple(sorted(others, key=_outcome)),
+                note=_METHOD),
     )  # fmt: skip
 
 
@@ -112,32 +101,32 @@ def _outcome(row: tuple[Cell, ...]) -> str:
 
 
 def _numbers(one: Estimate, placebo: float | None) -> tuple[Cell, ...]:
-    value = "-" if one.value is None else f"{100 * one.value:+.1f}"
-    ends = "-"
-    if one.low is not None and one.high is not None:
-        ends = f"{100 * one.low:+.1f} to {100 * one.high:+.1f}"
+    value = "-" if one.value is None else per_100(one.value)
     beside = "-" if placebo is None else f"{100 * placebo:.1f}"
-    return value, ends, beside, one.clusters
+    return value, ends(one) or "-", beside, one.clusters
 
 
-def shown_in(table: Section | None) -> list[str]:
-    """List what the table of the main outcome shows, a row a line."""
-    return [f"shown: {row[0]}, {row[1]}: {row[2]} ({row[3]})" for row in _shown(table)]
+def per_100(share: float) -> str:
+    """Write a difference of shares as one of 100 answers."""
+    written = f"{100 * share:+.1f}"
+    return "+0.0" if written == "-0.0" else written
 
 
-def despite_the_verdict(table: Section | None) -> str:
-    """Say that labels differ from labels, where the verdict over all families does not show it:
-    nobody is to read "not shown" alone. Empty where no row shows it."""
-    rows = [row for row in _shown(table) if row[1] != f"{ANY} − {NONE}"]
-    if not rows:
+def ends(one: Estimate) -> str:
+    """Write an interval so that it looks as it was judged: an end that is not 0 is never printed as
+    0, and one beyond what matters is never printed as within."""
+    if one.low is None or one.high is None:
         return ""
-    family, contrast, value, ends, *_ = rows[0]
-    more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
-    return f"Yet labels do differ: {family}, {contrast}: {value} ({ends}) is shown{more}. "
+    return f"{_end(one.low)} to {_end(one.high)}"
 
 
-def _shown(table: Section | None) -> list[tuple[Cell, ...]]:
-    return [] if table is None else [row for row in table.rows if row[-1] == SHOWN]
+def _end(share: float) -> str:
+    for digits in (1, 2, 3):
+        shown = round(100 * share, digits)
+        within = (abs(shown) <= 100 * MATTERS) == (abs(share) <= MATTERS)
+        if within and (shown == 0) == (share == 0):
+            break
+    return f"{shown:+.{digits}f}"
 
 
 def examples(answers: pl.DataFrame, main: str) -> Section:

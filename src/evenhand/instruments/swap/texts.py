@@ -18,7 +18,7 @@ def families_named(names: str, own: Path | None) -> tuple[Family, ...]:
 
 def designed_by(options: Any) -> Design:
     """Make every version of every prompt that these options name."""
-    prompts = read_prompts(options.prompts)
+    prompts = read_prompts(options.prompts, options.text_column)
     known = {one.name: one for one in families_named(options.families, options.own_families)}
     marked = {} if options.spans is None else read_spans(options.spans)
 
