@@ -140,6 +140,7 @@ def compare(
         _check(instrument, side, sides[0])
     old, new = sides
     first, last = old[0], new[0]
+    instrument = instrument.for_pair(first, last)
     ours = [instrument.scorings(run, last)[0] for run in old]
     theirs = [instrument.scorings(first, run)[1] for run in new]
     pairs = PairTotals.of(

@@ -213,7 +213,10 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         not_run=not_run(run),
         coverage=totals.coverage(),
         coverage_by=totals.coverage_by(),
-        estimates=tuple(totals.estimate(m, reach(instrument, m)) for m in instrument.measures),
+        estimates=tuple(
+            instrument.estimate_of(m.name) or totals.estimate(m, reach(instrument, m))
+            for m in instrument.measures
+        ),
         with_masked=tuple(totals.with_masked(measure) for measure in masked),
         masked_records=totals.masked_rows,
         clusters=totals.clusters(),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import polars as pl
 
 from evenhand.errors import REFUSAL, UnreadableReply, UserError
-from evenhand.findings.found import RedLine, Section
+from evenhand.findings.found import Estimate, RedLine, Section
 from evenhand.findings.measures import Grouping, Measure, PairedSpread
 from evenhand.store import RunReader
 
@@ -82,6 +82,24 @@ class Scored:
         run's method has stored more than its answers."""
         del run
         return self
+
+    def for_pair(self, before: RunReader, after: RunReader) -> "Scored":
+        """Give the instrument as it compares these runs: itself, or one whose measures are those of
+        the groups that the runs have."""
+        del before, after
+        return self
+
+    def estimate_of(self, name: str) -> Estimate | None:
+        """Give the estimate of a measure by a test of the instrument's own; None where the usual
+        one is right."""
+        del name
+        return None
+
+    def state_of(self, report: "Report") -> Literal["shown", "not shown", "not known"] | None:
+        """Give the state of the verdict where the instrument's own tests decide it, so that the
+        headline is what its tables say."""
+        del report
+        return None
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Score rows of results, whose facts are columns of their declared type already."""
