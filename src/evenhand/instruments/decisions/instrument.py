@@ -32,14 +32,14 @@ from evenhand.instruments._contract import (
 )
 from evenhand.instruments.decisions import tables
 from evenhand.instruments.decisions.counted import Cells, counted
-from evenhand.instruments.decisions.data import NO, YES, read_people
+from evenhand.instruments.decisions.data import Outcomes, outcomes_in, read_people
 from evenhand.instruments.decisions.judged import NO_RATIO, judged, ways
 from evenhand.instruments.decisions.presets import Preset, preset
-from evenhand.instruments.decisions.source import LARGEST, PeopleSource, as_score, median_of
+from evenhand.instruments.decisions.source import LARGEST, PeopleSource, above, median_of
+from evenhand.instruments.text_columns import form_of
 from evenhand.store import RunReader
 
 MARGIN = 0.05  # our choice: 5 points of a rate are what a comparison may lose
-_OUTCOMES = dict.fromkeys(YES, 1) | dict.fromkeys(NO, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,12 @@ class DecisionsOptions:
         None,
         "The column that says who was selected: 1 or 0, yes or no, true or false, selected or "
         "rejected. Anything else is missing, and counted.",
+    )
+    selected: list[str] | None = option(
+        None, "A value of --outcome that means selected, such as Hired; may be repeated."
+    )
+    rejected: list[str] | None = option(
+        None, "A value that means rejected; the rest counts as missing. May be repeated."
     )
     score: str | None = option(
         None, "Or the column of a score: who is above the median of all counts as selected."
@@ -76,8 +82,7 @@ class Decisions(Instrument):
     facts: ClassVar = {
         "group": pl.String(),
         "stratum": pl.String(),
-        "median_low": pl.String(),
-        "median_high": pl.String(),
+        "decided": pl.String(),
     }
     options = DecisionsOptions
     measures = ()  # one for each group of a run: `for_run`
@@ -98,14 +103,24 @@ class Decisions(Instrument):
         assert options.table is not None
         column = options.outcome or options.score or ""
         people = read_people(options.table, groups, column, options.cluster)
-        median = median_of(people, column) if options.score else None
+        median, words = None, Outcomes()
+        if options.score:
+            median = median_of(people, column)
+            people = people.with_columns(decided=above(median))
+        else:
+            words = outcomes_in(options.table, column, people["answer"], options.selected or (),
+                                options.rejected or ())  # fmt: skip
+            people = people.with_columns(decided=words.read())
+        named = [*groups, column, *([options.cluster] if options.cluster else [])]
         return PeopleSource(
             people,
             {
                 "benchmark": self.name,
                 "version": self.card()["version"],
                 "sampling": {"groups": groups, "cluster": options.cluster or ""},
+                "outcomes": {"selected": words.selected, "rejected": words.rejected},
                 "median": median,
+                "read_as": form_of(options.table, named).says,
                 "preset": options.preset or "",
                 "leave_out_small": options.leave_out_small,
             },
@@ -116,19 +131,10 @@ class Decisions(Instrument):
         return True
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Who was selected; null where the cell does not say so. A score between the least and the
-        largest median that there could be is neither above nor below it."""
-        cell = pl.col("text").str.strip_chars().str.to_lowercase()
-        decided = cell.replace_strict(_OUTCOMES, default=None, return_dtype=pl.Int64)
-        low, high = (
-            pl.col(f"median_{end}").cast(pl.Float64, strict=False) for end in ("low", "high")
-        )
-        is_above, is_below = pl.col("answer") > high, pl.col("answer") <= low
-        above = pl.when(is_above).then(1).when(is_below).then(0)
+        """Who was selected; null where the cell does not say so."""
         kinds = {text: None not in orjson.loads(text) for text in rows["group"].unique()}
-        found = rows.with_columns(answer="text").with_columns(answer=as_score())
-        found = found.with_columns(
-            selected=pl.when(low.is_null()).then(decided).otherwise(above).cast(pl.Int64),
+        found = rows.with_columns(
+            selected=pl.col("decided").cast(pl.Int64, strict=False),
             is_known=pl.col("group").replace_strict(kinds, return_dtype=pl.Boolean),
         )
         read = pl.when(pl.col("selected").is_not_null()).then(pl.lit(SCORED))
@@ -203,6 +209,8 @@ class Decisions(Instrument):
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         lines = ["A difference may have causes that are not in this table: it is no proof of why."]
+        if run.record.source["read_as"]:
+            lines.append(run.record.source["read_as"])
         median = run.record.source["median"]
         if median is not None:
             lines.append(_median_said(*median))
@@ -318,6 +326,8 @@ def _columns(options: DecisionsOptions) -> list[str]:
         raise UserError("name the columns that say who somebody is, each once: --groups sex,race")
     if bool(options.outcome) == bool(options.score):
         raise UserError("name what was decided: --outcome COLUMN or --score COLUMN, one of them")
+    if options.score and (options.selected or options.rejected):
+        raise UserError("--selected and --rejected go with --outcome, not with --score")
     return groups
 
 
