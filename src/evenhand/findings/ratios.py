@@ -195,7 +195,7 @@ def _row(one: GroupResult) -> tuple[Cell, ...]:
 
 
 def tests_section(
-    found: Sequence[tuple[str, float, float]], note: str, title: str = "do the groups differ?"
+    found: Sequence[tuple[str, float, float]], note: str, title: str
 ) -> Section:
     """Make the table of one test for each grouping: its name, p, and p after correction."""
     rows = tuple(

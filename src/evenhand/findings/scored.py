@@ -76,6 +76,7 @@ class Scored:
     spread: ClassVar[PairedSpread | None] = None  # how much a paired change varies, for `plan`
     # Where it makes ratios of groups: one of several is selected each time, or each for itself.
     selects: ClassVar[Literal["one", "each"] | None] = None
+    of_people: ClassVar[bool] = False  # it audits what was decided about people; no model is known
 
     def for_run(self, run: RunReader) -> "Scored":
         """Give the instrument as it reads this run: itself, or one with more measures where the

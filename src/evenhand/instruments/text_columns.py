@@ -17,7 +17,11 @@ _FORMS = (
     "a table ends in .csv (a first line of names; commas, semicolons or tabs between the cells) or "
     "in .jsonl (one object a line)"
 )
-_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
@@ -106,9 +110,7 @@ def _csv(file: Path, wanted: list[str]) -> pl.DataFrame:
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
         raise UserError(f"{file}: two columns are called {twice[0]!r}; give each a name of its own")
-    return pl.read_csv(
-        text.encode(), infer_schema=False, columns=wanted, separator=form.separator
-    )
+    return pl.read_csv(text.encode(), infer_schema=False, columns=wanted, separator=form.separator)
 
 
 def _jsonl(file: Path, wanted: list[str]) -> pl.DataFrame:

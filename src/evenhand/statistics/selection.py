@@ -11,6 +11,7 @@ others nothing.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +26,8 @@ ALPHA = 0.05
 POWER = 0.8
 _ROUNDING = 1e-9
 _TINY = 1e-40  # our choice: an end of a distribution this much less likely than its top is cut off
-_FURTHEST = 50.0  # the largest logarithm of an odds ratio that is tried
-_STEPS = 45  # halvings of the range
+_FURTHEST = 64.0  # the largest logarithm of an odds ratio that is tried
+_NEAR = 1e-12  # how near to the end of an interval its search comes
 _SEED = 0
 
 
@@ -105,7 +106,9 @@ class Chance:
             selected: People who were selected, of both.
             near: The logarithm of odds around which the sum over strata is exact to the digit.
         """
-        columns = (np.atleast_1d(np.asarray(one, dtype=np.int64)) for one in (own, others, selected))
+        columns = (
+            np.atleast_1d(np.asarray(one, dtype=np.int64)) for one in (own, others, selected)
+        )
         rows = [row for row in zip(*columns, strict=True) if row[2]]
         start, made = 0, np.zeros(1)
         for n, rest, chosen in rows:
@@ -151,13 +154,13 @@ class Chance:
         """The logarithm of the largest odds under which so few come in `tail` of cases."""
         if count >= self.start + len(self.log) - 1:
             return np.inf
-        return _turn(lambda odds: self.at_most(count, odds) > tail)
+        return _turn(lambda odds: tail - self.at_most(count, odds))
 
     def odds_from(self, count: int, tail: float) -> float:
         """The logarithm of the smallest odds under which so many come in `tail` of cases."""
         if count <= self.start:
             return -np.inf
-        return _turn(lambda odds: self.at_least(count, odds) <= tail)
+        return _turn(lambda odds: self.at_least(count, odds) - tail)
 
 
 def _choose(n: int, x: ArrayLike) -> FloatArray:
@@ -181,13 +184,15 @@ def _joined(start: int, made: FloatArray, log: FloatArray, near: float) -> tuple
         return start + first, np.log(joined[first : last + 1]) - place * near
 
 
-def _turn(below: Callable[[float], bool]) -> float:
-    """Where `below` turns from true to false."""
-    low, high = -_FURTHEST, _FURTHEST
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) else (low, middle)
-    return (low + high) / 2
+def _turn(rising: Callable[[float], float]) -> float:
+    """Where a rising function passes 0."""
+    step = -1.0 if rising(0.0) > 0 else 1.0
+    before, end = 0.0, step
+    while abs(end) < _FURTHEST and (rising(end) > 0) == (step < 0):
+        before, end = end, 2 * end
+    if abs(end) >= _FURTHEST:
+        return float(end)
+    return float(scipy.optimize.brentq(rising, before, end, xtol=_NEAR, rtol=_NEAR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,14 +259,14 @@ class Contrast(NamedTuple):
 # -- all groups ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Family:
     """The tests that one audit makes: the smallest p-value of each draw without bias, of one or
     several ways in which the missing outcomes may have come out."""
 
     smallest: tuple[FloatArray, ...]
 
-    @property
+    @cached_property
     def level(self) -> float:
         """The largest p-value that is shown: it comes as the smallest of an audit without bias in
         at most 5 % of draws. No interval is shorter than one of 95 %."""

@@ -90,6 +90,7 @@ class Decisions(Instrument):
     results: GroupResults | None = None  # of one run
 
     selects = "each"
+    of_people = True
 
     def source(self, data: DataFolder, options: DecisionsOptions) -> PeopleSource:
         del data
@@ -251,7 +252,7 @@ class Decisions(Instrument):
             note += "; missing ones are filled in so that the groups are as alike as can be"
         tested = [(one.title, one.p, one.p_adjusted) for one in results.groupings
                   if one.p is not None and one.p_adjusted is not None]  # fmt: skip
-        made += [tests_section(tested, f"{note}.")] if tested else []
+        made += [tests_section(tested, f"{note}.", "do the groups differ?")] if tested else []
         if rule is not None:
             made += _of_rule(rule, results.groupings, clustered=clustered)
         return tuple(made)

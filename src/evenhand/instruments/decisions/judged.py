@@ -10,16 +10,19 @@ import orjson
 import polars as pl
 
 from evenhand.findings.ratios import (
+    NOT_SHOWN,
     RARE,
     GroupingResult,
     GroupResult,
     GroupResults,
     State,
+    state_of,
 )
 from evenhand.instruments.decisions.counted import Cells, Counts, counted
 from evenhand.statistics._shared import IntArray
 from evenhand.statistics.decided import dealt_anew, evened, expected
 from evenhand.statistics.selection import (
+    ALPHA,
     Chance,
     Family,
     Filling,
@@ -56,7 +59,27 @@ def verdict_of(
         },
         schema_overrides={"selected": pl.Int64},
     )
-    return judged(counted([table]), ["group"], draws=draws).state
+    cells = Cells.of(counted([table]))
+    counts = cells.by((0,))
+    family = Family(tuple(_drawn(cells, {(0,): counts}, draws)))
+    tested = [_filled(counts, place) for place in range(len(counts.groups))]
+    p = [one.p for one in tested] + [one for one in [uneven(counts, draws)] if one is not None]
+    if not counts.selected.any():
+        return "not known"
+    if min(map(family.adjusted, p)) <= ALPHA:
+        return "shown"
+    small = all(state_of(family.contrast(one)) == NOT_SHOWN for one in tested)
+    return "not shown" if small else "not known"
+
+
+def judged_counts(people: IntArray, selected: IntArray, draws: int | None = None) -> GroupResults:
+    """Judge groups of which only the numbers are known, all outcomes among them."""
+    table = pl.DataFrame({
+        "stratum": [""] * len(people),
+        "group": [orjson.dumps([f"{place:02}"]).decode() for place in range(len(people))],
+        "people": people, "read": people, "selected": selected,
+    })  # fmt: skip
+    return judged(table, ["group"], draws=draws)
 
 
 def judged(

@@ -81,7 +81,9 @@ def above(median: tuple[float, float]) -> pl.Expr:
     """Say of each score whether it is above the median: "1", "0", or nothing where it is no number,
     or lies between the least and the largest median that there could be."""
     is_above, is_below = as_score() > median[1], as_score() <= median[0]
-    return pl.when(is_above).then(pl.lit("1")).when(is_below).then(pl.lit("0")).otherwise(pl.lit(""))
+    return (
+        pl.when(is_above).then(pl.lit("1")).when(is_below).then(pl.lit("0")).otherwise(pl.lit(""))
+    )
 
 
 def median_of(people: pl.DataFrame, column: str) -> tuple[float, float]:

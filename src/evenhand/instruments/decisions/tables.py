@@ -1,4 +1,4 @@
-"""The tables of stored decisions: each group's rate and ratio, and what missing outcomes could do."""
+"""The tables of stored decisions: rates and ratios, and what missing outcomes could do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

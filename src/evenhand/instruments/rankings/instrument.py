@@ -218,8 +218,10 @@ class Rankings(Instrument):
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         del report
         published = bool(run.record.source.get("bloomberg"))
-        return () if self.results is None else tables.sections(
-            self._rankings(run), self.results, published
+        return (
+            ()
+            if self.results is None
+            else tables.sections(self._rankings(run), self.results, published)
         )
 
 

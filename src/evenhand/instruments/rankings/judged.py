@@ -81,9 +81,7 @@ def _columns(
     return made
 
 
-def _grouped(
-    counts: Counts, n: int, drawn: np.ndarray, columns: dict[Group, list[int]]
-) -> Grouped:
+def _grouped(counts: Counts, n: int, drawn: np.ndarray, columns: dict[Group, list[int]]) -> Grouped:
     groups = sorted(counts.of_all)
     shares = _shares(counts, groups)
     return Grouped(
