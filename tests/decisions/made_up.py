@@ -46,9 +46,8 @@ def counted_people(
 
 def _drawn(kind: str, sizes: Sequence[int], rate: float, rng: np.random.Generator) -> People:
     chosen = rng.binomial(list(sizes), rate)
-    return counted_people(
-        kind, [(f"g{n}", size, int(x)) for n, (size, x) in enumerate(zip(sizes, chosen, strict=True))]
-    )  # fmt: skip
+    cells = [(f"g{n}", size, int(chosen[n])) for n, size in enumerate(sizes)]
+    return counted_people(kind, cells)
 
 
 def _even(rng: np.random.Generator) -> People:
@@ -116,20 +115,27 @@ def without_bias(count: int, seed: int = 0) -> Iterator[People]:
         yield KINDS[number % len(KINDS)](rng).shuffled(rng)
 
 
+def _detectable(sizes: Sequence[int], rate: float) -> float:
+    """The ratio of the second group that a page of these sizes calls detectable."""
+    people = np.array(sizes)
+    found = judged_counts(people, np.rint(rate * people).astype(np.int64), 1000)
+    contrast = found.groupings[0].tested[1].contrast
+    assert contrast is not None
+    assert contrast.detectable is not None
+    return contrast.detectable
+
+
 def with_bias(count: int, times: float = 2.0, seed: int = 0) -> Iterator[People]:
-    """Give so many tables in which the first group is behind by `times` the smallest effect that a
+    """Give so many tables in which the second group is behind by `times` the smallest effect that a
     page without bias, of the same sizes and rate, calls detectable."""
     rng = np.random.default_rng(seed)
-    designs = ([300] * 2, [400] * 4, [800, 200, 100], [1500, 300, 20])
+    designs = [(sizes, rate) for sizes in ((300, 300), (400,) * 4, (800, 200, 100), (1500, 300, 20))
+               for rate in (0.3, 0.5)]  # fmt: skip
+    least = [_detectable(sizes, rate) for sizes, rate in designs]
     for number in range(count):
-        sizes, rate = designs[number % len(designs)], (0.3, 0.5)[number // len(designs) % 2]
-        place = 1 if len(sizes) == 3 else 0
-        even = judged_counts(np.array(sizes), np.rint(rate * np.array(sizes)).astype(int), 400)
-        found = even.groupings[0].tested[place].contrast
-        assert found is not None
-        assert found.detectable is not None
+        sizes, rate = designs[number % len(designs)]
         rates = np.full(len(sizes), rate)
-        rates[place] *= max(0.0, 1 - times * (1 - found.detectable))
+        rates[1] *= max(0.0, 1 - times * (1 - least[number % len(designs)]))
         chosen = rng.binomial(sizes, rates)
         cells = [(f"g{n}", size, int(x))
                  for n, (size, x) in enumerate(zip(sizes, chosen, strict=True))]  # fmt: skip

@@ -194,9 +194,7 @@ def _row(one: GroupResult) -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
-def tests_section(
-    found: Sequence[tuple[str, float, float]], note: str, title: str
-) -> Section:
+def tests_section(found: Sequence[tuple[str, float, float]], note: str, title: str) -> Section:
     """Make the table of one test for each grouping: its name, p, and p after correction."""
     rows = tuple(
         (name, p_said(p), p_said(adjusted), SHOWN if adjusted <= ALPHA else "not shown to differ")

@@ -74,6 +74,22 @@ class Cells:
         cells = tuple(tuple(orjson.loads(text)) for text in texts)
         return cls(tuple(strata), cells, numbers[0], numbers[1], numbers[2])
 
+    @classmethod
+    def of_people(
+        cls, group: Sequence[str | None], selected: Sequence[int | None], stratum: Sequence[str]
+    ) -> "Cells":
+        """Count people with one attribute, one by one."""
+        names, column = np.unique(["" if one is None else f"={one}" for one in group],
+                                  return_inverse=True)  # fmt: skip
+        strata, row = np.unique(list(stratum), return_inverse=True)
+        known = np.array([one is not None for one in selected])
+        chosen = np.array([one == 1 for one in selected])
+        numbers = np.zeros((3, len(strata), len(names)), np.int64)
+        for table, counts in zip(numbers, (np.ones(len(known)), known, chosen), strict=True):
+            np.add.at(table, (row, column), counts.astype(np.int64))
+        cells = tuple((str(one)[1:] if one else None,) for one in names)
+        return cls(tuple(map(str, strata)), cells, numbers[0], numbers[1], numbers[2])
+
     def groups_of(self, places: Sequence[int]) -> list[Group | None]:
         """Name the group of each cell by some attributes; None where one of them is not known."""
         chosen = [tuple(cell[place] for place in places) for cell in self.cells]

@@ -18,7 +18,7 @@ from evenhand.findings.ratios import (
     State,
     state_of,
 )
-from evenhand.instruments.decisions.counted import Cells, Counts, counted
+from evenhand.instruments.decisions.counted import Cells, Counts
 from evenhand.statistics._shared import IntArray
 from evenhand.statistics.decided import dealt_anew, evened, expected
 from evenhand.statistics.selection import (
@@ -51,15 +51,7 @@ def verdict_of(
         stratum: What each person shares with those whom they competed with.
         draws: Draws without bias, for a quick look; by default as many as an audit takes.
     """
-    table = pl.DataFrame(
-        {
-            "group": [orjson.dumps([one]).decode() for one in group],
-            "selected": list(selected),
-            "stratum": [""] * len(group) if stratum is None else list(stratum),
-        },
-        schema_overrides={"selected": pl.Int64},
-    )
-    cells = Cells.of(counted([table]))
+    cells = Cells.of_people(group, selected, [""] * len(group) if stratum is None else stratum)
     counts = cells.by((0,))
     family = Family(tuple(_drawn(cells, {(0,): counts}, draws)))
     tested = [_filled(counts, place) for place in range(len(counts.groups))]
