@@ -148,24 +148,22 @@ def state_of(one: Contrast) -> str:
     return NOT_SHOWN if within else INCONCLUSIVE
 
 
-def ratio_said(value: float, null: float = 1.0) -> str:
-    """Write a ratio to two digits, or to as many as tell it from "no bias"."""
+def ratio_said(value: float, *, apart: bool = False) -> str:
+    """Write a ratio to two digits; `apart` from 1, to as many as tell it from 1."""
     if math.isnan(value):
         return "-"
     if math.isinf(value):
         return "∞"
     digits = 2
-    while digits < 6 and value != null and float(f"{value:.{digits}f}") == null:
+    while apart and digits < 6 and float(f"{value:.{digits}f}") == 1:
         digits += 1
     return f"{value:.{digits}f}"
 
 
 def interval_said(one: Contrast) -> str:
     """Write the ends so that they hold 1 on paper exactly where they do."""
-    if one.shown:
-        return f"{ratio_said(one.ratio_low)} to {ratio_said(one.ratio_high)}"
-    return " to ".join("∞" if math.isinf(end) else f"{end:.2f}"
-                       for end in (one.ratio_low, one.ratio_high))  # fmt: skip
+    ends = one.ratio_low, one.ratio_high
+    return " to ".join(ratio_said(end, apart=one.shown) for end in ends)
 
 
 def ratios_section(

@@ -291,10 +291,18 @@ class Family:
         high = less.chance.mean(less.chance.odds_up_to(less.selected, level / 2))
         low = more.chance.mean(more.chance.odds_from(more.selected, level / 2))
         seen = one.seen
-        ratio, difference = seen.ratio(seen.selected), seen.difference(seen.selected)
-        ends = [*_around(1.0, (more.ratio(low), less.ratio(high)), p),
-                *_around(0.0, (more.difference(low), less.difference(high)), p)]  # fmt: skip
-        return Contrast(ratio, *ends[:2], difference, *ends[2:], p, _detectable(less, level))
+        ratios = _around(1.0, (more.ratio(low), less.ratio(high)), p)
+        differences = _around(0.0, (more.difference(low), less.difference(high)), p)
+        return Contrast(
+            ratio=seen.ratio(seen.selected),
+            ratio_low=ratios[0],
+            ratio_high=ratios[1],
+            difference=seen.difference(seen.selected),
+            difference_low=differences[0],
+            difference_high=differences[1],
+            p=p,
+            detectable=_detectable(less, level),
+        )
 
 
 def _around(null: float, ends: tuple[float, float], p: float) -> tuple[float, float]:
