@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenhand.findings.found import Bounds, Cell, Estimate, Section
-from evenhand.statistics.selection import ALPHA, Contrast, Selections
+from evenhand.statistics.selection import ALPHA, Contrast, Family, Selections
 
 # Our choice of what is too small to matter, for "not shown" alone: a ratio from 0.8 to its inverse.
 # No ratio is called bad for being outside. US guidelines of 1978 begin to look at a ratio there.
@@ -25,6 +25,10 @@ NOTE = (
     "and tests of this page: shown means p at most 0.05, and the interval excludes 1. not shown: "
     f"the interval lies within {MATTERS:g} to {1 / MATTERS:g}. detectable: the ratio below 1 that "
     "would be shown 4 times in 5."
+)
+TESTS_NOTE = (
+    "adjusted p: the smallest of chi-square's and of the groups' own, adjusted for all groups and "
+    "tests of this page."
 )
 
 
@@ -59,6 +63,22 @@ class GroupingResult:
     groups: tuple[GroupResult, ...]
     p: float | None = None  # chi-square; None where it is not tested
     p_adjusted: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        attributes: Sequence[str],
+        groups: Sequence[GroupResult],
+        p: float | None,
+        family: Family,
+    ) -> "GroupingResult":
+        """Make it of the p-value of chi-square. The groups differ where chi-square says so or where
+        any of them is shown, so that its adjusted p-value is the smallest of all."""
+        adjusted = None
+        if p is not None:
+            rows = [one.contrast.p for one in groups if one.contrast is not None]
+            adjusted = min([family.adjusted(p), *rows])
+        return cls(attributes=tuple(attributes), groups=tuple(groups), p=p, p_adjusted=adjusted)
 
     @property
     def title(self) -> str:

@@ -12,6 +12,7 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.found import Estimate, Section
 from evenhand.findings.ratios import (
+    TESTS_NOTE,
     GroupingResult,
     GroupResults,
     State,
@@ -252,7 +253,11 @@ class Decisions(Instrument):
             note += "; missing ones are filled in so that the groups are as alike as can be"
         tested = [(one.title, one.p, one.p_adjusted) for one in results.groupings
                   if one.p is not None and one.p_adjusted is not None]  # fmt: skip
-        made += [tests_section(tested, f"{note}.", "do the groups differ?")] if tested else []
+        made += (
+            [tests_section(tested, f"{note}. {TESTS_NOTE}", "do the groups differ?")]
+            if tested
+            else []
+        )
         if rule is not None:
             made += _of_rule(rule, results.groupings, clustered=clustered)
         return tuple(made)

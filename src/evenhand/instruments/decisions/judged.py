@@ -94,12 +94,14 @@ def judged(
     family = Family(tuple(_drawn(cells, by, draws)))
     made = []
     for way, counts in by.items():
-        p = uneven(counts, draws)
-        made.append(GroupingResult(
-            attributes=tuple(names[place] for place in way),
-            groups=tuple(_groups(counts, family, small)),
-            p=p, p_adjusted=None if p is None else family.adjusted(p),
-        ))  # fmt: skip
+        made.append(
+            GroupingResult.of(
+                [names[place] for place in way],
+                list(_groups(counts, family, small)),
+                uneven(counts, draws),
+                family,
+            )
+        )
     return GroupResults(groupings=tuple(made))
 
 

@@ -49,11 +49,8 @@ def judged(found: Sequence[Ranking], draws: int = TEST_DRAWS) -> GroupResults:
     ]),))  # fmt: skip
     made = []
     for one, counts in by.items():
-        p = _uneven(counts, n, draws)
-        made.append(GroupingResult(
-            attributes=one, groups=tuple(_groups(counts, family)), p=p,
-            p_adjusted=family.adjusted(p),
-        ))  # fmt: skip
+        p = _uneven(counts, draws)
+        made.append(GroupingResult.of(one, list(_groups(counts, family)), p, family))
     return GroupResults(groupings=tuple(made))
 
 
@@ -96,7 +93,7 @@ def _shares(counts: Counts, groups: Sequence[Group]) -> list[float]:
     return [counts.of_all[group] / total for group in groups]
 
 
-def _uneven(counts: Counts, n: int, draws: int) -> float:
+def _uneven(counts: Counts, draws: int) -> float:
     """Test whether first places go to the groups as by an equal chance, with the answers that could
     not be read filled in as evenly as can be."""
     groups = sorted(counts.of_all)

@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from evenhand.findings.found import Cell, Section
-from evenhand.findings.ratios import NOTE, RARE, GroupResults, ratios_section, tests_section
+from evenhand.findings.ratios import (
+    NOTE,
+    RARE,
+    TESTS_NOTE,
+    GroupResults,
+    ratios_section,
+    tests_section,
+)
 from evenhand.instruments.rankings.counted import PLACE, Counts, Ranking, counted
 from evenhand.instruments.rankings.judged import missing_of, scaled
 from evenhand.statistics.proportions import wilson
@@ -84,8 +91,8 @@ def _tests(results: GroupResults, places: Counts) -> Section:
     return tests_section(
         tested,
         "Chi-square of the first places against an equal chance of all candidates, by 10,000 "
-        "draws; answers that could not be read are filled in as evenly as can be. The groups are "
-        "one family; the place in the prompt is a question of its own.",
+        "draws; answers that could not be read are filled in as evenly as can be. The place in "
+        f"the prompt is a question of its own. {TESTS_NOTE}",
         "do first places differ?",
     )
 
