@@ -64,16 +64,16 @@ def _rankings(held: Path) -> dict[str, Chart]:
     """Draw who is ranked first by GPT-3.5, by group and by place in the prompt."""
     found = eh.measure("rankings", out=held / "r", bloomberg="gpt-3.5-turbo/hr-specialist")
     ratios = [
-        _row(str(row[0]), str(row[4]), str(row[5]), STATES.get(str(row[6]), "open"))
+        _row(str(row[0]), str(row[5]), str(row[6]), STATES.get(str(row[-1]), "open"))
         for row in _section(found, "ratios_0")
     ]
     places = [
         _row(f"place {row[0]}", str(row[2]), str(row[3]), "plain")
         for row in _section(found, "places")
     ]
-    by_group = Panel(rows=ratios, axis="impact ratio: rate over the highest rate", line=1)
+    by_group = Panel(rows=ratios, axis="rate over the rate of all others", line=1)
     by_place = Panel(rows=places, axis="share of first places, %", line=12.5)
-    said = "✗ chance alone seldom gets that low, ✓ the interval lies above 0.8, ? neither is shown."
+    said = "✗ shown to differ, ✓ the interval lies within 0.8 to 1.25, ? inconclusive."
     chance = "Line: 12.5 %, which every place has by chance."
     return {
         "rankings-groups": forest(

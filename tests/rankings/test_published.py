@@ -11,7 +11,7 @@ from evenhand.instruments.files import card_of
 from evenhand.instruments.rankings.counted import PLACE, Ranking, counted
 from evenhand.instruments.rankings.data import JOBS, MODELS, bloomberg_parts
 from evenhand.instruments.rankings.reading import first_in_text, ranked_first
-from evenhand.instruments.rankings.tables import uneven
+from evenhand.instruments.rankings.tables import place_p
 
 Parts = dict[str, list[Ranking]]
 # Of 1,000 rankings each, how often the candidate in each place of the prompt came first.
@@ -73,7 +73,7 @@ def test_which_place_was_ranked_first_by_the_published_rule(parts: Parts) -> Non
 
 def test_the_place_is_found_to_matter_in_all_eight_parts(parts: Parts) -> None:
     assert set(parts) == {f"{model}/{job}" for model in MODELS for job in JOBS}
-    assert all((uneven(counted(found, PLACE)) or 0) < 0.001 for found in parts.values())
+    assert all((place_p(counted(found, PLACE)) or 0) < 0.001 for found in parts.values())
 
 
 def test_35_of_8000_first_names_are_misspelt_and_12_the_published_rule_misses(

@@ -1,8 +1,6 @@
 """Rankings of made-up candidates: counted by hand, asked of a model, and compared."""
 
-import hashlib
 import json
-import math
 import random
 from pathlib import Path
 from typing import Any
@@ -14,21 +12,11 @@ from typer.testing import CliRunner
 import evenhand as eh
 from evenhand.cli.app import app
 from evenhand.errors import UserError
-from evenhand.findings.ratios import NOT_SHOWN, SHOWN, TOO_FEW
-from evenhand.instruments.rankings.counted import (
-    PLACE,
-    Ranking,
-    ahead,
-    beyond_chance,
-    counted,
-    groupings,
-)
+from evenhand.findings.ratios import INCONCLUSIVE, SHOWN
+from evenhand.instruments.rankings.counted import PLACE, Ranking, counted
 from evenhand.instruments.rankings.data import read_tasks
-from evenhand.instruments.rankings.tables import (
-    leading_p,
-    sections,
-    uneven,
-)
+from evenhand.instruments.rankings.judged import judged
+from evenhand.instruments.rankings.tables import leading_p, place_p, sections
 from evenhand.models import ModelRequest
 from unit.stage import words_of
 
@@ -58,17 +46,17 @@ def _file(path: Path, tasks: list[dict[str, Any]]) -> Path:
 
 
 async def test_who_is_always_first_is_shown_as_favoured(tmp_path: Path) -> None:
-    """Ada is first of four in all 40 rankings: 1 − 1/4 beyond chance in all that have one before
-    them. She stands in each place equally often, so each place is first in 10 of 40."""
+    """Ada is first of four in all 40 rankings: 1 − 1/4 beyond chance. She stands in each place
+    equally often, so each place is first in 10 of 40."""
     file = _file(tmp_path / "r.jsonl", [_task(n, "Ada") for n in range(40)])
     found = await eh.aio.measure("rankings", out=tmp_path / "run", answers=file)
-    assert found["favoured"].value == pytest.approx(3 / 4)
-    assert (found["favoured"].n, found["favoured"].clusters) == (39, 39)
+    assert found["age × sex=old women"].value == pytest.approx(3 / 4)
+    assert found["sex=men"].value == pytest.approx(-1 / 2)
     assert found.verdict.state == "shown"
     crossed, by_age, by_sex = (found.section(f"ratios_{place}") for place in range(3))
     assert crossed is not None
     assert crossed.rows[0][:5] == ("old women", 40, 40, "100.0%", "1.00")
-    assert [row[6] for row in crossed.rows] == [NOT_SHOWN, SHOWN, SHOWN, SHOWN]
+    assert [row[-1] for row in crossed.rows] == [SHOWN, SHOWN, SHOWN, SHOWN]
     assert by_sex is not None
     assert by_sex.rows[1][:5] == ("men", 80, 0, "0.0%", "0.00")
     assert by_age is not None
@@ -94,24 +82,8 @@ async def test_an_answer_that_cannot_be_read_is_missing_and_no_groups_loss(tmp_p
     assert {row[1] for row in crossed.rows} == {38}
 
 
-async def test_a_missing_answer_that_would_change_who_is_ahead_is_told_of(tmp_path: Path) -> None:
-    """Two groups take turns, 20 times, after an answer that could not be read. Had it put a woman
-    first, women would have been ahead each time, and first every other time: 0 beyond chance. Had
-    it put a man first, men led every other time and lost, a half below chance: −25 of 100."""
-    order = sorted(map(str, range(21)), key=lambda name: hashlib.sha256(name.encode()).digest())
-    pair = [{"name": "Ada", "group": {"sex": "w"}}, {"name": "Bo", "group": {"sex": "m"}}]
-    answers = ["Nobody.", *["Ada", "Bo"] * 10]
-    tasks = [{"job": "cook", "cluster": name, "candidates": pair, "answer": answer}
-             for name, answer in zip(order, answers, strict=True)]  # fmt: skip
-    file = _file(tmp_path / "r.jsonl", tasks)
-    found = await eh.aio.measure("rankings", out=tmp_path / "run", answers=file)
-    assert "if the missing answer were known and named nobody ahead" in found.verdict.says[0]
-    assert any("between -25.0 and 0.0 of 100" in note for note in found.notes)
-
-
 async def test_a_model_that_is_asked_and_a_remedy_are_compared(tmp_path: Path) -> None:
-    """The model puts Ada first; told to be fair, anybody. The run before says for both who is
-    ahead."""
+    """The model puts Ada first; told to be fair, anybody."""
 
     def answer(request: ModelRequest) -> str:
         words = words_of(request)
@@ -130,7 +102,7 @@ async def test_a_model_that_is_asked_and_a_remedy_are_compared(tmp_path: Path) -
         )
     before, after = tmp_path / "default", tmp_path / "fairness"
     diff = eh.compare(before, after)
-    change = diff["favoured"]
+    change = diff["age × sex=old women"]
     assert change.before == pytest.approx(3 / 4)
     assert change.after is not None
     assert abs(change.after) < 0.2
@@ -146,9 +118,10 @@ async def test_stored_answers_of_two_models_to_the_same_tasks_are_compared(tmp_p
         file = _file(tmp_path / f"{name}.jsonl", tasks)
         await eh.aio.measure("rankings", out=tmp_path / name, answers=file)
     diff = eh.compare(tmp_path / "a", tmp_path / "b")
-    assert diff["favoured"].before == pytest.approx(3 / 4)
-    assert diff["favoured"].n == 79
-    assert diff["favoured"].after == pytest.approx(0, abs=0.02)
+    change = diff["age × sex=old women"]
+    assert change.before == pytest.approx(3 / 4)
+    assert change.after == pytest.approx(0)
+    assert change.n == 80
     with pytest.raises(UserError):
         await eh.aio.measure("rankings", out=tmp_path / "b", answers=tmp_path / "a.jsonl")
 
@@ -205,23 +178,21 @@ def _ranking(cluster: int, first: int | None, order: list[str]) -> Ranking:
     return Ranking(str(cluster), tuple({"sex": sex} for sex in order), first, first)
 
 
-def test_without_bias_groups_are_seldom_shown_as_favoured() -> None:
-    """Who is ahead is named by the rankings before: 100 runs without bias are shown in 5 % or so.
-    Named by the same rankings, nearly all have groups above their chance. (Two halves that name
-    each other's groups err the same way: 18 % of such runs are shown.)"""
-    rng, shown, same = np.random.default_rng(5), 0, 0
-    sexes = list("abcd")
+def test_without_bias_groups_are_seldom_shown() -> None:
+    rng, shown = np.random.default_rng(5), 0
     for _ in range(100):
-        found = [_ranking(n, int(rng.integers(4)), sexes) for n in range(120)]
-        (grouping,) = groupings(found[0])
-        known = ahead(found, grouping)
-        values = np.array([beyond_chance(one, grouping, known) for one in found], float)
-        values = values[~np.isnan(values)]
-        shown += abs(values.mean()) > 1.98 * values.std(ddof=1) / math.sqrt(len(values))
-        own = counted(found, grouping).favoured()
-        same += sum((sexes[r.first or 0],) in own for r in found) / 120 > len(own) / 4 + 0.02
-    assert shown <= 10
-    assert same >= 80
+        found = [_ranking(n, int(rng.integers(4)), list("abcd")) for n in range(120)]
+        shown += judged(found, draws=400).state == "shown"
+    assert shown <= 0.05 * 100 + 2 * (0.05 * 0.95 * 100) ** 0.5
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_first_places_that_were_evened_out_are_never_called_biased(seed: int) -> None:
+    """Eight groups, exactly 100 of 800 first places each, in any order."""
+    firsts = np.random.default_rng(seed).permutation(np.repeat(np.arange(8), 100)).tolist()
+    found = judged([_ranking(n, first, list("abcdefgh")) for n, first in enumerate(firsts)])
+    assert found.state == "not known"
+    assert {one.state for one in found.groupings[0].groups} == {INCONCLUSIVE}
 
 
 def test_a_place_that_decides_is_found_without_being_told() -> None:
@@ -230,12 +201,13 @@ def test_a_place_that_decides_is_found_without_being_told() -> None:
     found = [_ranking(n, int(n % 4 == 3), orders[n // 4 % 2]) for n in range(80)]
     places, sexes = counted(found, PLACE), counted(found, ("sex",))
     assert (places.selected["1",], sexes.selected["x",]) == (60, 40)
-    p, by_sex = uneven(places), uneven(sexes)
+    p, results = place_p(places), judged(found)
+    by_sex = results.groupings[0].p
     assert p is not None
     assert by_sex is not None
     assert p < 0.001
     assert by_sex > 0.5
-    tests = next(one for one in sections(found, published=False) if one.name == "tests")
+    tests = next(one for one in sections(found, results, published=False) if one.name == "tests")
     assert [row[3] for row in tests.rows] == ["not shown to differ", SHOWN]
 
 
@@ -244,9 +216,8 @@ def test_rankings_of_one_cluster_count_as_one() -> None:
     found = [_ranking(n // 4, int(n // 4 % 4 == 3), ["x", "y"]) for n in range(80)]
     counts = counted(found, ("sex",))
     assert (counts.read, counts.alike) == (80, 4)
-    alone = counted([_ranking(n, one.first, ["x", "y"]) for n, one in enumerate(found[::4])],
-                    ("sex",))  # fmt: skip
-    assert uneven(counts) == uneven(alone)
+    alone = [_ranking(n, one.first, ["x", "y"]) for n, one in enumerate(found[::4])]
+    assert judged(found).groupings[0].p == judged(alone).groupings[0].p
 
 
 def test_groups_that_stand_first_unequally_are_noticed() -> None:
@@ -263,7 +234,7 @@ def test_missing_answers_are_filled_in_against_a_finding() -> None:
     """30 to 10 is shown; with 20 unread ones, which may all be the second's, it is not."""
     found = [_ranking(n, int(n >= 30), ["x", "y"]) for n in range(40)]
     lost = [_ranking(n, None, ["x", "y"]) for n in range(40, 60)]
-    p, with_lost = (uneven(counted(one, ("sex",))) for one in (found, found + lost))
+    p, with_lost = (judged(one).groupings[0].p for one in (found, found + lost))
     assert p is not None
     assert with_lost is not None
     assert p < 0.01
@@ -278,27 +249,22 @@ def _states(*firsts: tuple[str, int | None, int]) -> dict[str, str]:
             (order, first) for order, first, times in firsts for _ in range(times)
         )
     ]
-    return {str(row[0]): str(row[6]) for row in sections(found, published=False)[0].rows}
+    return {one.name: one.state for one in judged(found).groupings[0].groups}
 
 
 def test_a_group_is_shown_only_if_all_missing_answers_may_be_its_own() -> None:
-    """85 of 300 to 150 is shown; were 40 missing ones its own, 125 to 150 would not be."""
-    read = ("abc", 0, 150), ("abc", 1, 85), ("abc", 2, 65)
-    assert _states(*read)["b"] == SHOWN
-    assert _states(*read, ("abc", None, 40)) == {"a": NOT_SHOWN, "b": TOO_FEW, "c": SHOWN}
-
-
-def test_the_group_that_leads_may_be_overtaken_by_missing_answers() -> None:
-    read = ("ab", 0, 60), ("ab", 1, 40)
-    assert _states(*read)["a"] == NOT_SHOWN
-    assert _states(*read, ("ab", None, 900))["a"] == TOO_FEW
+    """80 of 300 is less than a third by chance; were 40 missing ones its own, 120 of 340 is not."""
+    read = ("abc", 0, 150), ("abc", 1, 80), ("abc", 2, 70)
+    assert _states(*read) == {"a": SHOWN, "b": SHOWN, "c": SHOWN}
+    lost = ("abc", None, 40)
+    assert _states(*read, lost) == {"a": SHOWN, "b": INCONCLUSIVE, "c": INCONCLUSIVE}
 
 
 @pytest.mark.parametrize("lucky", [0, 2])
 def test_a_rare_group_hides_no_bias_against_another(lucky: int) -> None:
     """One ranking has a candidate of a third group, who comes first in it or does not."""
     found = _states(("ab", 0, 900), ("ab", 1, 99), ("abx", lucky, 1))
-    assert found == {"a": NOT_SHOWN, "b": SHOWN, "x": TOO_FEW}
+    assert found == {"a": SHOWN, "b": SHOWN, "x": INCONCLUSIVE}
 
 
 def test_more_groups_than_can_be_told_apart_are_refused(tmp_path: Path) -> None:

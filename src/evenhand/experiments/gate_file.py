@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.errors import UserError
@@ -159,6 +160,8 @@ def _made(path: str, forms: Sequence[_Check], lines: Sequence[int]) -> GateFile:
 
 def _measure(form: _Check, instrument: Instrument) -> Measure:
     """The measure of a check, with the margin of the file."""
+    if instrument.selects is not None:
+        return _of_group(form, instrument)
     judged = [one for one in instrument.measures if _can_be_judged(one)]
     primary = instrument.primary()
     name = form.measure or instrument.harm or (primary[0].name if primary else None)
@@ -175,6 +178,23 @@ def _measure(form: _Check, instrument: Instrument) -> Measure:
             f"{found.name} can get worse by {furthest:g} at most"
         )
     return replace(found, margin=form.margin)
+
+
+def _of_group(form: _Check, instrument: Instrument) -> Measure:
+    """The measure of a group, by its name alone: the runs say what it is."""
+    if form.measure is None:
+        raise UserError(
+            f"{instrument.name} has one measure for each group of a run: name one, such as "
+            'measure = "sex=woman"; report.json of a run lists them'
+        )
+    return Measure(
+        name=form.measure,
+        label=form.measure,
+        statistic=Mean(pl.col(form.measure)),
+        better="zero",
+        within=(-1, 1),
+        margin=form.margin,
+    )
 
 
 def _can_be_judged(measure: Measure) -> bool:

@@ -64,7 +64,7 @@ def choose(instrument: Scored, run: RunReader, baseline: RunReader | None = None
     said += ["of the others that the method changed, the first"] if others else []
     return Choice(
         run=str(run.path),
-        rule=f"Chosen by rule: {'; '.join(said)}. {ties}",
+        rule=f"Chosen by rule: {'; '.join(said)}. {ties}" if said else "",
         answers=_read(run, picked, baseline),
     )
 

@@ -61,6 +61,19 @@ class GateCheck:
             return [replace(self, measure=one) for one in judged] or [self]
         return [replace(self, measure=one, name=f"{self.name} ({one.label})") for one in judged]
 
+    def in_pair(self, runs: Pair) -> "GateCheck":
+        """Give the check with the measure as these runs have it: some instruments have one for each
+        group of a run."""
+        made = self.instrument.for_pair(*runs)
+        if made is self.instrument:
+            return self
+        known = {one.name: one for one in made.measures}
+        if self.measure.name not in known:
+            there = ", ".join(known) or "none"
+            raise UserError(f"these runs have no measure {self.measure.name!r}; they have: {there}")
+        measure = replace(known[self.measure.name], margin=self.measure.margin)
+        return replace(self, instrument=made, measure=measure)
+
     def narrowed(self) -> Scored:
         """Give the instrument with nothing but what this check looks at."""
         column = None if self.group is None else self.group[0]
@@ -204,9 +217,10 @@ class _Seen:
 
     @classmethod
     def _read(cls, check: GateCheck, runs: Pair, family: int) -> "_Seen":
+        require(check.instrument, runs[0])
+        made_by(check.instrument, runs[1])
+        check = check.in_pair(runs)
         instrument = check.narrowed()
-        require(instrument, runs[0])
-        made_by(instrument, runs[1])
         for run in runs:
             run.verify()  # a part that is cut off or changed is no run to judge by
         same_sample(*runs)

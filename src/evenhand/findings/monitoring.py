@@ -191,8 +191,10 @@ class _Seen:
 
     @classmethod
     def _read(cls, check: GateCheck, run: RunReader, first: RunReader) -> "_Seen":
+        require(check.instrument, run)
+        if check.instrument.of_people:
+            raise UserError("tables of people are not watched: compare them, `evenhand compare`")
         instrument = check.narrowed()
-        require(instrument, run)
         run.verify()
         try:
             same_sample(first, run)

@@ -113,6 +113,7 @@ def plan(
     aim = Aim(power, max(1, len(instrument.primary())) if family is None else family)
     price = price or Price()
     if pilot is not None:
+        instrument = pilot.instrument  # with the measures of the groups that the runs have
         spread = pilot_spread(instrument, pilot, measure)
         wanted = _wanted(instrument, spread.measure, detect)
         return _from_pilot(instrument, wanted, aim, price, spread)

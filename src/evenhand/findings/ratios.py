@@ -1,45 +1,281 @@
-"""This is what rankings and stored decisions say alike of a group's ratio to the best: the states,
-the words, and what is too few to tell."""
+"""This is what rankings and stored decisions say alike of their groups: each group's rate against
+that of all others, the state of every row, and the verdict that follows from the rows."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from evenhand.findings.found import Section
-from evenhand.statistics.multiplicity import holm
+from evenhand.findings.found import Bounds, Cell, Estimate, Section
+from evenhand.statistics.selection import ALPHA, Contrast, Family, Selections
 
-# Our choice of what is too small to matter: only "not shown" rests on it, and no ratio is called
-# bad for being below it. US guidelines of 1978 begin to look at a ratio there.
+# Our choice of what is too small to matter, for "not shown" alone: a ratio from 0.8 to its inverse.
+# No ratio is called bad for being outside. US guidelines of 1978 begin to look at a ratio there.
 MATTERS = 0.8
 # Our choice, as for Pearson's chi-square (Cochran 1954): a group with fewer selections to expect
-# has no ratio. One person who was selected would be the best group, and one who was not the worst.
+# has no impact ratio. One person who was selected would be the best group.
 RARE = 5
-MOST_GROUPS = (
-    50  # our choice: the intervals of so many take a minute, and four times as long of twice
+MOST_GROUPS = 50  # our choice: more cannot be told apart in a table
+SHOWN, NOT_SHOWN, INCONCLUSIVE = "shown", "not shown", "inconclusive"
+TOO_FEW = "too few to tell"  # what `swap` calls a row that is inconclusive
+State = Literal["shown", "not shown", "not known"]
+NOTE = (
+    "impact ratio: the rate over the highest rate, a description. vs others: the group's rate over "
+    "the rate of all others, with an exact interval. p and the 95% CI are adjusted for all groups "
+    "and tests of this page: shown means p at most 0.05, and the interval excludes 1. not shown: "
+    f"the interval lies within {MATTERS:g} to {1 / MATTERS:g}. detectable: the ratio below 1 that "
+    "would be shown 4 times in 5."
 )
-SHOWN, NOT_SHOWN, TOO_FEW = "shown", "not shown", "too few to tell"
+TESTS_NOTE = (
+    "adjusted p: the smallest of chi-square's and of the groups' own, adjusted for all groups and "
+    "tests of this page."
+)
 
 
-def smallest_said(smallest: float, ends: tuple[float, float], chance: float) -> str:
-    """Say the smallest ratio of a table beside what chance alone prints."""
-    return (
-        f"The smallest ratio is {smallest:.2f} ({ends[0]:.2f} to {ends[1]:.2f}); chance alone gets "
-        f"below {chance:.2f} in one audit of 20 of this size."
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupResult:
+    """One group of a table: its counts, and what its test says where it has one."""
+
+    name: str
+    people: int
+    selected: int
+    read: int
+    impact: float | None = None
+    selections: Selections | None = None
+    contrast: Contrast | None = None
+    untested: str = ""  # why it has no test: left out, or not known who it is
+    missing: int = 0
+
+    @property
+    def rate(self) -> str:
+        return f"{100 * self.selected / self.read:.1f}%" if self.read else "-"
+
+    @property
+    def state(self) -> str:
+        return self.untested if self.contrast is None else state_of(self.contrast)
 
 
-def tests_section(tested: Mapping[str, float], note: str) -> Section:
-    """Make the table of one test for each grouping, with Holm over all of them."""
-    after = holm(list(tested.values()))
-    rows = tuple(
-        (name, p_said(p), p_said(adjusted),
-         SHOWN if adjusted <= 0.05 else "not shown to differ")
-        for (name, p), adjusted in zip(tested.items(), after, strict=True)
-    )  # fmt: skip
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupingResult:
+    """All groups of one grouping, and the test of whether they differ at all."""
+
+    attributes: tuple[str, ...]
+    groups: tuple[GroupResult, ...]
+    p: float | None = None  # chi-square; None where it is not tested
+    p_adjusted: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        attributes: Sequence[str],
+        groups: Sequence[GroupResult],
+        p: float | None,
+        family: Family,
+    ) -> "GroupingResult":
+        """Make it of the p-value of chi-square. The groups differ where chi-square says so or where
+        any of them is shown, so that its adjusted p-value is the smallest of all."""
+        adjusted = None
+        if p is not None:
+            rows = [one.contrast.p for one in groups if one.contrast is not None]
+            adjusted = min([family.adjusted(p), *rows])
+        return cls(attributes=tuple(attributes), groups=tuple(groups), p=p, p_adjusted=adjusted)
+
+    @property
+    def title(self) -> str:
+        return " × ".join(self.attributes)
+
+    @property
+    def shown(self) -> bool:
+        return self.p_adjusted is not None and self.p_adjusted <= ALPHA
+
+    @property
+    def tested(self) -> tuple[GroupResult, ...]:
+        return tuple(one for one in self.groups if one.contrast is not None)
+
+    def behind(self) -> list[GroupResult]:
+        """The groups that are shown to be selected less often than the others."""
+        return [one for one in self._shown() if one.contrast and one.contrast.difference < 0]
+
+    def ahead(self) -> list[GroupResult]:
+        return [one for one in self._shown() if one.contrast and one.contrast.difference > 0]
+
+    def _shown(self) -> list[GroupResult]:
+        return [one for one in self.tested if one.state == SHOWN]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupResults:
+    """What one audit says of all its groupings, the crossed one first."""
+
+    groupings: tuple[GroupingResult, ...]
+
+    @property
+    def state(self) -> State:
+        """The verdict: shown where any row or test is; not shown only where every interval of every
+        table lies within what is too small to matter."""
+        rows = [group.state for one in self.groupings for group in one.tested]
+        if SHOWN in rows or any(one.shown for one in self.groupings):
+            return "shown"
+        return "not shown" if rows and set(rows) == {NOT_SHOWN} else "not known"
+
+    def first_shown(self) -> GroupingResult | None:
+        """The table that says most plainly what is shown: a single attribute before a crossing."""
+        rows = [one for one in self.groupings if one.behind() or one.ahead()]
+        return min(rows or [one for one in self.groupings if one.shown],
+                   key=lambda one: len(one.attributes), default=None)  # fmt: skip
+
+    def contrasts(self) -> list[tuple[str, GroupingResult, GroupResult]]:
+        """The groups that a comparison looks at, each with the name of its measure. Of two groups
+        the second says the same as the first, with the sign turned."""
+        return [
+            (measure_name(one.attributes, group.name), one, group)
+            for one in self.groupings
+            for group in (one.tested[:1] if len(one.tested) == 2 else one.tested)
+        ]
+
+    def estimate(self, name: str) -> Estimate | None:
+        """Give the estimate of a measure by the exact test that the tables print."""
+        found = next((group for key, _, group in self.contrasts() if key == name), None)
+        if found is None or found.contrast is None or found.selections is None:
+            return None
+        one, both = found.contrast, found.selections
+        ends = [each.difference(each.selected) for each in (both.for_more, both.for_less)]
+        lost = sum(group.missing for group in self._grouping_of(name).tested)
+        return Estimate(
+            name=name,
+            value=one.difference,
+            low=one.difference_low,
+            high=one.difference_high,
+            n=sum(group.read for group in self._grouping_of(name).tested),
+            clusters=sum(group.read for group in self._grouping_of(name).tested),
+            p=one.p,
+            bounds=Bounds(missing=lost, low=min(ends), high=max(ends)) if lost else None,
+        )
+
+    def _grouping_of(self, name: str) -> GroupingResult:
+        return next(one for key, one, _ in self.contrasts() if key == name)
+
+
+def measure_name(attributes: Sequence[str], group: str) -> str:
+    """Name the measure of a group, such as "sex=woman" or "sex × race=woman A"."""
+    return f"{' × '.join(attributes)}={group}"
+
+
+def state_of(one: Contrast) -> str:
+    if one.shown:
+        return SHOWN
+    within = one.ratio_low >= MATTERS and one.ratio_high <= 1 / MATTERS
+    return NOT_SHOWN if within else INCONCLUSIVE
+
+
+def ratio_said(value: float, *, apart: bool = False) -> str:
+    """Write a ratio to two digits; `apart` from 1, to as many as tell it from 1."""
+    if math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "∞"
+    digits = 2
+    while apart and digits < 6 and float(f"{value:.{digits}f}") == 1:
+        digits += 1
+    return f"{value:.{digits}f}"
+
+
+def interval_said(one: Contrast) -> str:
+    """Write the ends so that they hold 1 on paper exactly where they do."""
+    ends = one.ratio_low, one.ratio_high
+    return " to ".join(ratio_said(end, apart=one.shown) for end in ends)
+
+
+def ratios_section(
+    name: str, found: GroupingResult, *, title: str, people: str, selected: str, note: str = ""
+) -> Section:
+    """Make the table of one grouping: the highest rate first, groups without a test last."""
+    ordered = sorted(found.groups, key=lambda one: (
+        one.contrast is None, -one.selected / max(one.read, 1), one.name))  # fmt: skip
     return Section(
-        name="tests", title="does it matter at all?", columns=("", "p", "after Holm", "state"),
-        rows=rows, in_short=True, note=note,
+        name=name, title=f"{title}, by {found.title}", in_short=True, note=note,
+        columns=("category", people, selected, "rate", "impact ratio", "vs others", "95% CI", "p",
+                 "detectable", "state"),
+        rows=tuple(_row(one) for one in ordered),
+    )  # fmt: skip
+
+
+def _row(one: GroupResult) -> tuple[Cell, ...]:
+    counts = one.name, one.people, one.selected, one.rate
+    impact = "" if one.impact is None else f"{one.impact:.2f}"
+    if one.contrast is None:
+        return (*counts, impact, "", "", "", "", one.state)
+    least = one.contrast.detectable
+    return (
+        *counts, impact, ratio_said(one.contrast.ratio), interval_said(one.contrast),
+        p_said(one.contrast.p), "-" if least is None else f"{least:.2f}", one.state,
+    )  # fmt: skip
+
+
+def tests_section(found: Sequence[tuple[str, float, float]], note: str, title: str) -> Section:
+    """Make the table of one test for each grouping: its name, p, and p after correction."""
+    rows = tuple(
+        (name, p_said(p), p_said(adjusted), SHOWN if adjusted <= ALPHA else "not shown to differ")
+        for name, p, adjusted in found
+    )
+    return Section(
+        name="tests", title=title, columns=("", "p", "adjusted p", "state"), rows=rows,
+        in_short=True, note=note,
     )  # fmt: skip
 
 
 def p_said(p: float) -> str:
-    """Write a p-value; below what draws can tell it is a bound."""
-    return "< 0.0005" if p < 0.0005 else f"{p:.3f}"
+    """Write a p-value so that it stands on its side of 0.05; below what draws can tell it is a
+    bound."""
+    if p < 0.0005:
+        return "< 0.0005"
+    said = f"{p:.3f}"
+    return f"{p:.4f}" if (float(said) <= ALPHA) != (p <= ALPHA) else said
+
+
+def says(found: GroupResults, *, selected: str, missing: int) -> list[str]:
+    """Say what the tables and tests show, in words."""
+    state, most = found.state, found.first_shown()
+    however = _however(missing)
+    if state == "shown" and most is not None:
+        rows = _named(most, selected, however)
+        differ = f"The groups differ by {most.title} (p {p_said(most.p_adjusted or 1.0)})"
+        return rows or [f"{differ}{however}. No single group is shown to differ from the others."]
+    if state == "not shown":
+        return [f"Every group's rate lies within {MATTERS:g} to {1 / MATTERS:g} of the rate of the "
+                f"others (simultaneous 95% confidence intervals){however}."]  # fmt: skip
+    open_ = [group.name for one in found.groupings for group in one.tested
+             if group.state == INCONCLUSIVE]  # fmt: skip
+    named = ", ".join(dict.fromkeys(open_))
+    return [
+        f"No group is shown to be {selected} more or less often than the others.",
+        f"Inconclusive, as a ratio below {MATTERS:g} or above {1 / MATTERS:g} is not excluded: "
+        f"{named or 'every group'}.",
+    ]
+
+
+def _however(missing: int) -> str:
+    if not missing:
+        return ""
+    many = f"all {missing:,} missing outcomes" if missing > 1 else "the missing outcome"
+    return f", also if {many} had gone the other way"
+
+
+def _named(found: GroupingResult, selected: str, however: str) -> list[str]:
+    """A sentence for each group that is shown; of two groups the one that is behind says it."""
+    behind, ahead = found.behind(), found.ahead()
+    if len(found.tested) == 2 and behind:
+        ahead = []
+    lines = []
+    for groups, often in ((behind, "less"), (ahead, "more")):
+        for one in groups:
+            assert one.contrast is not None
+            read = sum(other.read for other in found.tested) - one.read
+            chosen = sum(other.selected for other in found.tested) - one.selected
+            others = f"{100 * chosen / read:.1f}%" if read else "-"
+            lines.append(
+                f"{one.name}: {selected} {often} often: {one.rate} against {others} of the others "
+                f"(ratio {ratio_said(one.contrast.ratio)}, 95% CI {interval_said(one.contrast)})"
+                f"{however}."
+            )
+    return lines

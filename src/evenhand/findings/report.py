@@ -236,8 +236,10 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
 def _estimates(instrument: Scored, totals: RunTotals) -> tuple[Estimate, ...]:
     """Estimate every measure over all items. The primary bias scores are tested together: p-values
     after Holm over them, and intervals at the levels at which Holm decides."""
-    estimates = {m.name: totals.estimate(m, reach(instrument, m)) for m in instrument.measures}
-    scores = [m for m in instrument.primary() if m.null is not None]
+    own = {m.name: instrument.estimate_of(m.name) for m in instrument.measures}
+    estimates = {m.name: own[m.name] or totals.estimate(m, reach(instrument, m))
+                 for m in instrument.measures}  # fmt: skip
+    scores = [m for m in instrument.primary() if m.null is not None and own[m.name] is None]
     raw = [estimates[m.name].p for m in scores]
     levels = holm_errors([1.0 if p is None else p for p in raw], ALPHA)
     again = [totals.estimate(m, reach(instrument, m), level)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import polars as pl
 
 from evenhand.errors import REFUSAL, UnreadableReply, UserError
-from evenhand.findings.found import RedLine, Section
+from evenhand.findings.found import Estimate, RedLine, Section
 from evenhand.findings.measures import Grouping, Measure, PairedSpread
 from evenhand.store import RunReader
 
 if TYPE_CHECKING:
     from evenhand.findings.comparison import Comparison
     from evenhand.findings.report import Report
-    from evenhand.findings.verdicts import State
 
 Scoring = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -77,6 +76,7 @@ class Scored:
     spread: ClassVar[PairedSpread | None] = None  # how much a paired change varies, for `plan`
     # Where it makes ratios of groups: one of several is selected each time, or each for itself.
     selects: ClassVar[Literal["one", "each"] | None] = None
+    of_people: ClassVar[bool] = False  # it audits what was decided about people; no model is known
 
     def for_run(self, run: RunReader) -> "Scored":
         """Give the instrument as it reads this run: itself, or one with more measures where the
@@ -85,10 +85,22 @@ class Scored:
         return self
 
     def for_pair(self, before: RunReader, after: RunReader) -> "Scored":
-        """Give the instrument as it compares these runs: itself, or one whose measures depend on
-        what they asked."""
+        """Give the instrument as it compares these runs: itself, or one whose measures are those of
+        the groups that the runs have."""
         del before, after
         return self
+
+    def estimate_of(self, name: str) -> Estimate | None:
+        """Give the estimate of a measure by a test of the instrument's own; None where the usual
+        one is right."""
+        del name
+        return None
+
+    def state_of(self, report: "Report") -> Literal["shown", "not shown", "not known"] | None:
+        """Give the state of the verdict where the instrument's own tests decide it, so that the
+        headline is what its tables say."""
+        del report
+        return None
 
     def judged_by_default(self, group: tuple[str, str] | None) -> tuple[Measure, ...]:
         """Give the measures that a gate judges where a check names none: the harm, or else the
@@ -126,11 +138,6 @@ class Scored:
         and verdict are made of it."""
         del run
         return report
-
-    def state(self, report: "Report") -> "State | None":
-        """Conclude from the report whether a bias is shown; None leaves it to the main measure."""
-        del report
-        return None
 
     def says(self, report: "Report") -> tuple[str, ...]:
         """Say the main result in one or two sentences of plain words."""

@@ -1,7 +1,10 @@
 """Columns of a table on disk, .csv or .jsonl, read strictly as text."""
 
+import codecs
 import csv
+import io
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -10,7 +13,71 @@ from pydantic import RootModel
 from evenhand.errors import UserError
 from evenhand.runners.source import read_row
 
-_FORMS = "a table ends in .csv (commas, a first line of names) or in .jsonl (one object a line)"
+_FORMS = (
+    "a table ends in .csv (a first line of names; commas, semicolons or tabs between the cells) or "
+    "in .jsonl (one object a line)"
+)
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a table is written: its encoding, and what stands between two cells."""
+
+    encoding: str = "utf-8"
+    separator: str = ","
+
+    @property
+    def says(self) -> str:
+        """What a reader should know of it; empty for the usual form."""
+        if self.encoding in ("utf-8", "utf-8-sig") and self.separator == ",":
+            return ""
+        return f"The table was read as {self.encoding} with {_SEPARATORS[self.separator]}."
+
+
+def form_of(file: Path, wanted: list[str]) -> Form:
+    """Find out how a .csv file is written: by its first bytes, whether it is UTF-8, and which
+    separator makes the wanted columns of its first line."""
+    if file.suffix.lower() != ".csv" or not file.is_file():
+        return Form()
+    return _decoded(file, wanted)[1]
+
+
+def _decoded(file: Path, wanted: list[str]) -> tuple[str, Form]:
+    raw = file.read_bytes()
+    encoding = next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "utf-8")
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as problem:
+        if encoding != "utf-8":
+            raise UserError(f"{file} cannot be read as {encoding}: {problem}; {_FORMS}") from None
+        encoding, text = _western(raw)
+    if "\0" in text:
+        raise UserError(f"{file} cannot be read as a table: it holds a byte of zeros; {_FORMS}")
+    first = text.partition("\n")[0].rstrip("\r")
+    rank = {sign: (sum(name in _cells(first, sign) for name in wanted), first.count(sign))
+            for sign in _SEPARATORS}  # fmt: skip
+    return text, Form(encoding, max(_SEPARATORS, key=lambda sign: rank[sign]))
+
+
+def _western(raw: bytes) -> tuple[str, str]:
+    """Text of Western European Windows; where a byte has no sign there, of ISO 8859-1."""
+    try:
+        return "cp1252", raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return "latin-1", raw.decode("latin-1")
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=separator, strict=True), [])
+    except csv.Error:
+        return []
 
 
 class _Row(RootModel[dict[str, str | bool | int | float | None]]):
@@ -37,20 +104,25 @@ def names_of(file: Path) -> list[str]:
     if file.suffix.lower() != ".csv":
         first = next(_lines(file), None) if file.is_file() else None
         return [] if first is None else list(read_row(_Row, first[1], f"{file} line 1").root)
+    return _names(file, *_decoded(file, []))
+
+
+def _names(file: Path, text: str, form: Form) -> list[str]:
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            return next(csv.reader(lines, strict=True), [])
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=form.separator, strict=True)
+        return next(rows, [])
+    except csv.Error as problem:
         raise UserError(f"{file}: the first line cannot be read ({problem}); {_FORMS}") from None
 
 
 def _csv(file: Path, wanted: list[str]) -> pl.DataFrame:
-    names = names_of(file)
+    text, form = _decoded(file, wanted)
+    names = _names(file, text, form)
     _all_there(file, names, wanted)
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
         raise UserError(f"{file}: two columns are called {twice[0]!r}; give each a name of its own")
-    return pl.read_csv(file, infer_schema=False, columns=wanted)
+    return pl.read_csv(text.encode(), infer_schema=False, columns=wanted, separator=form.separator)
 
 
 def _jsonl(file: Path, wanted: list[str]) -> pl.DataFrame:

@@ -12,26 +12,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.errors import UserError
-from evenhand.statistics._shared import FloatArray, IntArray, counts, open_share, t_quantile
-from evenhand.statistics.selection import TEST_DRAWS, smallest_among, smallest_by_chance
+from evenhand.statistics._shared import FloatArray, IntArray, counts, open_share
+from evenhand.statistics.selection import TEST_DRAWS, Chance, Family, Grouped, smallest_p
 
 STRATIFIED_DRAWS = 2000  # our choice: strata are drawn one by one, and there may be thousands
-LEAST_STRATA = 6  # our choice, as for sign flips: fewer say nothing of how much others would vary
+_FEW_STRATA = 8  # our choice: up to so many take all draws
 _LEVELS = 401  # our choice: the level is known to a quarter of a percent of the range
 _SEED = 0
 _MOST_PEOPLE = 10_000_000  # of a plan, in each group: our choice, more than any audit has
 
 
-def dealt_anew(people: ArrayLike, selected: ArrayLike, seed: int = _SEED) -> IntArray:
+def dealt_anew(
+    people: ArrayLike, selected: ArrayLike, seed: int = _SEED, draws: int | None = None
+) -> IntArray:
     """How many each group has selected if the outcomes are dealt anew within each stratum.
 
     `selected` has one number a stratum. Multivariate hypergeometric, 10,000 draws, or 2,000 where
-    there are several strata; one draw a row. Source: Fisher 1935.
+    there are more than eight strata; one draw a row. Source: Fisher 1935.
     """
     table, chosen = counts(people), np.asarray(selected, dtype=np.int64)
     if chosen.shape != table.shape[:1] or (chosen > table.sum(axis=1)).any():
         raise UserError("one number of selected people a stratum is needed, at most all of them")
-    draws = TEST_DRAWS if len(table) == 1 else STRATIFIED_DRAWS
+    if draws is None:
+        draws = TEST_DRAWS if len(table) <= _FEW_STRATA else STRATIFIED_DRAWS
     rng, made = np.random.default_rng(seed), np.zeros((draws, table.shape[1]), np.int64)
     for row, n in zip(table, chosen, strict=True):
         there = row > 0
@@ -67,39 +70,15 @@ def evened(people: ArrayLike, selected: ArrayLike, missing: ArrayLike) -> IntArr
     return np.asarray(ways[int(chi2.argmin())], dtype=np.int64)
 
 
-def alike(people: ArrayLike, selected: ArrayLike) -> FloatArray:
-    """How many decisions each one counts for in the rate of a group, by strata: the design effect.
-
-    d_g = C/(C − 1) · Σ_c(x_cg − p_g·n_cg)² / (n_g·p_g·(1 − p_g)) · (t_{C−1}/t_∞)², and at least 1;
-    C strata that have the group. Both tables have a row a stratum. Source: Kish 1965; Korn &
-    Graubard 1998 for t. Infinite for a group with fewer than 6 strata, or with all or none
-    selected, of which nothing is known.
-    """
-    n, x = (np.asarray(one, dtype=np.float64) for one in (people, selected))
-    found = np.full(n.shape[1], np.inf)
-    for group in range(n.shape[1]):
-        here = n[:, group] > 0
-        strata, size, chosen = int(here.sum()), n[here, group], x[here, group]
-        if strata < LEAST_STRATA:
-            continue
-        rate = chosen.sum() / size.sum()
-        by_chance = size.sum() * rate * (1 - rate)
-        seen = float(((chosen - rate * size) ** 2).sum()) * strata / (strata - 1)
-        wider = (t_quantile(strata - 1, 0.975) / t_quantile(1e9, 0.975)) ** 2
-        if by_chance:  # where all or none are selected, nothing is known of how it varies
-            found[group] = max(1.0, seen / by_chance * wider)
-    return found
-
-
 def people_needed(
     groups: int, rate: float, ratio: float, power: float = 0.8, *, each_alone: bool = True
 ) -> int:
     """People in each of so many equal groups, so that one with this ratio is shown with `power`.
 
-    The others are selected at `rate`, the one at ratio·rate, and it is shown where its ratio is
-    below what chance alone prints (`smallest_among`) for as many selected as there are. Without
-    `each_alone` one of each group stands in a ranking, and the number is that of rankings; `rate`
-    is then not used. By 2,000 draws at each size, doubled and then halved. Source: ours.
+    The others are selected at `rate`, the one at ratio·rate, and it is shown where its test is, at
+    the level of the family of all groups. Without `each_alone` one of each group stands in a
+    ranking, and the number is that of rankings; `rate` is then not used. By 2,000 draws at each
+    size, doubled and then halved. Source: ours.
     """
     if groups < 2 or not 0 < rate < 1 or not 0 < ratio < 1:
         raise UserError("a plan needs two groups or more, and a rate and a ratio between 0 and 1")
@@ -120,16 +99,22 @@ def people_needed(
 
 
 def _power(groups: int, rate: float, ratio: float, each_alone: bool, n: int) -> float:
-    """How often the one group is shown, with n people in each."""
+    """How often the one group is shown to be behind, with n people in each."""
     rng, sizes = np.random.default_rng(1), np.full(groups, n)
     rates = np.full(groups, 1.0)
     rates[-1] = ratio
     if each_alone:
         seen = rng.binomial(sizes, rate * rates, (STRATIFIED_DRAWS, groups))
         total = round(float(seen.sum(axis=1).mean()))
-        limit = smallest_among(dealt_anew([sizes], [total]), sizes)
+        by_chance = Chance.dealt(n, n * (groups - 1), total)
+        drawn = dealt_anew([sizes], [total])
     else:
         seen = rng.multinomial(n, rates / rates.sum(), STRATIFIED_DRAWS)
-        limit = smallest_by_chance(n, np.ones(groups), sizes)
-    best = np.maximum(seen.max(axis=1), 1)
-    return float((seen[:, -1] / best < limit).mean())
+        total, by_chance = n, Chance.drawn(n, 1 / groups)
+        drawn = np.random.default_rng(_SEED).multinomial(n, np.full(groups, 1 / groups), TEST_DRAWS)
+    every = Grouped(drawn, [by_chance] * groups, np.full(groups, total / groups))
+    level = Family((smallest_p([every]),)).level
+    below = np.cumsum(by_chance.weights())
+    shown = by_chance.start + int(np.searchsorted(below, level / 2, side="right")) - 1
+    behind = seen[:, -1] - seen.sum(axis=1) / groups
+    return float((behind <= shown - total / groups).mean())

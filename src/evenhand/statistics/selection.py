@@ -1,25 +1,33 @@
-"""Who is selected how often: rates by group, each as a ratio to the best group's.
+"""Who is selected how often: each group against all others, by exact tests of one family.
 
-The best group is the one that came out best, so a ratio to it is below 1 without any bias, and
-resampling the counts misses the truth nearly always where the groups are alike. Here the best is
-chosen anew in every draw, and an interval holds the ratios under which the one that was seen is
-not unusual. Draws are multinomial where one of several wins each time, as in a ranking; binomial
-by group where everybody is decided on alone (`decided.py` has what chance does there).
+Without bias an outcome says nothing of the group. So the number of a group's selections has a known
+distribution: hypergeometric where the outcomes are dealt out anew among the people, binomial where
+one of several wins each time. With other odds for the group, every probability of it is multiplied
+by odds to the power of the count, so that the test inverts to an interval: outcome, p-value and
+interval are one thing. Over all groups of an audit the smallest p-value is held against that of
+draws without bias (Westfall & Young 1993). A tiny group, whose p-values are seldom small, costs the
+others nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike
 
 from evenhand.errors import Undefined, UserError
-from evenhand.statistics._shared import FloatArray, IntArray, open_share
+from evenhand.statistics._shared import FloatArray, IntArray
 
-DRAWS = 2000  # our choice: a share of 2.5 % is then known to within 0.7 points
 TEST_DRAWS = 10_000  # our choice: the least p-value is 1 in 10,001
-_STEPS = 12  # halvings of the range from 0 to 1: ends are found to within 0.0003
+ALPHA = 0.05
+POWER = 0.8
 _ROUNDING = 1e-9
+_TINY = 1e-40  # our choice: an end of a distribution this much less likely than its top is cut off
+_FURTHEST = 64.0  # the largest logarithm of an odds ratio that is tried
+_NEAR = 1e-12  # how near to the end of an interval its search comes
 _SEED = 0
 
 
@@ -27,10 +35,12 @@ def impact_ratios(selected: ArrayLike, candidates: ArrayLike) -> FloatArray:
     """Each group's rate over that of the group with the highest: x_g/c_g / max x_h/c_h.
 
     Source: 6 RCNY 5-301 (New York City), "impact ratio". Range: 0 to 1. Undefined: nobody was
-    selected.
+    selected. It describes: the best of several groups is ahead without any bias, so no test or
+    interval rests on it.
     """
     x, c = _groups(selected, candidates)
-    return np.asarray(_ratios(x[None, :], c)[0])
+    rates = x / c
+    return np.asarray(rates / rates.max())
 
 
 def uneven_p(selected: ArrayLike, expected: ArrayLike, seed: int = _SEED) -> float:
@@ -54,94 +64,6 @@ def p_among(selected: ArrayLike, expected: ArrayLike, drawn: ArrayLike) -> float
     return float((1 + (chi2[1:] >= chi2[0] - _ROUNDING).sum()) / len(chi2))
 
 
-def smallest_by_chance(
-    n: int, expected: ArrayLike, candidates: ArrayLike, share: float = 0.05, seed: int = _SEED
-) -> float:
-    """The smallest ratio below which chance alone gets in `share` of all audits of this size.
-
-    The `smallest_among` of 10,000 draws of n selections by the expected shares. Range: 0 to 1.
-    """
-    e, c = _groups(expected, candidates)
-    drawn = np.random.default_rng(seed).multinomial(n, e / e.sum(), TEST_DRAWS)
-    return smallest_among(drawn, c, share)
-
-
-def smallest_among(drawn: ArrayLike, candidates: ArrayLike, share: float = 0.05) -> float:
-    """The quantile of min_g(ratio) over draws by chance, one a row.
-
-    Two standard errors of a quantile of so many draws are taken off, so that it is not above by
-    luck. Our choice: one number for all groups, so that an audit without bias finds any of them
-    below it in at most `share` of cases. Range: 0 to 1.
-    """
-    made, c = np.asarray(drawn), np.asarray(candidates, dtype=np.float64)
-    smallest = _ratios(made, c).min(axis=1)
-    sure = share - 2 * (open_share(share, "share") * (1 - share) / len(made)) ** 0.5
-    return float(np.quantile(smallest, max(0.0, sure), method="lower"))
-
-
-def ratio_interval(
-    selected: ArrayLike,
-    candidates: ArrayLike,
-    group: int | None = None,
-    confidence: float = 0.95,
-    seed: int = _SEED,
-    *,
-    each_alone: bool = False,
-) -> tuple[float, float]:
-    """The interval of one group's true ratio to the truly best, or of the smallest of all ratios.
-
-    It holds each ratio under which the one that was seen, or one beyond it on either side, comes
-    in (1 − confidence)/2 of 2,000 draws; in each of them the best, and without `group` the worst,
-    is chosen anew. The other groups' rates are pulled towards their mean, as far as chance may
-    have spread them: by d/χ², where d is their number less 1 for the lower end and chi-square's
-    95 % point for the upper one, which the best of many alike ones moves most. Without `group` the
-    upper end is also sought with the best as far ahead as it was seen and the others alone pulled
-    together, and the higher one counts: the smallest of many that are alike and behind is lower
-    than one group's would be. Our choice: groups that come out more alike than in half of all
-    audits without bias get the interval of that half. With `each_alone` a draw is binomial in each
-    group, of whole numbers of people, at rates that select as many in all as there were; without,
-    one of several wins each time. Source: test inversion, Carpenter 1999; James & Stein 1961.
-    Coverage: 92 % (one group far behind many alike ones) to 99 % (`bench/simulated/selections.py`,
-    `bench/simulated/audits.py`). Range: within 0 to 1. Undefined: nobody was selected.
-    """
-    x, c = _groups(selected, candidates)
-    place = int((x / c).argmin()) if group is None else group
-    seen = float(_of_interest(x[None, :], c, group)[0])
-    if each_alone and not np.isfinite(seen):  # nobody of the others: their rate says nothing
-        return 0.0, 1.0
-    tail = (1 - open_share(confidence, "confidence")) / 2
-    rest = np.delete(x, place), np.delete(c, place)
-    by_chance = len(rest[0]) - 1.0
-    # A group that leads may do so by chance: it is the best of so many, and those behind it stay.
-    leads = group is not None and seen > 1
-    by_low, low_tail = (0.0, tail / len(x)) if leads else (by_chance, tail)
-    for_low = _pulled(*rest, by_low, each_alone)
-    for_high = [_pulled(*rest, _most_by_chance(len(rest[0])), each_alone)]
-    if group is None and len(rest[0]) > 1:
-        for_high.append(_one_ahead(*rest, each_alone))
-
-    def drawn(ratio: float, others: FloatArray) -> FloatArray:
-        best = float(others.max())
-        rates = np.insert(others, place, ratio * best)
-        if group is None:
-            rates = np.maximum(rates, ratio * best)
-        made = _draws(rates, c, int(x.sum()), each_alone, seed)
-        return _of_interest(made, c, group)
-
-    def too_low(ratio: float) -> bool:  # what was seen is hardly ever reached from there
-        return bool((drawn(ratio, for_low) >= seen - _ROUNDING).mean() < low_tail)
-
-    def too_high(ratio: float) -> bool:
-        below = (drawn(ratio, others) <= seen + _ROUNDING for others in for_high)
-        return all(bool(each.mean() < tail) for each in below)
-
-    if group is None:  # an audit with more luck than most has no shorter interval for it
-        seen = min(seen, float(np.median(drawn(1.0, for_low))))
-    low = _turn(too_low) if seen > 0 else 0.0
-    high = 1.0 if not too_high(1.0) else _turn(lambda ratio: not too_high(ratio))
-    return min(low, high), high
-
-
 def levelled(selected: ArrayLike, expected: ArrayLike, missing: int) -> IntArray:
     """The counts with as many more selections, each to the group where it adds least to chi-square:
     (x + 1)²/e − x²/e is least where (x + ½)/e is. No other way to fill in the missing ones has a
@@ -161,60 +83,262 @@ def _groups(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray
     return x, c
 
 
-def _ratios(selected: ArrayLike, candidates: FloatArray) -> FloatArray:
-    """Of each draw; where it selects nobody, nobody is behind."""
-    rates = np.asarray(selected, dtype=np.float64) / candidates
-    best = rates.max(axis=1, keepdims=True)
-    return np.asarray(np.divide(rates, best, out=np.ones_like(rates), where=best > 0))
+# -- one group -------------------------------------------------------------------------------------
 
 
-def _of_interest(made: ArrayLike, c: FloatArray, group: int | None) -> FloatArray:
-    """The smallest ratio, or the group's to the best of the others: above 1 if it leads, and 1
-    where nobody does."""
-    if group is None:
-        return np.asarray(_ratios(made, c).min(axis=1))
-    rates = np.asarray(made, dtype=np.float64) / c
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = rates[:, group] / np.delete(rates, group, axis=1).max(axis=1)
-    return np.asarray(np.nan_to_num(found, nan=1.0, posinf=np.inf))
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """The distribution of a group's number of selections: the logarithm of the probability of
+    `start`, `start` + 1 and so on, up to a constant."""
+
+    start: int
+    log: FloatArray
+
+    @classmethod
+    def dealt(
+        cls, own: ArrayLike, others: ArrayLike, selected: ArrayLike, near: float = 0.0
+    ) -> "Chance":
+        """Deal the outcomes out anew within each stratum: the sum of hypergeometric counts.
+
+        Args:
+            own: People of the group, one number a stratum.
+            others: People of all other groups.
+            selected: People who were selected, of both.
+            near: The logarithm of odds around which the sum over strata is exact to the digit.
+        """
+        columns = (
+            np.atleast_1d(np.asarray(one, dtype=np.int64)) for one in (own, others, selected)
+        )
+        rows = [row for row in zip(*columns, strict=True) if row[2]]
+        start, made = 0, np.zeros(1)
+        for n, rest, chosen in rows:
+            first, last = max(0, chosen - rest), min(n, chosen)
+            start += int(first)
+            if first == last:
+                continue
+            x = np.arange(first, last + 1)
+            log = _choose(n, x) + _choose(rest, chosen - x)
+            start, made = (start, log) if len(rows) == 1 else _joined(start, made, log, near)
+        return cls(start, made - made.max())
+
+    @classmethod
+    def drawn(cls, n: int, share: float) -> "Chance":
+        """Draw one winner n times, who is of the group with a chance of `share`: binomial."""
+        x = np.arange(n + 1)
+        return cls(0, _choose(n, x) + x * np.log(share) + (n - x) * np.log1p(-share))
+
+    def weights(self, log_odds: float = 0.0) -> FloatArray:
+        """The probability of each count, with the odds of the group multiplied by exp(log_odds)."""
+        log = self.log + np.arange(len(self.log)) * log_odds
+        made = np.exp(log - log.max())
+        return np.asarray(made / made.sum())
+
+    def at_most(self, count: int, log_odds: float = 0.0) -> float:
+        return float(min(1.0, self.weights(log_odds)[: max(count - self.start + 1, 0)].sum()))
+
+    def at_least(self, count: int, log_odds: float = 0.0) -> float:
+        return float(min(1.0, self.weights(log_odds)[max(count - self.start, 0) :].sum()))
+
+    def mean(self, log_odds: float = 0.0) -> float:
+        if np.isinf(log_odds):
+            return float(self.start + (len(self.log) - 1 if log_odds > 0 else 0))
+        return float(self.start + self.weights(log_odds) @ np.arange(len(self.log)))
+
+    def two_sided(self) -> FloatArray:
+        """The p-value of each count: twice the smaller tail, at most 1."""
+        made = self.weights()
+        below, above = np.cumsum(made), np.cumsum(made[::-1])[::-1]
+        return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)))
+
+    def odds_up_to(self, count: int, tail: float) -> float:
+        """The logarithm of the largest odds under which so few come in `tail` of cases."""
+        if count >= self.start + len(self.log) - 1:
+            return np.inf
+        return _turn(lambda odds: tail - self.at_most(count, odds))
+
+    def odds_from(self, count: int, tail: float) -> float:
+        """The logarithm of the smallest odds under which so many come in `tail` of cases."""
+        if count <= self.start:
+            return -np.inf
+        return _turn(lambda odds: self.at_least(count, odds) - tail)
 
 
-def _draws(rates: FloatArray, c: FloatArray, n: int, each_alone: bool, seed: int) -> IntArray:
-    """Selections drawn by these rates: n of them in all, or of each group for itself, n on average,
-    so that a rate of 1 that was seen is not taken for certain."""
-    rng = np.random.default_rng(seed)
-    if each_alone:
-        level = min(n / float(rates @ c), 1 / float(rates.max()))
-        return rng.binomial(c.astype(np.int64), np.minimum(level * rates, 1.0), (DRAWS, len(c)))
-    return rng.multinomial(n, rates * c / (rates * c).sum(), DRAWS)
+def _choose(n: int, x: ArrayLike) -> FloatArray:
+    k = np.asarray(x, dtype=np.float64)
+    log_of = scipy.special.gammaln
+    return np.asarray(log_of(n + 1.0) - log_of(k + 1) - log_of(n - k + 1))
 
 
-def _pulled(x: FloatArray, c: FloatArray, by_chance: float, each_alone: bool) -> FloatArray:
-    """The rates with as much of their spread taken away as chance may have made."""
-    mean = max(float(x.sum() / c.sum()), _ROUNDING)
-    varies = max(1 - mean, _ROUNDING) if each_alone else 1.0
-    chi2 = float(((x - mean * c) ** 2 / (mean * c * varies)).sum())
-    kept = 1 - by_chance / chi2 if len(x) > 1 and chi2 > by_chance else 0.0
-    return np.maximum(mean + kept * (x / c - mean), _ROUNDING)  # shares of nothing are no shares
+def _joined(start: int, made: FloatArray, log: FloatArray, near: float) -> tuple[int, FloatArray]:
+    """Add one stratum's count to the sum of those before; ends that are hardly possible near the
+    odds in question are cut off."""
+    both = []
+    for one in (made, log):
+        tilted = one + np.arange(len(one)) * near
+        both.append(np.exp(tilted - tilted.max()))
+    joined = np.convolve(*both)
+    kept = np.flatnonzero(joined > _TINY * joined.max())
+    first, last = int(kept[0]), int(kept[-1])
+    place = np.arange(first, last + 1)
+    with np.errstate(divide="ignore"):
+        return start + first, np.log(joined[first : last + 1]) - place * near
 
 
-def _one_ahead(x: FloatArray, c: FloatArray, each_alone: bool) -> FloatArray:
-    """The rates with the highest as it was seen, and the others pulled together."""
-    best = int((x / c).argmax())
-    behind = np.delete(x, best), np.delete(c, best)
-    others = _pulled(*behind, _most_by_chance(len(behind[0])), each_alone)
-    return np.insert(others, best, x[best] / c[best])
+def _turn(rising: Callable[[float], float]) -> float:
+    """Where a rising function passes 0."""
+    step = -1.0 if rising(0.0) > 0 else 1.0
+    before, end = 0.0, step
+    while abs(end) < _FURTHEST and (rising(end) > 0) == (step < 0):
+        before, end = end, 2 * end
+    if abs(end) >= _FURTHEST:
+        return float(end)
+    return float(scipy.optimize.brentq(rising, before, end, xtol=_NEAR, rtol=_NEAR))
 
 
-def _most_by_chance(groups: int) -> float:
-    """The chi-square that so many alike groups stay below in 95 % of draws."""
-    return float(scipy.special.chdtri(max(groups - 1, 1), 0.05))
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A group's selections with the missing outcomes filled in one way.
+
+    `expected` of the `total` selections are the group's by chance; `scale` turns a surplus over
+    that into a difference of rates.
+    """
+
+    selected: int
+    total: float
+    expected: float
+    scale: float
+    chance: Chance
+
+    def ratio(self, count: float) -> float:
+        """The group's rate over that of all others, if it had `count` of the selections; with
+        strata, its count over the expected one against theirs."""
+        if not 0 < self.expected < self.total:
+            return float("nan")
+        others = (self.total - count) / (self.total - self.expected)
+        return float(count / self.expected / others) if others > 0 else float("inf")
+
+    def difference(self, count: float) -> float:
+        return (count - self.expected) * self.scale
 
 
-def _turn(below: Callable[[float], bool]) -> float:
-    """Where `below` turns from true to false on the way from 0 to 1."""
-    low, high = 0.0, 1.0
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) else (low, middle)
-    return (low + high) / 2
+@dataclass(frozen=True, slots=True)
+class Selections:
+    """One group's selections: as they are known, and with the missing outcomes filled in against
+    the claim that it is selected less often, or more often."""
+
+    seen: Filling
+    for_less: Filling
+    for_more: Filling
+
+    @property
+    def p(self) -> float:
+        """The p-value, two-sided, of the group being selected as often as the others, however the
+        missing outcomes came out: no other filling has a larger tail."""
+        less = self.for_less.chance.at_most(self.for_less.selected)
+        more = self.for_more.chance.at_least(self.for_more.selected)
+        return min(1.0, 2 * min(less, more))
+
+
+class Contrast(NamedTuple):
+    """What is said of a group against all others, at the level of its family."""
+
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    p: float  # adjusted over the family
+    detectable: float | None  # the ratio below 1 that would be shown 4 times in 5
+
+    @property
+    def shown(self) -> bool:
+        return self.p <= ALPHA
+
+
+# -- all groups ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Family:
+    """The tests that one audit makes: the smallest p-value of each draw without bias, of one or
+    several ways in which the missing outcomes may have come out."""
+
+    smallest: tuple[FloatArray, ...]
+
+    @cached_property
+    def level(self) -> float:
+        """The largest p-value that is shown: it comes as the smallest of an audit without bias in
+        at most 5 % of draws. No interval is shorter than one of 95 %."""
+        kept = [ALPHA]
+        for one in self.smallest:
+            allowed = int(ALPHA * (len(one) + 1)) - 1
+            kept.append(float(np.partition(one, allowed)[allowed]) * (1 - 2 * _ROUNDING)
+                        if allowed >= 0 else 0.0)  # fmt: skip
+        return min(kept)
+
+    def adjusted(self, p: float) -> float:
+        """The p-value after correction for all tests of the family: at most 0.05 exactly where p is
+        at most `level`."""
+        reached = p * (1 + _ROUNDING)
+        found = [(1 + int((one <= reached).sum())) / (len(one) + 1) for one in self.smallest]
+        return float(min(1.0, max([p, *found])))
+
+    def contrast(self, one: Selections) -> Contrast:
+        """Invert the test of a group at the level of the family."""
+        level, p = self.level, self.adjusted(one.p)
+        less, more = one.for_less, one.for_more
+        high = less.chance.mean(less.chance.odds_up_to(less.selected, level / 2))
+        low = more.chance.mean(more.chance.odds_from(more.selected, level / 2))
+        seen = one.seen
+        ratios = _around(1.0, (more.ratio(low), less.ratio(high)), p)
+        differences = _around(0.0, (more.difference(low), less.difference(high)), p)
+        return Contrast(
+            ratio=seen.ratio(seen.selected),
+            ratio_low=ratios[0],
+            ratio_high=ratios[1],
+            difference=seen.difference(seen.selected),
+            difference_low=differences[0],
+            difference_high=differences[1],
+            p=p,
+            detectable=_detectable(less, level),
+        )
+
+
+def _around(null: float, ends: tuple[float, float], p: float) -> tuple[float, float]:
+    """The ends, which hold "no bias" where the test does not exclude it: halving leaves an end
+    off by some digit."""
+    low, high = ends
+    return (low, high) if p <= ALPHA else (min(low, null), max(high, null))
+
+
+def _detectable(one: Filling, level: float) -> float | None:
+    """The ratio under which a group is shown to be selected less often in 80 % of audits."""
+    below = np.cumsum(one.chance.weights())
+    shown = int(np.searchsorted(below, level / 2, side="right")) - 1
+    if shown < 0 or not 0 < one.expected < one.total:
+        return None
+    odds = one.chance.odds_up_to(one.chance.start + shown, POWER)
+    return one.ratio(one.chance.mean(odds))
+
+
+class Grouped(NamedTuple):
+    """The groups of one grouping in draws without bias: one draw a row, one group a column."""
+
+    drawn: IntArray
+    chances: Sequence[Chance]
+    expected: FloatArray
+
+
+def smallest_p(groupings: Sequence[Grouped]) -> FloatArray:
+    """The smallest p-value of each draw, over all groups and the chi-square of each grouping."""
+    found = []
+    for drawn, chances, expected in groupings:
+        for column, chance in enumerate(chances):
+            places = np.clip(drawn[:, column] - chance.start, 0, len(chance.log) - 1)
+            found.append(chance.two_sided()[places])
+        some = expected > 0
+        chi2 = ((drawn[:, some] - expected[some]) ** 2 / expected[some]).sum(axis=1)
+        as_large = len(chi2) - np.searchsorted(np.sort(chi2), chi2 - _ROUNDING)
+        found.append(as_large / len(chi2))
+    return np.asarray(np.min(found, axis=0))

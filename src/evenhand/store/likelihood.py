@@ -117,9 +117,9 @@ class OldLikelihoodRun(RunReader):
     def totals(self) -> Totals:
         failed = Counter(self._results["reason"].drop_nulls())
         answered = len(self._results) - failed.total()
-        told = {"answered", "failed"}
+        told = {"answered", "failed", "outcomes"}
         nothing = {field.name: 0 for field in fields(Totals) if field.name not in told}
-        return Totals(answered=answered, failed=dict(failed), **nothing)
+        return Totals(answered=answered, failed=dict(failed), outcomes={}, **nothing)
 
 
 def _set_of(file: str) -> str:

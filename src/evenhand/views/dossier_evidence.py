@@ -24,6 +24,13 @@ _METHOD = (
     "A missing answer is never counted as a good one: it is reported, and in a comparison it "
     "counts against the run that failed to give it.",
 )
+_SELECTED = (
+    "Of groups that are selected or ranked first, each is tested against all others by an exact "
+    "test. p-values and intervals are adjusted for all groups and tests of the run, by the "
+    "smallest p-value of draws without bias; an interval is the inverted test.",
+    "A missing outcome counts against every claim: a group is called shown, or not shown, only if "
+    "it would be however the missing ones came out.",
+)
 _STOPPED = (
     "Of a run that was allowed to stop early ({}) every interval holds at any moment it may have "
     "stopped, by a confidence sequence over clusters; it has no p-values."
@@ -88,7 +95,9 @@ def _conversation(one: Chosen, run: str, left: int) -> tuple[Block, int]:
 def method(found: Dossier) -> list[Block]:
     """Give the part that says how the numbers were made, their limits, and how to repeat them."""
     blocks: list[Block] = [Heading("Method, limits, and how to repeat it")]
-    blocks += [Line(line) for line in _METHOD]
+    selects = [report.instrument.selects is not None for report in found.reports]
+    usual = found.comparisons or not selects or not all(selects)
+    blocks += [Line(line) for line in (*(_METHOD * bool(usual)), *(_SELECTED * any(selects)))]
     if early := [report.side.run for report in found.reports if report.stopped]:
         blocks.append(Line(_STOPPED.format(", ".join(early))))
     for report in found.reports:

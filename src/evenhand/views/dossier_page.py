@@ -31,6 +31,14 @@ def page(found: Dossier, *, full: bool = False) -> list[Block]:
     """Give the blocks of a dossier; `full` is what a file has, and there is no shorter form."""
     del full
     drawn = Pictures()
+    if _of_people_alone(found):
+        parts = [
+            *(_worse(found) if found.comparisons else ()),
+            *_who(found, drawn),
+            *_numbers(found, drawn),
+            *dossier_evidence.method(found),
+        ]
+        return [*_opening(found), *_answer(found), *drawn.remarks(), *parts]
     parts = [
         *_worse(found),
         *_who(found, drawn),
@@ -44,13 +52,20 @@ def page(found: Dossier, *, full: bool = False) -> list[Block]:
     return [*_opening(found), *_answer(found), *drawn.remarks(), *parts]
 
 
+def _of_people_alone(found: Dossier) -> bool:
+    """Say whether all of it is about decisions on people: no model was asked, so that there is no
+    judge, remedy, cost or answer to look at."""
+    others = found.summaries or found.audits or found.judges
+    return bool(found.reports) and not others and all(r.instrument.of_people for r in found.reports)
+
+
 def _opening(found: Dossier) -> list[Block]:
     held = {one.after.run: one for one in found.comparisons}
     rows, tones = [], []
     for report in found.reports:
         against, side = held.get(report.side.run), report.side
         change, tone = comparison_page.state(against) if against else ("", "plain")
-        what = f"{report.instrument.title} · {side.model} · {side.method['name']}"
+        what = f"{report.instrument.title} · {_system(side, report)}"
         state = report.verdict.state or ""
         rows.append((side.run, what, _done(report), state, change.rstrip(".").lower()))
         tones.append(tone)
@@ -116,7 +131,16 @@ def _side(side: Side) -> str:
 
 
 def _named(report: Report) -> str:
+    if report.instrument.of_people:
+        return f"{report.instrument.title} · {report.side.run}"
     return f"{report.instrument.title} · {report.side.model} · {_side(report.side)}"
+
+
+def _system(side: Side, report: Report) -> str:
+    """What decided or answered."""
+    if report.instrument.of_people:
+        return "a table of people; no model was asked"
+    return f"{side.model} · {side.method['name']}"
 
 
 def _not_shown(found: Dossier) -> list[Block]:
@@ -142,11 +166,15 @@ def _not_shown(found: Dossier) -> list[Block]:
                 "shown holds after Holm over the main changes of all of them."
             )
         )
-    limit = (
+    model, people = (
         "These runs say what the model did with these items. They say nothing of other prompts, "
-        "and “not shown” is not “shown to be absent”."
+        "and “not shown” is not “shown to be absent”.",
+        "A table of decisions says who was selected, and not why. It says nothing of other people "
+        "or other times.",
     )
-    return [*blocks, Line(limit)]
+    about = [report.instrument.of_people for report in found.reports]
+    limits = [people] * any(about) + [model] * (not about or not all(about))
+    return [*blocks, *map(Line, limits)]
 
 
 def _pair(one: Comparison) -> str:
@@ -255,13 +283,20 @@ def _each(found: Dossier) -> list[Block]:
         if report.side.run in compared:
             title = f"{_named(report)}: {title}"
         else:
-            blocks += [Line(_named(report), "strong"), report_page.estimates(report, full=False)]
+            blocks += [Line(_named(report), "strong"), *_estimates(report)]
             blocks += _tables(report, in_short=True)
         more = _tables(report, in_short=False)
         if report.side.run in compared:
             more = [*_tables(report, in_short=True), *more]
         blocks.append(Details(title, (report_page.estimates(report, full=True), *more)))
     return blocks
+
+
+def _estimates(report: Report) -> list[Block]:
+    """The main numbers; of an instrument that tests each group the tables by group have them."""
+    if report.instrument.selects is not None:
+        return []
+    return [report_page.estimates(report, full=False)]
 
 
 def _tables(report: Report, *, in_short: bool) -> list[Block]:

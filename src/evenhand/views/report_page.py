@@ -32,12 +32,13 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
     blocks: list[Block] = [Line(_head(report), "strong"), *warnings(report), GAP, *said, GAP]
     if report.not_run > report.source["items"] / 2 and not full:
         return [*blocks, Line(_cost(report), "dim"), *_next(report)]
-    blocks += [estimates(report, full), *_absent(report, full)]
+    if full or report.instrument.selects is None:  # else the tables by group say the same
+        blocks += [estimates(report, full), *_absent(report, full)]
     blocks += [*_anchors(report), *_masked(report, full)]
     for column in report.groups:
         shown = groups(report, column, full)
         blocks += [GAP, *shown] if shown else []
-    blocks += _bars(report)
+    blocks += _bars(report) if report.instrument.selects is None else []
     for section in report.sections:
         if section.rows and (full or section.in_short):
             blocks += [GAP, *section_blocks(section)]

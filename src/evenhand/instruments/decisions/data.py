@@ -1,5 +1,7 @@
 """A table of people, one a row: the columns that an audit names, read strictly as text."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +14,56 @@ UNKNOWN = "unknown"  # what a category is called that nobody has stated; an empt
 _LONGEST = 100  # our choice: a category or a cluster is a name, not a text
 YES = ("1", "1.0", "yes", "true", "selected")
 NO = ("0", "0.0", "no", "false", "rejected")
+_LISTED = 12  # our choice: so many values of a column are named
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The words that mean selected and rejected, without case; any other is a missing outcome."""
+
+    selected: tuple[str, ...] = YES
+    rejected: tuple[str, ...] = NO
+
+    def read(self) -> pl.Expr:
+        """Read `answer`: "1" for selected, "0" for rejected, nothing where it says neither."""
+        words = dict.fromkeys(self.selected, "1") | dict.fromkeys(self.rejected, "0")
+        cell = pl.col("answer").str.strip_chars().str.to_lowercase()
+        return cell.replace_strict(words, default="", return_dtype=pl.String)
+
+
+def outcomes_in(
+    file: Path, column: str, answers: pl.Series, selected: Sequence[str], rejected: Sequence[str]
+) -> Outcomes:
+    """Settle which words of a column mean selected and rejected, or refuse with those it has.
+
+    Args:
+        file: The table, for the message.
+        column: The column of the decision.
+        answers: Its cells.
+        selected: The words that the user says mean selected; none for the usual ones.
+        rejected: Those that mean rejected.
+    """
+    chosen, other = ([one.strip().lower() for one in words] for words in (selected, rejected))
+    made = Outcomes(tuple(chosen) or YES, tuple(other) or NO)
+    both = set(made.selected) & set(made.rejected)
+    cells = answers.str.strip_chars()
+    there = set(cells.str.to_lowercase().unique())
+    unknown = [word for word in (*chosen, *other) if word not in there]
+    why = ""
+    if both:
+        why = f"{sorted(both)[0]!r} cannot mean selected and rejected. "
+    elif unknown:
+        why = f"No cell is {unknown[0]!r}. "
+    elif there & set(made.selected) and there & set(made.rejected):
+        return made
+    counts = cells.value_counts(sort=True, name="n").rows()
+    counts.sort(key=lambda row: (-row[1], row[0]))
+    named = ", ".join(f"{value or '(empty)'} {n:,}" for value, n in counts[:_LISTED])
+    more = f" and {len(counts) - _LISTED:,} other values" if len(counts) > _LISTED else ""
+    raise UserError(
+        f"{file}: {why}{column} has: {named}{more}. Say which mean selected and which rejected: "
+        "--selected VALUE --rejected VALUE, each as often as needed; the rest counts as missing"
+    )
 
 
 def read_people(file: Path, groups: list[str], outcome: str, cluster: str | None) -> pl.DataFrame:

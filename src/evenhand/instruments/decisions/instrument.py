@@ -1,15 +1,25 @@
 """Stored decisions as an instrument: who was selected, by group, and is it more than chance?"""
 
+import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import orjson
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Section, how_sure
-from evenhand.findings.ratios import SHOWN, tests_section
+from evenhand.findings.found import Estimate, Section
+from evenhand.findings.ratios import (
+    TESTS_NOTE,
+    GroupingResult,
+    GroupResults,
+    State,
+    measure_name,
+    says,
+    tests_section,
+)
 from evenhand.findings.report import Report
 from evenhand.findings.scored import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
@@ -22,13 +32,15 @@ from evenhand.instruments._contract import (
     why_lost,
 )
 from evenhand.instruments.decisions import tables
-from evenhand.instruments.decisions.counted import Counts, ahead, by_grouping, counted, rates
-from evenhand.instruments.decisions.data import NO, YES, read_people
+from evenhand.instruments.decisions.counted import Cells, counted
+from evenhand.instruments.decisions.data import Outcomes, outcomes_in, read_people
+from evenhand.instruments.decisions.judged import NO_RATIO, judged, ways
 from evenhand.instruments.decisions.presets import Preset, preset
-from evenhand.instruments.decisions.source import LARGEST, PeopleSource, as_score, median_of
+from evenhand.instruments.decisions.source import LARGEST, PeopleSource, above, median_of
+from evenhand.instruments.text_columns import form_of
 from evenhand.store import RunReader
 
-_OUTCOMES = dict.fromkeys(YES, 1) | dict.fromkeys(NO, 0)
+MARGIN = 0.05  # our choice: 5 points of a rate are what a comparison may lose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +51,12 @@ class DecisionsOptions:
         None,
         "The column that says who was selected: 1 or 0, yes or no, true or false, selected or "
         "rejected. Anything else is missing, and counted.",
+    )
+    selected: list[str] | None = option(
+        None, "A value of --outcome that means selected, such as Hired; may be repeated."
+    )
+    rejected: list[str] | None = option(
+        None, "A value that means rejected; the rest counts as missing. May be repeated."
     )
     score: str | None = option(
         None, "Or the column of a score: who is above the median of all counts as selected."
@@ -65,18 +83,15 @@ class Decisions(Instrument):
     facts: ClassVar = {
         "group": pl.String(),
         "stratum": pl.String(),
-        "median_low": pl.String(),
-        "median_high": pl.String(),
+        "decided": pl.String(),
     }
     options = DecisionsOptions
-    measures = (
-        Measure(name="favoured", label="favoured groups", statistic=Mean(pl.col("favoured")),
-                better="zero", within=(-1, 1), role="primary", margin=0.01),
-    )  # fmt: skip
+    measures = ()  # one for each group of a run: `for_run`
     whom = "ratios_"
-    harm = "favoured"
-    matters = 0.01  # our choice: as much as two equal groups make whose rates are 4 points apart
+    results: GroupResults | None = None  # of one run
+
     selects = "each"
+    of_people = True
 
     def source(self, data: DataFolder, options: DecisionsOptions) -> PeopleSource:
         del data
@@ -90,14 +105,24 @@ class Decisions(Instrument):
         assert options.table is not None
         column = options.outcome or options.score or ""
         people = read_people(options.table, groups, column, options.cluster)
-        median = median_of(people, column) if options.score else None
+        median, words = None, Outcomes()
+        if options.score:
+            median = median_of(people, column)
+            people = people.with_columns(decided=above(median))
+        else:
+            words = outcomes_in(options.table, column, people["answer"], options.selected or (),
+                                options.rejected or ())  # fmt: skip
+            people = people.with_columns(decided=words.read())
+        named = [*groups, column, *([options.cluster] if options.cluster else [])]
         return PeopleSource(
             people,
             {
                 "benchmark": self.name,
                 "version": self.card()["version"],
                 "sampling": {"groups": groups, "cluster": options.cluster or ""},
+                "outcomes": {"selected": words.selected, "rejected": words.rejected},
                 "median": median,
+                "read_as": form_of(options.table, named).says,
                 "preset": options.preset or "",
                 "leave_out_small": options.leave_out_small,
             },
@@ -108,19 +133,10 @@ class Decisions(Instrument):
         return True
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Who was selected; null where the cell does not say so. A score between the least and the
-        largest median that there could be is neither above nor below it."""
-        cell = pl.col("text").str.strip_chars().str.to_lowercase()
-        decided = cell.replace_strict(_OUTCOMES, default=None, return_dtype=pl.Int64)
-        low, high = (
-            pl.col(f"median_{end}").cast(pl.Float64, strict=False) for end in ("low", "high")
-        )
-        is_above, is_below = pl.col("answer") > high, pl.col("answer") <= low
-        above = pl.when(is_above).then(1).when(is_below).then(0)
+        """Who was selected; null where the cell does not say so."""
         kinds = {text: None not in orjson.loads(text) for text in rows["group"].unique()}
-        found = rows.with_columns(answer="text").with_columns(answer=as_score())
-        found = found.with_columns(
-            selected=pl.when(low.is_null()).then(decided).otherwise(above).cast(pl.Int64),
+        found = rows.with_columns(
+            selected=pl.col("decided").cast(pl.Int64, strict=False),
             is_known=pl.col("group").replace_strict(kinds, return_dtype=pl.Boolean),
         )
         read = pl.when(pl.col("selected").is_not_null()).then(pl.lit(SCORED))
@@ -133,103 +149,164 @@ class Decisions(Instrument):
             "item_id", "stratum", "group", "is_known", "selected", cluster=cluster, state=state
         )
 
+    def for_run(self, run: RunReader) -> "Decisions":
+        """Judge the run, with one measure for each group."""
+        made = self.for_pair(run, run)
+        made.results = judged(self._counted(run), _attributes(run), small=_small(run))
+        return made
+
+    def for_pair(self, before: RunReader, after: RunReader) -> "Decisions":
+        """Measure each group of the people, who are the same in both runs, against all others."""
+        del after
+        made = copy.copy(self)
+        cells, names = Cells.of(self._counted(before)), _attributes(before)
+        found = []
+        for way in ways(names):
+            counts = cells.by(way)
+            attributes = [names[place] for place in way]
+            groups = counts.groups[:1] if len(counts.groups) == 2 else counts.groups
+            sizes = counts.people.sum(axis=0)
+            for group, own in zip(groups, sizes.tolist(), strict=False):
+                found.append(_contrast(attributes, way, group, own, int(sizes.sum()),
+                                       counts.groups))  # fmt: skip
+        vars(made)["measures"] = tuple(found)
+        return made
+
+    def _counted(self, run: RunReader) -> pl.DataFrame:
+        return counted(outcome_batches(self, run, self.outcomes))
+
     def scoring(self, run: RunReader) -> Scoring:
-        everybody = self._everybody(run)
-        return self._scored(ahead(everybody), rates(everybody))
+        """Each person's outcome less the rate of the stratum, among people whose category is
+        known; and their categories, one column for each grouping."""
+        cells, names = Cells.of(self._counted(run)), _attributes(run)
+        rates, labels = {"stratum": list(cells.strata)}, {}
+        for way in ways(names):
+            counts = cells.by(way)
+            read = counts.read.sum(axis=1)
+            rates[f"rate_{_column(way)}"] = (counts.selected.sum(axis=1) / read.clip(1)).tolist()
+            labels[_column(way)] = {
+                orjson.dumps(list(cell)).decode(): None if one is None else " ".join(one)
+                for cell, one in zip(cells.cells, cells.groups_of(way), strict=True)
+            }
+        known = pl.DataFrame(rates)
 
-    def scorings(self, before: RunReader, after: RunReader) -> tuple[Scoring, Scoring]:
-        """Who is ahead is told by the run before, for both."""
-        first, second = (self._everybody(run) for run in (before, after))
-        known = ahead(first)
-        return self._scored(known, rates(first)), self._scored(known, rates(second))
-
-    def _scored(self, known: pl.DataFrame, rate: pl.DataFrame) -> Scoring:
         def score(rows: pl.DataFrame) -> pl.DataFrame:
-            outcomes = self.outcomes(rows)
-            joined = outcomes.join(known, on="item_id", how="left", maintain_order="left")
-            joined = joined.join(rate, on="stratum", how="left", maintain_order="left")
-            favoured = pl.col("beyond") * (pl.col("selected") - pl.col("rate"))
-            return joined.with_columns(favoured=favoured)
+            joined = self.outcomes(rows).join(known, on="stratum", how="left",
+                                              maintain_order="left")  # fmt: skip
+            return joined.with_columns(
+                **{column: pl.col("group").replace_strict(names, return_dtype=pl.String)
+                   for column, names in labels.items()},
+                **{f"beyond_{column}": pl.col("selected") - pl.col(f"rate_{column}")
+                   for column in labels},
+            )  # fmt: skip
 
         return score
 
-    def _everybody(self, run: RunReader) -> pl.DataFrame:
-        columns = ("item_id", "stratum", "group", "is_known", "selected")
-        return pl.concat(one.select(columns) for one in outcome_batches(self, run, self.outcomes))
+    def estimate_of(self, name: str) -> Estimate | None:
+        return None if self.results is None else self.results.estimate(name)
+
+    def state_of(self, report: Report) -> State | None:
+        del report
+        return None if self.results is None else self.results.state
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         lines = ["A difference may have causes that are not in this table: it is no proof of why."]
+        if run.record.source["read_as"]:
+            lines.append(run.record.source["read_as"])
         median = run.record.source["median"]
         if median is not None:
             lines.append(_median_said(*median))
         table = report.section("ratios_0")
-        unknown = [row for row in table.rows if row[-1] == tables.NO_RATIO] if table else []
+        unknown = [row for row in table.rows if row[-1] == NO_RATIO] if table else []
         if unknown:
-            lines.append(
-                f"{unknown[0][1]:,} people whose category is not known are in no ratio and not in "
-                "the score."
-            )
+            lines.append(f"{unknown[0][1]:,} people whose category is not known are in no ratio.")
         if report.coverage.scored < report.coverage.n:
             if run.record.source["sampling"]["cluster"]:
-                lines.append("Outcomes are missing within clusters, so it is not tested whether "
-                             "the groups matter at all.")  # fmt: skip
-            lines.append(
-                "Who is ahead is named by the outcomes that are known; the states of the table and "
-                "the tests hold however the missing ones came out."
-            )
+                lines.append("Outcomes are missing within clusters, so there is no chi-square test "
+                             "of whether the groups differ at all.")  # fmt: skip
+            lines.append("The states, p-values and intervals hold however the missing outcomes "
+                         "came out.")  # fmt: skip
         return tuple(lines)
 
     def says(self, report: Report) -> tuple[str, ...]:
-        one, table = report["favoured"], report.section("ratios_0")
-        if one.value is None or table is None:
+        if self.results is None or report.section("ratios_0") is None:
             return ()
-        beside = how_sure(one, lambda share: f"{100 * share:.1f}")
-        more = "more" if one.value >= 0 else "fewer"
-        lines = [
-            f"Of 100 decisions, {100 * abs(one.value):.1f} {more} than by chance select somebody "
-            f"of the groups that were ahead until then{beside}.",
-        ]
-        ratio, rate = table.columns.index("ratio"), table.columns.index("ratio") - 1
-        judged = [row for row in table.rows if row[ratio]]
-        if judged:
-            most, least = judged[0], judged[-1]
-            lines.append(
-                f"Most often {table.columns[rate - 1]}: {most[0]} ({most[rate]}); least: "
-                f"{least[0]} ({least[rate]}). {table.note.splitlines()[0]}"
-            )
-        behind = [str(row[0]) for row in table.rows if row[-1] == SHOWN]
-        if behind:
-            lines.append(
-                f"Shown to be behind, by what chance alone prints: {', '.join(behind)}. (The score "
-                "weighs a group by its size, and may not see a small one that is ahead.)"
-            )
-        return tuple(lines)
+        words = _words(report.source)
+        lost = report.coverage.n - report.coverage.scored
+        return tuple(says(self.results, selected=words.selected, missing=lost))
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         del report
-        source = run.record.source
-        rule = preset(source["preset"]) if source["preset"] else None
-        small = rule.small if rule and source["leave_out_small"] else None
-        words = tables.SELECTING if source["median"] is None else tables.SCORING
-        clustered = bool(source["sampling"]["cluster"])
-        table = counted(outcome_batches(self, run, self.outcomes))
-        if not table["selected"].sum():
+        source, results = run.record.source, self.results
+        if results is None or not any(one.tested for one in results.groupings):
             return ()
-        by = _by_said(source["sampling"]["groups"], table)
+        rule = preset(source["preset"]) if source["preset"] else None
+        clustered, words = bool(source["sampling"]["cluster"]), _words(source)
         made = [
             section
-            for place, (said, counts) in enumerate(by.items())
-            for section in tables.ratios(
-                f"ratios_{place}", said, counts, words, clustered=clustered, small=small
-            )
+            for place, one in enumerate(results.groupings)
+            for section in tables.ratios(place, one, words, _small(run))
         ]
-        tested = {said: p for said, one in by.items() if (p := tables.uneven(one)) is not None}
         within = f" within each {source['sampling']['cluster']}" if clustered else ""
         note = f"Chi-square of the selections, against outcomes that are dealt out anew{within}"
         if not clustered:
             note += "; missing ones are filled in so that the groups are as alike as can be"
-        made += [tests_section(tested, f"{note}.")] if tested else []
-        return (*made, *(_of_rule(rule, by, small) if rule else ()))
+        tested = [(one.title, one.p, one.p_adjusted) for one in results.groupings
+                  if one.p is not None and one.p_adjusted is not None]  # fmt: skip
+        made += (
+            [tests_section(tested, f"{note}. {TESTS_NOTE}", "do the groups differ?")]
+            if tested
+            else []
+        )
+        if rule is not None:
+            made += _of_rule(rule, results.groupings, clustered=clustered)
+        return tuple(made)
+
+
+def _contrast(
+    attributes: list[str],
+    way: tuple[int, ...],
+    group: tuple[str, ...],
+    own: int,
+    everybody: int,
+    groups: tuple[tuple[str, ...], ...],
+) -> Measure:
+    """The rate of a group less that of all others, as a mean over people: each person's outcome
+    less the rate of all, weighted by the size of the person's side."""
+    name, others = " ".join(group), max(everybody - own, 1)
+    against = " ".join(groups[1]) if len(groups) == 2 else "others"
+    label = pl.col(_column(way))
+    weight = pl.when(label == name).then(everybody / max(own, 1)).otherwise(-everybody / others)
+    furthest = everybody / max(min(own, others), 1)
+    return Measure(
+        name=measure_name(attributes, name),
+        label=f"rate of {name} less that of {against}",
+        statistic=Mean(pl.col(f"beyond_{_column(way)}") * weight),
+        where=label.is_not_null(),
+        better="zero",
+        within=(-furthest, furthest),
+        role="primary",
+        margin=MARGIN,
+    )
+
+
+def _column(way: tuple[int, ...]) -> str:
+    return f"by_{'_'.join(map(str, way))}"
+
+
+def _attributes(run: RunReader) -> list[str]:
+    return list(run.record.source["sampling"]["groups"])
+
+
+def _small(run: RunReader) -> float | None:
+    source = run.record.source
+    if not source["preset"] or not source["leave_out_small"]:
+        return None
+    return preset(source["preset"]).small
+
+
+def _words(source: Mapping[str, Any]) -> tables.Words:
+    return tables.SELECTING if source["median"] is None else tables.SCORING
 
 
 def _median_said(low: float, high: float) -> str:
@@ -255,21 +332,18 @@ def _columns(options: DecisionsOptions) -> list[str]:
         raise UserError("name the columns that say who somebody is, each once: --groups sex,race")
     if bool(options.outcome) == bool(options.score):
         raise UserError("name what was decided: --outcome COLUMN or --score COLUMN, one of them")
+    if options.score and (options.selected or options.rejected):
+        raise UserError("--selected and --rejected go with --outcome, not with --score")
     return groups
 
 
-def _by_said(names: list[str], table: pl.DataFrame) -> dict[str, Counts]:
-    """The counts by all attributes crossed first, then by each."""
-    places = range(len(names))
-    ways = [tuple(places), *((one,) for one in places)] if len(names) > 1 else [(0,)]
-    return {" × ".join(names[one] for one in way): by_grouping(table, way) for way in ways}
-
-
-def _of_rule(rule: Preset, by: dict[str, Counts], small: float | None) -> list[Section]:
+def _of_rule(
+    rule: Preset, groupings: tuple[GroupingResult, ...], *, clustered: bool
+) -> list[Section]:
     made = [rule.section()]
     if rule.threshold is None:
         return made
-    single = {said: one for said, one in by.items() if " × " not in said} or by
-    found = (tables.by_threshold(f"threshold_{place}", said, one, rule.threshold, small)
-             for place, (said, one) in enumerate(single.items()))  # fmt: skip
+    single = [one for one in groupings if len(one.attributes) == 1]
+    found = (tables.by_threshold(f"threshold_{place}", one, rule.threshold, clustered=clustered)
+             for place, one in enumerate(single))  # fmt: skip
     return made + [one for one in found if one is not None]

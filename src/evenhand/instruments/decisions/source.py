@@ -17,7 +17,8 @@ LARGEST = sys.float_info.max
 
 
 class PeopleSource:
-    """A table of people as a source: one item a row, its answer the cell that was decided.
+    """A table of people as a source: one item a row, its answer the cell that was decided and its
+    tag `decided` what that means: "1", "0", or nothing where it is missing.
 
     Columns are held, not items: an item is made when it is read.
     """
@@ -48,9 +49,9 @@ class PeopleSource:
         return even_chunks(len(self))
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
-        low, high = ("", "") if self._said["median"] is None else map(repr, self._said["median"])
-        rows = self._people.slice(start, stop - start).iter_rows()
-        for position, (group, answer, cluster) in enumerate(rows, start=start):
+        columns = ("group", "answer", "cluster", "decided")
+        rows = self._people.slice(start, stop - start).select(columns).iter_rows()
+        for position, (group, answer, cluster, decided) in enumerate(rows, start=start):
             values = tuple(group.values())
             said = ", ".join(f"{name} {value or 'unknown'}"
                              for name, value in zip(self._names, values, strict=True))  # fmt: skip
@@ -61,16 +62,28 @@ class PeopleSource:
                 tags={
                     "group": self._texts[values],
                     "stratum": cluster,
-                    "median_low": low,
-                    "median_high": high,
+                    "decided": decided,
                 },
             )
 
 
 def as_score() -> pl.Expr:
-    """Read a cell as a score: a finite number, or nothing."""
-    number = pl.col("answer").str.strip_chars().cast(pl.Float64, strict=False)
+    """Read a cell as a score: a finite number, or nothing. A comma alone is a decimal comma where
+    three digits do not follow it."""
+    cell = pl.col("answer").str.strip_chars()
+    comma = cell.str.contains(r"^-?\d+,(\d{1,2}|\d{4,})$")
+    number = pl.when(comma).then(cell.str.replace(",", ".")).otherwise(cell)
+    number = number.cast(pl.Float64, strict=False)
     return pl.when(number.is_finite()).then(number)
+
+
+def above(median: tuple[float, float]) -> pl.Expr:
+    """Say of each score whether it is above the median: "1", "0", or nothing where it is no number,
+    or lies between the least and the largest median that there could be."""
+    is_above, is_below = as_score() > median[1], as_score() <= median[0]
+    return (
+        pl.when(is_above).then(pl.lit("1")).when(is_below).then(pl.lit("0")).otherwise(pl.lit(""))
+    )
 
 
 def median_of(people: pl.DataFrame, column: str) -> tuple[float, float]:

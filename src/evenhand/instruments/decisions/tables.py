@@ -1,29 +1,22 @@
-"""The tables of stored decisions: each group's rate and ratio, and whether groups matter at all."""
+"""The tables of stored decisions: rates and ratios, and what missing outcomes could do."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-
-import numpy as np
 
 from evenhand.findings.found import Cell, Section
 from evenhand.findings.ratios import (
-    MATTERS,
-    NOT_SHOWN,
+    NOTE,
     RARE,
-    SHOWN,
-    TOO_FEW,
+    GroupingResult,
+    GroupResult,
     p_said,
-    smallest_said,
+    ratio_said,
+    ratios_section,
 )
-from evenhand.instruments.decisions.counted import Counts
-from evenhand.statistics._shared import FloatArray, IntArray
-from evenhand.statistics.decided import alike, dealt_anew, evened, expected
+from evenhand.instruments.decisions.judged import LEFT_OUT
 from evenhand.statistics.multiplicity import holm
-from evenhand.statistics.selection import impact_ratios, p_among, ratio_interval, smallest_among
 from evenhand.statistics.tables import fisher_p
 
-NO_RATIO, LEFT_OUT = "in no ratio", "left out"
 Ends = tuple[float, float]
 
 
@@ -37,279 +30,90 @@ class Words:
 
 
 SELECTING = Words("who is selected", "selected", "selection rate")
-SCORING = Words("who scores above the median", "above", "scoring rate")
+SCORING = Words("who scores above the median", "above the median", "scoring rate")
 
 
-@dataclass(frozen=True)
-class Judged:
-    """The groups of one grouping that have a ratio, with all that is said of each."""
-
-    counts: Counts
-    clustered: bool
-    open_rare: bool = False  # a rare group would have a ratio if the missing outcomes were known
-
-    @cached_property
-    def read(self) -> IntArray:
-        return np.asarray(self.counts.read.sum(axis=0))
-
-    @cached_property
-    def people(self) -> IntArray:
-        return np.asarray(self.counts.people.sum(axis=0))
-
-    @cached_property
-    def selected(self) -> IntArray:
-        return np.asarray(self.counts.selected.sum(axis=0))
-
-    @cached_property
-    def missing(self) -> IntArray:
-        return np.asarray(self.counts.missing.sum(axis=0))
-
-    @cached_property
-    def ratios(self) -> FloatArray:
-        return impact_ratios(self.selected, self.read)
-
-    @cached_property
-    def chance(self) -> float:
-        """The smallest ratio that chance alone prints, of the people whose outcome is known."""
-        return self._limit(self.counts.read, self.counts.selected.sum(axis=1))
-
-    @staticmethod
-    def _limit(people: IntArray, selected: IntArray) -> float:
-        return smallest_among(dealt_anew(people, selected), people.sum(axis=0))
-
-    @cached_property
-    def _chance_of_all(self) -> float:
-        """The same of everybody, with nobody selected of whom it is not known."""
-        return self._limit(self.counts.people, self.counts.selected.sum(axis=1))
-
-    def ends(self, place: int | None = None) -> Ends:
-        """The interval of a group's ratio, or of the smallest."""
-        return self._interval(self.selected, self.read, place)
-
-    def _interval(self, selected: IntArray, people: IntArray, place: int | None) -> Ends:
-        """Decisions of a stratum that are alike count for fewer."""
-        if not self.clustered:
-            return ratio_interval(selected, people, place, each_alone=True)
-        times = alike(self.counts.read, self.counts.selected)
-        if not np.isfinite(times).all():
-            return 0.0, 1.0
-        fewer = np.rint(people / times), np.rint(selected / times)
-        if not fewer[0].all() or not fewer[1].any():
-            return 0.0, 1.0
-        return ratio_interval(np.minimum(fewer[1], fewer[0]), fewer[0], place, each_alone=True)
-
-    def if_known(self, place: int) -> Ends:
-        """The least and the largest ratio of a group, over all ways in which the missing outcomes
-        could have come out."""
-        worst, best = self.filled(place, own=False), self.filled(place, own=True)
-        return _ratio(worst, self.people, place), _ratio(best, self.people, place)
-
-    def filled(self, place: int, *, own: bool) -> IntArray:
-        """The selections with the missing outcomes of this group all selected and of the others
-        none, or the other way round."""
-        selected = self.selected + (0 if own else self.missing)
-        selected[place] = self.selected[place] + (self.missing[place] if own else 0)
-        return np.asarray(selected)
-
-    def state(self, place: int, low: float) -> str:
-        """Shown: below what chance prints however the missing outcomes came out. Not shown: the
-        interval lies above what matters, however they did. Neither where they decide which groups
-        are compared."""
-        if self.open_rare:
-            return TOO_FEW
-        if self._is_below(place):
-            return SHOWN
-        if low >= MATTERS and self._least(place, low) >= MATTERS:
-            return NOT_SHOWN
-        return TOO_FEW
-
-    def _is_below(self, place: int) -> bool:
-        if not self.missing.any():
-            return bool(self.ratios[place] < self.chance)
-        most = self.if_known(place)[1]
-        if most >= min(self.chance, self._chance_of_all):
-            return False
-        own = self.counts.selected.sum(axis=1) + self.counts.missing[:, place]
-        return most < self._limit(self.counts.people, own)
-
-    def _least(self, place: int, low: float) -> float:
-        if not self.missing.any():
-            return low
-        return self._interval(self.filled(place, own=False), self.people, place)[0]
-
-
-def _ratio(selected: IntArray, people: IntArray, place: int) -> float:
-    return float(impact_ratios(selected, people)[place]) if selected.any() else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Parted:
-    """The groups of a grouping by whether they have a ratio: rare ones and those that a rule lets
-    be left out have none."""
-
-    judged: tuple[int, ...]
-    rare: tuple[int, ...]
-    small: tuple[int, ...]
-    open_rare: bool = False  # one of the rare would not be, if the missing outcomes were known
-
-
-def parted(counts: Counts, small: float | None) -> Parted:
-    """Part the groups; a missing outcome is no selection, so that none makes a group less rare."""
-    people = counts.people.sum(axis=0)
-    share = counts.selected.sum() / max(int(people.sum()), 1)
-    places = range(len(people))
-    left_out = tuple(
-        one for one in places if small is not None and people[one] < small * people.sum()
-    )
-    kept = [one for one in places if one not in left_out]
-    often = tuple(one for one in kept if people[one] * share >= RARE and counts.read[:, one].any())
-    if len(often) < 2 or not counts.selected[:, often].any():
-        return Parted((), tuple(kept), left_out)
-    rare = tuple(one for one in kept if one not in often)
-    most = (counts.selected.sum() + counts.missing.sum()) / people.sum()
-    return Parted(often, rare, left_out, any(people[one] * most >= RARE for one in rare))
-
-
-def ratios(
-    name: str, said: str, counts: Counts, words: Words, *, clustered: bool, small: float | None
-) -> list[Section]:
-    """Make the table of each group's rate and ratio, the highest rate first; groups without a ratio
-    and people whose group is not known come last. A second one says what missing outcomes do."""
-    groups, parts = counts.groups, parted(counts, small)
-    rows: list[tuple[Cell, ...]] = []
-    note = f"Fewer than two groups would have {RARE} {words.selected} by chance: no ratio is made."
-    judged = None
-    if parts.judged:
-        judged = Judged(counts.of(parts.judged), clustered, parts.open_rare)
-    if judged is not None:
-        order = sorted(range(len(parts.judged)), key=lambda one: (-judged.ratios[one], one))
-        rows += [_judged_row(judged, place) for place in order]
-        note = smallest_said(float(judged.ratios.min()), judged.ends(), judged.chance)
-    for places, state in ((parts.rare, TOO_FEW), (parts.small, LEFT_OUT)):
-        for place in places:
-            numbers = (one[:, place].sum() for one in (counts.people, counts.read, counts.selected))
-            rows.append((*_counted(" ".join(groups[place]), numbers), "", "", state))
-    if counts.unknown[0]:
-        rows.append((*_counted("unknown", counts.unknown), "", "", NO_RATIO))
-    note += _without_ratio(parts, words, small)
-    main = name == "ratios_0"
-    table = Section(
-        name=name, title=f"{words.title}, by {said}", rows=tuple(rows), in_short=main,
-        columns=("category", "people", words.selected, "rate", "ratio", "95 %", "state"),
-        note=f"{note}\n{_note(words)}" if main else note,
+def ratios(place: int, found: GroupingResult, words: Words, small: float | None) -> list[Section]:
+    """Make the table of each group's rate and ratio. A second one says what missing outcomes could
+    do."""
+    lines = [f"rate: the {words.rate} of people whose outcome is known. {NOTE}"] * (place == 0)
+    if any(one.contrast is not None and one.impact is None for one in found.groups):
+        lines.append(f"No impact ratio: fewer than {RARE} {words.selected} would be expected.")
+    if any(one.state == LEFT_OUT for one in found.groups):
+        lines.append(f"Left out of the ratios, as the rule allows: groups under {small:.0%} of "
+                     "all.")  # fmt: skip
+    table = ratios_section(
+        f"ratios_{place}", found, title=words.title, people="people", selected=words.selected,
+        note="\n".join(lines),
     )  # fmt: skip
-    return [table, *_if_known(name, said, judged)]
+    return [table, *_if_known(place, found)]
 
 
-def _without_ratio(parts: Parted, words: Words, small: float | None) -> str:
-    """Say why some groups have no ratio, each reason on a line of its own."""
-    said = ""
-    if parts.judged and parts.rare:
-        said += f"\nA group with fewer than {RARE} {words.selected} by chance has no ratio."
-    if parts.open_rare:
-        said += "\nIt could have one if the missing outcomes were known, so nothing is shown here."
-    if parts.small:
-        said += f"\nLeft out of the ratios, as the rule allows: groups under {small:.0%} of all."
-    return said
-
-
-def _judged_row(judged: Judged, place: int) -> tuple[Cell, ...]:
-    low, high = judged.ends(place)
-    numbers = (one[place] for one in (judged.people, judged.read, judged.selected))
-    counts = _counted(" ".join(judged.counts.groups[place]), numbers)
-    ratio, ends = f"{judged.ratios[place]:.2f}", f"{low:.2f} to {high:.2f}"
-    return (*counts, ratio, ends, judged.state(place, low))
-
-
-def _counted(name: str, numbers: Iterable[int]) -> tuple[Cell, ...]:
-    people, read, selected = map(int, numbers)
-    return name, people, selected, f"{100 * selected / read:.1f}%" if read else "-"
-
-
-def _if_known(name: str, said: str, judged: Judged | None) -> list[Section]:
-    if judged is None or not judged.missing.any():
+def _if_known(place: int, found: GroupingResult) -> list[Section]:
+    if not any(one.missing for one in found.tested):
         return []
     rows: list[tuple[Cell, ...]] = []
-    for place, group in enumerate(judged.counts.groups):
-        least, most = judged.if_known(place)
-        numbers = int(judged.people[place]), int(judged.missing[place])
-        rows.append((" ".join(group), *numbers, f"{least:.2f} to {most:.2f}"))
+    for one in found.tested:
+        least, most = if_known(one)
+        ends = f"{ratio_said(least)} to {ratio_said(most)}"
+        rows.append((one.name, one.people, one.missing, ends))
     return [Section(
-        name=f"if_known_{name.rpartition('_')[2]}", rows=tuple(rows),
-        title=f"what the ratios could be if all outcomes were known, by {said}",
-        columns=("category", "people", "no outcome", "ratio"),
+        name=f"if_known_{place}", rows=tuple(rows),
+        title=f"what the ratios could be if all outcomes were known, by {found.title}",
+        columns=("category", "people", "no outcome", "vs others"),
     )]  # fmt: skip
 
 
-def _note(words: Words) -> str:
-    return (
-        f"{words.rate}: of people whose outcome is known; ratio: the impact ratio, over the "
-        "highest rate; 95 %: of the true ratio, the best group chosen anew in each draw. shown: "
-        "chance alone seldom gets that low, however the missing outcomes came out; not shown: the "
-        f"interval lies above {MATTERS:g}."
-    )
-
-
-def uneven(counts: Counts) -> float | None:
-    """Test whether the groups are selected alike, with the missing outcomes filled in so that they
-    are as alike as can be. None with several strata and anything missing: which filling of all of
-    them is the most alike is not known, and that of each need not be."""
-    there = [one for one in range(len(counts.groups)) if counts.people[:, one].any()]
-    kept = counts.of(there)
-    if len(there) < 2 or (len(kept.people) > 1 and kept.missing.any()):
-        return None
-    filled = kept.selected
-    if kept.missing.any():
-        filled = evened(kept.people[0], kept.selected[0], kept.missing[0])[None, :]
-    by_stratum = filled.sum(axis=1)
-    if not by_stratum.any():
-        return None
-    by_chance = expected(kept.people, by_stratum)
-    some = by_chance > 0
-    if some.sum() < 2:
-        return None
-    drawn = dealt_anew(kept.people, by_stratum)[:, some]
-    return p_among(filled.sum(axis=0)[some], by_chance[some], drawn)
+def if_known(one: GroupResult) -> Ends:
+    """The least and the largest ratio to the others, over all ways in which the missing outcomes
+    could have come out."""
+    assert one.selections is not None
+    least, most = one.selections.for_more, one.selections.for_less
+    return least.ratio(least.selected), most.ratio(most.selected)
 
 
 def by_threshold(
-    name: str, said: str, counts: Counts, threshold: float, small: float | None
+    name: str, found: GroupingResult, threshold: float, *, clustered: bool
 ) -> Section | None:
     """Make the table of a rule that has a threshold and names a significance test."""
-    parts = parted(counts, small)
-    if not parts.judged:
+    with_ratio = [one for one in found.groups if one.impact is not None]
+    if not with_ratio:
         return None
-    judged = Judged(counts.of(parts.judged), clustered=False)
-    best = int(judged.ratios.argmax())
-    places = [place for place in range(len(parts.judged)) if place != best]
-    tested = [_fisher(judged, place, best) for place in places]
-    is_open = len(counts.people) > 1  # people of a cluster are not decided on independently
+    best = max(with_ratio, key=lambda one: one.impact or 0.0)
+    others = [one for one in with_ratio if one is not best]
+    tested = [_fisher(one, best) for one in others]
     rows = tuple(
-        (" ".join(judged.counts.groups[place]), f"{judged.ratios[place]:.2f}",
-         _is_below(judged.if_known(place), threshold),
-         *(("open", "open") if is_open else (p_said(p), p_said(adjusted))))
-        for place, p, adjusted in zip(places, tested, holm(tested), strict=True)
+        (one.name, f"{one.impact:.2f}", _is_below(one, with_ratio, threshold),
+         *(("open", "open") if clustered else (p_said(p), p_said(adjusted))))
+        for one, p, adjusted in zip(others, tested, holm(tested), strict=True)
     )  # fmt: skip
     return Section(
-        name=name, title=f"the rule's threshold and a test, by {said}", rows=rows, in_short=True,
-        columns=("category", "ratio", f"below {threshold:g}", "p", "after Holm"),
-        note=f"Against {' '.join(judged.counts.groups[best])}, the highest rate, by Fisher's exact "
-        "test, with the missing outcomes filled in so that the two are as alike as can be. It "
-        "takes that group for one that was named beforehand; the states above do not. below: open "
-        "where the missing outcomes decide it; p: open with clusters, which this test ignores.",
+        name=name, title=f"the rule's threshold and a test, by {found.title}", rows=rows,
+        columns=("category", "impact ratio", f"below {threshold:g}", "p", "after Holm"),
+        in_short=True,
+        note=f"Against {best.name}, the highest rate, by Fisher's exact test, with the missing "
+        "outcomes filled in so that the two are as alike as can be. It takes that group for one "
+        "that was named beforehand; the states above do not. below: open where the missing "
+        "outcomes decide it; p: open with clusters, which this test ignores.",
     )  # fmt: skip
 
 
-def _fisher(judged: Judged, place: int, best: int) -> float:
+def _fisher(one: GroupResult, best: GroupResult) -> float:
     """Fisher's p of a group against the best, its own missing outcomes selected and those of the
     best not; 1 where that turns them round."""
-    filled, people = judged.filled(place, own=True), judged.people
-    if filled[place] * people[best] >= filled[best] * people[place]:
+    filled = one.selected + one.missing
+    if filled * best.people >= best.selected * one.people:
         return 1.0
-    return fisher_p([[filled[one], people[one] - filled[one]] for one in (place, best)])
+    return fisher_p([[filled, one.people - filled], [best.selected, best.people - best.selected]])
 
 
-def _is_below(ends: Ends, threshold: float) -> str:
-    if ends[1] < threshold:
+def _is_below(one: GroupResult, groups: Sequence[GroupResult], threshold: float) -> str:
+    """Whether the impact ratio is below the threshold however the missing outcomes came out."""
+    others = [other for other in groups if other is not one]
+    most = (one.selected + one.missing) / one.people
+    least = one.selected / one.people
+    best_least = max(other.selected / other.people for other in others)
+    best_most = max((other.selected + other.missing) / other.people for other in others)
+    if most < threshold * best_least:
         return "yes"
-    return "no" if ends[0] >= threshold else "open"
+    return "no" if least >= threshold * best_most else "open"

@@ -1,9 +1,8 @@
-"""First places counted by group, over a whole run: what the favoured groups and the tables need."""
+"""First places counted by group, over a whole run."""
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import orjson
 import polars as pl
@@ -89,64 +88,9 @@ class Counts:
         clusters of m. Source: Kish 1965."""
         return sum(n * n for n in self.clusters.values()) / max(self.read, 1)
 
-    def favoured(self) -> frozenset[Group]:
-        """Name the groups that have more first places than by an equal chance."""
-        return frozenset(g for g, n in self.expected.items() if self.selected[g] > n + 1e-9)
-
 
 def counted(found: Iterable[Ranking], grouping: Grouping) -> Counts:
     counts = Counts()
     for one in found:
         counts.add(one, grouping)
     return counts
-
-
-Favours = Mapping[str, frozenset[Group]]  # by cluster: who is ahead in those before it
-
-
-def ahead(found: list[Ranking], grouping: Grouping) -> Favours:
-    """Say for each cluster of rankings which groups are ahead in the clusters before it, in an
-    order that hangs on nothing but their names; the first has none before it.
-
-    Who names groups by the same rankings that are counted finds some favoured without any bias.
-    Named before, they come first by chance as often as their share, whatever was seen until then.
-    """
-    clusters: dict[str, list[Ranking]] = defaultdict(list)
-    for one in found:
-        clusters[one.cluster].append(one)
-    counts, known = Counts(), {}
-    for cluster in sorted(clusters, key=lambda name: hashlib.sha256(name.encode()).digest()):
-        if counts.read:
-            known[cluster] = counts.favoured()
-        for one in clusters[cluster]:
-            counts.add(one, grouping)
-    return known
-
-
-def beyond_chance(one: Ranking, grouping: Grouping, known: Favours) -> float | None:
-    """Give 1 where a group that is ahead came first and else 0, minus the chance of that."""
-    if one.first is None or one.cluster not in known:
-        return None
-    named, favoured = one.named(grouping), known[one.cluster]
-    chance = sum(group in favoured for group in named) / len(named)
-    return (named[one.first] in favoured) - chance
-
-
-def named_anew(found: list[Ranking], grouping: Grouping) -> tuple[float, float]:
-    """Give the least and the largest mean of what is beyond chance if the missing answers all put
-    the same group first, whichever, and said with the others who is ahead."""
-    means = []
-    for group in sorted({group for one in found for group in one.named(grouping)}):
-        filled = [_filled(one, grouping, group) for one in found]
-        known = ahead(filled, grouping)
-        values = [beyond_chance(one, grouping, known) for one in filled]
-        read = [value for value in values if value is not None]
-        means.append(sum(read) / max(len(read), 1))
-    return min(means), max(means)
-
-
-def _filled(one: Ranking, grouping: Grouping, group: Group) -> Ranking:
-    named = one.named(grouping)
-    if one.first is not None or group not in named:
-        return one
-    return replace(one, first=named.index(group))

@@ -1,145 +1,47 @@
 """The tables of a run of rankings: each group's rate and ratio, the tests, and the places."""
 
-import math
 from collections.abc import Sequence
 
 from evenhand.findings.found import Cell, Section
 from evenhand.findings.ratios import (
-    MATTERS,
-    NOT_SHOWN,
+    NOTE,
     RARE,
-    SHOWN,
-    TOO_FEW,
-    smallest_said,
+    TESTS_NOTE,
+    GroupResults,
+    ratios_section,
     tests_section,
 )
-from evenhand.instruments.rankings.counted import (
-    PLACE,
-    Counts,
-    Group,
-    Grouping,
-    Ranking,
-    counted,
-    groupings,
-)
+from evenhand.instruments.rankings.counted import PLACE, Counts, Ranking, counted
+from evenhand.instruments.rankings.judged import missing_of, scaled
 from evenhand.statistics.proportions import wilson
-from evenhand.statistics.selection import (
-    impact_ratios,
-    levelled,
-    ratio_interval,
-    smallest_by_chance,
-    uneven_p,
-)
+from evenhand.statistics.selection import levelled, uneven_p
 
 IN_PROMPT = "place in the prompt"
-_COLUMNS = ("category", "candidates", "first", "rate", "ratio", "95 %", "state")
-_NOTE = (
-    "rate: ranked first of all its candidates; ratio: the impact ratio, over the highest rate; "
-    "95 %: of the true ratio, the best group chosen anew in each draw. shown: chance alone seldom "
-    "gets that low, however the answers that could not be read came out; not shown: the interval "
-    f"lies above {MATTERS:g}. No law's threshold is applied."
-)
 
 
-def sections(found: Sequence[Ranking], published: bool) -> tuple[Section, ...]:
+def sections(
+    found: Sequence[Ranking], results: GroupResults, published: bool
+) -> tuple[Section, ...]:
     """Make all tables of a run."""
-    people = groupings(found[0])
-    by = {grouping: counted(found, grouping) for grouping in (*people, PLACE)}
-    if not by[PLACE].read:
+    places = counted(found, PLACE)
+    if not places.read:
         return ()
-    several = [grouping for grouping in people if len(by[grouping].expected) > 1]
-    ratios = [_ratios(f"ratios_{place}", one, by[one]) for place, one in enumerate(several)]
-    made = [*ratios, _places(by[PLACE]), _tests(by)]
+    made = [_ratios(place, results) for place in range(len(results.groupings))]
+    made += [_places(places), _tests(results, places)]
     if published:
-        made.append(_published(by[people[0]]))
+        made.append(_published(counted(found, results.groupings[0].attributes)))
     return tuple(made)
 
 
-def _scaled(counts: Counts, numbers: Sequence[float]) -> list[int]:
-    """As many first places as there are independent ones."""
-    return [round(n / max(counts.alike, 1.0)) for n in numbers]
-
-
-def _ratios(name: str, grouping: Grouping, counts: Counts) -> Section:
-    """Make the table of each group's rate and ratio, the highest rate first; rare groups last."""
-    groups, rare = _judged(counts)
-    candidates = [counts.candidates[g] for g in groups]
-    selected = [counts.selected[g] for g in groups]
-    expected = [counts.expected[g] for g in groups]
-    ratios = impact_ratios(selected, candidates)
-    used = _scaled(counts, selected)
-    n, missing = sum(used), _missing(counts)
-    chance = smallest_by_chance(n, expected, candidates) if n else 0.0
-    of_all = [counts.all_candidates[g] for g in groups]
-    chance_of_all = chance
-    if n and missing:
-        all_expected = [counts.of_all[g] for g in groups]
-        chance_of_all = smallest_by_chance(n + missing, all_expected, of_all)
-    rows: list[tuple[Cell, ...]] = []
-    for place in sorted(range(len(groups)), key=lambda one: (-ratios[one], groups[one])):
-        low, high = ratio_interval(used, candidates, place) if n else (0.0, 1.0)
-        state = TOO_FEW
-        if n and ratios[place] < chance and _most(used, of_all, place, missing) < chance_of_all:
-            state = SHOWN
-        elif low >= MATTERS and _least(used, of_all, place, missing, low) >= MATTERS:
-            state = NOT_SHOWN
-        rows.append((
-            *_counted(counts, groups[place]), f"{ratios[place]:.2f}", f"{low:.2f} to {high:.2f}",
-            state,
-        ))  # fmt: skip
-    rows += [(*_counted(counts, group), "", "", TOO_FEW) for group in rare]
-    title = f"who is ranked first, by {_said(grouping)}"
-    low, high = ratio_interval(used, candidates) if n else (0.0, 1.0)
-    note = smallest_said(float(ratios.min()), (low, high), chance)
-    if rare:
-        note += f"\nA group with fewer than {RARE} first places by chance has no ratio."
-    main = name == "ratios_0"
-    note = f"{note}\n{_NOTE}" if main else note
-    return Section(name=name, title=title, columns=_COLUMNS, rows=tuple(rows), note=note,
-                   in_short=main)  # fmt: skip
-
-
-def _judged(counts: Counts) -> tuple[list[Group], list[Group]]:
-    """Part the groups that have a ratio from those too rare for one; all have one where fewer than
-    two would, or where only rare ones came first."""
-    groups = sorted(counts.expected)
-    often = [g for g in groups if counts.of_all[g] / max(counts.alike, 1.0) >= RARE]
-    if len(often) < 2 or not any(counts.selected[g] for g in often):
-        return groups, []
-    return often, [g for g in groups if g not in often]
-
-
-def _missing(counts: Counts) -> int:
-    return math.ceil(counts.missing / max(counts.alike, 1.0))
-
-
-def _most(used: Sequence[int], candidates: Sequence[int], place: int, missing: int) -> float:
-    """A group's ratio if all missing first places were its own."""
-    filled = list(used)
-    filled[place] += missing
-    return float(impact_ratios(filled, candidates)[place])
-
-
-def _least(
-    used: Sequence[int], candidates: Sequence[int], place: int, missing: int, low: float
-) -> float:
-    """The lower end of a group's ratio if all missing first places were those of the other group
-    that gets furthest ahead by them."""
-    if not missing:
-        return low
-    others = [one for one in range(len(used)) if one != place]
-    filled = list(used)
-    filled[max(others, key=lambda one: (used[one] + missing) / candidates[one])] += missing
-    return ratio_interval(filled, candidates, place)[0]
-
-
-def _counted(counts: Counts, group: Group) -> tuple[Cell, ...]:
-    candidates, selected = counts.candidates[group], counts.selected[group]
-    return " ".join(group), candidates, selected, f"{100 * selected / candidates:.1f}%"
-
-
-def _said(grouping: Grouping) -> str:
-    return " × ".join(grouping) or IN_PROMPT
+def _ratios(place: int, results: GroupResults) -> Section:
+    one = results.groupings[place]
+    lines = [f"rate: ranked first of all its candidates. {NOTE}"] * (place == 0)
+    if any(group.impact is None for group in one.groups):
+        lines.append(f"No impact ratio: fewer than {RARE} first places would be expected.")
+    return ratios_section(
+        f"ratios_{place}", one, title="who is ranked first", people="candidates", selected="first",
+        note="\n".join(lines),
+    )  # fmt: skip
 
 
 def _percent(part: float, whole: float) -> str:
@@ -161,15 +63,15 @@ def _places(counts: Counts) -> Section:
     )  # fmt: skip
 
 
-def uneven(counts: Counts) -> float | None:
-    """Test whether first places go to the groups as by an equal chance, with the answers that could
+def place_p(counts: Counts) -> float | None:
+    """Test whether first places go to the places as by an equal chance, with the answers that could
     not be read filled in as evenly as can be."""
     groups = sorted(counts.of_all)
-    used = _scaled(counts, [counts.selected[g] for g in groups])
+    used = scaled(counts, [counts.selected[g] for g in groups])
     if len(groups) < 2 or not sum(used):
         return None
     expected = [counts.of_all[g] for g in groups]
-    return uneven_p(levelled(used, expected, _missing(counts)), expected)
+    return uneven_p(levelled(used, expected, missing_of(counts)), expected)
 
 
 def leading_p(counts: Counts) -> float | None:
@@ -177,16 +79,21 @@ def leading_p(counts: Counts) -> float | None:
     groups = sorted(counts.of_all)
     if len(groups) < 2:
         return None
-    used = _scaled(counts, [counts.leading[g] for g in groups])
+    used = scaled(counts, [counts.leading[g] for g in groups])
     return uneven_p(used, [counts.of_all[g] for g in groups]) if sum(used) else None
 
 
-def _tests(by: dict[Grouping, Counts]) -> Section:
-    tested = {name: p for name, counts in by.items() if (p := uneven(counts)) is not None}
+def _tests(results: GroupResults, places: Counts) -> Section:
+    tested = [(one.title, one.p, one.p_adjusted) for one in results.groupings
+              if one.p is not None and one.p_adjusted is not None]  # fmt: skip
+    p = place_p(places)
+    tested += [(IN_PROMPT, p, p)] if p is not None else []
     return tests_section(
-        {_said(name): p for name, p in tested.items()},
+        tested,
         "Chi-square of the first places against an equal chance of all candidates, by 10,000 "
-        "draws; answers that could not be read are filled in as evenly as can be.",
+        "draws; answers that could not be read are filled in as evenly as can be. The place in "
+        f"the prompt is a question of its own. {TESTS_NOTE}",
+        "do first places differ?",
     )
 
 

@@ -67,8 +67,8 @@ class Labelled:
         _refuse_gaps(file, columns, table)
         _refuse_both(file, table)
         once = table.unique("text", keep="first", maintain_order=True)
-        named = once["cluster"].to_list() if columns.cluster else None
-        clusters = clusters_of(once["text"].to_list(), named)
+        declared = once["cluster"].to_list() if columns.cluster else None
+        clusters = clusters_of(once["text"].to_list(), declared)
         kept = one_of_each(zip(once["harm"], clusters, strict=True))
         return cls(file, columns, len(rows), once[kept].drop("cluster"))
 

@@ -314,7 +314,7 @@ class Swap(Instrument):
         groups = {**report.groups, "family": families} if families else report.groups
         return replace(report, estimates=_replaced(report.estimates, known), groups=groups)
 
-    def state(self, report: Report) -> State:
+    def state_of(self, report: Report) -> State:
         signed = [report[one.name] for one in report.instrument.primary()
                   if one.name.startswith("difference.")]  # fmt: skip
         families = report.groups.get("family", {}).values()

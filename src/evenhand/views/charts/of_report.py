@@ -35,7 +35,8 @@ def _overall(report: Report) -> Iterator[Chart]:
     axes: dict[tuple[object, ...], list[Measure]] = {}
     for measure in sorted(shown, key=lambda one: one.role != "primary"):
         if not measure.absent or report[measure.name].undefined != measure.absent:
-            axes.setdefault((measure.unit, measure.null, measure.within), []).append(measure)
+            within = measure.within if report.instrument.selects is None else None
+            axes.setdefault((measure.unit, measure.null, within), []).append(measure)
     panels = [_overall_panel(report, measures) for measures in axes.values()]
     if panels:
         title = "What was measured, with 95 % intervals"
@@ -47,6 +48,8 @@ def _overall_panel(report: Report, measures: Sequence[Measure]) -> Panel:
     the others no bias is called shown without a correction for looking at them too."""
     found = [(f"{m.label}{ARROWS[m.better]}", report[m.name], m) for m in measures]
     panel, main = panel_of(report.instrument, found), main_measure(report)
+    if report.instrument.selects is not None:  # every one is corrected for all
+        return panel
     seen = zip(panel.rows, measures, strict=True)
     return replace(
         panel, rows=[row if m is main else replace(row, state="plain") for row, m in seen]

@@ -75,6 +75,8 @@ def _component(report: Report, found: Dossier) -> dict[str, Any]:
         "run": side.run,
         **{f"sha256 of {name}": digest for name, digest in digests.items()},
     }
+    if report.instrument.of_people:
+        return _table_of_people(report, said)
     return {
         "type": "machine-learning-model",
         "bom-ref": _ref(report),
@@ -91,6 +93,25 @@ def _component(report: Report, found: Dossier) -> dict[str, Any]:
                 "fairnessAssessments": list(_assessments(report)),
             },
         },
+    }
+
+
+def _table_of_people(report: Report, said: dict[str, str]) -> dict[str, Any]:
+    """What decided about people is not known: no model, and so no model card."""
+    for one in report.estimates:
+        metric = _metric(report, one, "")
+        ends = metric.get("confidenceInterval")
+        between = f" ({ends['lowerBound']} to {ends['upperBound']})" if ends else ""
+        said[f"metric {metric['type']}"] = f"{metric['value']}{between}"
+    return {
+        "type": "application",
+        "bom-ref": _ref(report),
+        "name": "decisions about people",
+        "description": (
+            f"whatever made the {report.coverage.n:,} decisions of a table; no model was asked; "
+            f"audited by {report.instrument.title} in {report.side.run}"
+        ),
+        "properties": [{"name": f"evenhand:{name}", "value": one} for name, one in said.items()],
     }
 
 
@@ -231,7 +252,9 @@ def _evidence(report: Report, about: Evidence) -> Iterator[dict[str, Any]]:
     place = f"{run}.sha256" if about.light else f"{run}/run.json"
     yield {
         "bom-ref": f"evidence:{run}",
-        "description": f"{report.coverage.n:,} answers with the calls behind them",
+        "description": f"{report.coverage.n:,} decisions, as a table has them"
+        if report.instrument.of_people
+        else f"{report.coverage.n:,} answers with the calls behind them",
         "data": [{"name": run, "contents": {"url": place}}],
         "created": report.created,
     }

@@ -27,6 +27,8 @@ def written(found: Dossier, about: Evidence) -> dict[str, bytes]:
     """Write a record for each measured run, under the name that its run gives it."""
     made = {}
     for report in found.reports:
+        if report.instrument.of_people:  # a record is about a model
+            continue
         run = next(one for one in about.runs if one.run == report.side.run)
         made[f"eee/{file_name(run.run, run.sha256)}"] = one_file(report, about)
     return made

@@ -51,7 +51,7 @@ def facts(found: Dossier, about: Evidence) -> set[str]:
     """Say which of the things that rows may need this pack has."""
     has = {
         "measured": bool(found.reports),
-        "groups": any(one.groups for one in found.reports),
+        "groups": any(one.groups or one.instrument.selects for one in found.reports),
         "finished": not about.unfinished,
         "compared": bool(found.comparisons),
         "spoiled": any(one.instrument.overdone for one in found.reports),

@@ -26,6 +26,8 @@ def written(found: Dossier, about: Evidence) -> dict[str, bytes]:
     """Write the file of each model that was measured."""
     by_model: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for report in found.reports:
+        if report.instrument.of_people:  # there is no model whose repository it belongs to
+            continue
         by_model[report.side.model] += entries(report, about)
     made = {}
     for number, (model, listed) in enumerate(by_model.items()):

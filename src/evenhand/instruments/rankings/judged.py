@@ -1,0 +1,146 @@
+"""Who is ranked first, judged: each group against all others, by one family of exact tests."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from evenhand.findings.ratios import RARE, GroupingResult, GroupResult, GroupResults
+from evenhand.instruments.rankings.counted import Counts, Group, Ranking, counted, groupings
+from evenhand.statistics.selection import (
+    TEST_DRAWS,
+    Chance,
+    Family,
+    Filling,
+    Grouped,
+    Selections,
+    impact_ratios,
+    levelled,
+    p_among,
+    smallest_p,
+)
+
+_SEED = 0
+
+
+def judged(found: Sequence[Ranking], draws: int = TEST_DRAWS) -> GroupResults:
+    """Judge all groupings of people: all attributes crossed first, then each by itself.
+
+    Without bias every candidate of a ranking has the same chance to come first. Rankings of one
+    cluster say the same, so that first places count for fewer; a ranking that could not be read
+    may have put anybody first.
+
+    Args:
+        found: The rankings of a run.
+        draws: Draws without bias.
+    """
+    every = groupings(found[0])
+    by = {one: counted(found, one) for one in every}
+    by = {one: counts for one, counts in by.items() if len(counts.of_all) > 1}
+    if not by or not next(iter(by.values())).read:
+        return GroupResults(groupings=())
+    crossed = next(iter(by.values()))
+    names = sorted(crossed.of_all)
+    n = _used(crossed) + missing_of(crossed)
+    shares = np.array([crossed.of_all[group] for group in names])
+    drawn = np.random.default_rng(_SEED).multinomial(n, shares / shares.sum(), draws)
+    family = Family((smallest_p([
+        _grouped(counts, n, drawn, _columns(every[0], one, names)) for one, counts in by.items()
+    ]),))  # fmt: skip
+    made = []
+    for one, counts in by.items():
+        p = _uneven(counts, draws)
+        made.append(GroupingResult.of(one, list(_groups(counts, family)), p, family))
+    return GroupResults(groupings=tuple(made))
+
+
+def scaled(counts: Counts, numbers: Sequence[float]) -> list[int]:
+    """As many first places as there are independent ones."""
+    return [round(n / max(counts.alike, 1.0)) for n in numbers]
+
+
+def missing_of(counts: Counts) -> int:
+    return math.ceil(counts.missing / max(counts.alike, 1.0))
+
+
+def _used(counts: Counts) -> int:
+    return scaled(counts, [counts.read])[0]
+
+
+def _columns(
+    crossed: Sequence[str], attributes: Sequence[str], names: Sequence[Group]
+) -> dict[Group, list[int]]:
+    """The crossed groups that each group of some attributes is made of."""
+    places = [crossed.index(one) for one in attributes]
+    made: dict[Group, list[int]] = {}
+    for column, name in enumerate(names):
+        made.setdefault(tuple(name[place] for place in places), []).append(column)
+    return made
+
+
+def _grouped(counts: Counts, n: int, drawn: np.ndarray, columns: dict[Group, list[int]]) -> Grouped:
+    groups = sorted(counts.of_all)
+    shares = _shares(counts, groups)
+    return Grouped(
+        np.stack([drawn[:, columns[group]].sum(axis=1) for group in groups], axis=1),
+        [Chance.drawn(n, share) for share in shares],
+        n * np.array(shares),
+    )
+
+
+def _shares(counts: Counts, groups: Sequence[Group]) -> list[float]:
+    total = sum(counts.of_all.values())
+    return [counts.of_all[group] / total for group in groups]
+
+
+def _uneven(counts: Counts, draws: int) -> float:
+    """Test whether first places go to the groups as by an equal chance, with the answers that could
+    not be read filled in as evenly as can be."""
+    groups = sorted(counts.of_all)
+    shares = np.array(_shares(counts, groups))
+    used = scaled(counts, [counts.selected[group] for group in groups])
+    filled = levelled(used, shares, missing_of(counts)) if sum(used) else np.array(used)
+    if not filled.sum():
+        return 1.0
+    n = int(filled.sum())
+    drawn = np.random.default_rng(_SEED).multinomial(n, shares, draws)
+    return p_among(filled, n * shares, drawn)
+
+
+def _groups(counts: Counts, family: Family) -> Iterator[GroupResult]:
+    groups = sorted(counts.of_all)
+    used, missing = _used(counts), missing_of(counts)
+    impact = _impact(counts, groups)
+    for group, share in zip(groups, _shares(counts, groups), strict=True):
+        own = min(used, scaled(counts, [counts.selected[group]])[0])
+        seen_share = counts.expected[group] / counts.read if counts.read else share
+        seen = _filling(own, used, seen_share)
+        less, more = seen, seen
+        if missing:
+            less, more = (_filling(own + lost, used + missing, share) for lost in (missing, 0))
+        tested = Selections(seen, less, more)
+        yield GroupResult(
+            name=" ".join(group),
+            people=counts.candidates[group],
+            read=counts.candidates[group],
+            selected=counts.selected[group],
+            impact=impact.get(group),
+            selections=tested,
+            contrast=family.contrast(tested),
+        )
+
+
+def _filling(selected: int, n: int, share: float) -> Filling:
+    bounded = min(max(share, 1e-9), 1 - 1e-9)
+    return Filling(selected, n, n * bounded, 1 / max(n, 1), Chance.drawn(n, bounded))
+
+
+def _impact(counts: Counts, groups: Sequence[Group]) -> dict[Group, float]:
+    """The impact ratios of groups that have one; all have one where fewer than two would."""
+    alike = max(counts.alike, 1.0)
+    often = [g for g in groups if counts.of_all[g] / alike >= RARE and counts.candidates[g]]
+    if len(often) < 2 or not any(counts.selected[g] for g in often):
+        return {}
+    ratios = impact_ratios([counts.selected[g] for g in often],
+                           [counts.candidates[g] for g in often])  # fmt: skip
+    return dict(zip(often, ratios.tolist(), strict=True))
