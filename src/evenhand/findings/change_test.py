@@ -72,7 +72,7 @@ class _Tested:
 
     def p(self, test: LinearTest, change: float, *, above: bool) -> float:
         """Return the one-sided p-value of a change above, or below, this number."""
-        size = float(self.pair.after.rows.max())
+        size = float(self.pair.after.rows.mean())  # a cluster of the usual size
         least, most = (end - (self.null or 0.0) for end in self.range)
         down, both = least - most, (2 * least, -2 * most)  # how far a cluster may be
         if self.null is None:
