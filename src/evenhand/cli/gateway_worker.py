@@ -40,6 +40,7 @@ from evenhand.gateway.policy import (
 from evenhand.gateway.postgres_audit import PostgresAudit
 from evenhand.gateway.quotas import LocalQuotas, Quotas
 from evenhand.gateway.shared_quotas import SharedQuotas
+from evenhand.gateway.shares import Shares
 from evenhand.gateway.traffic import Kept
 from evenhand.gateway.upstream import Upstream
 from evenhand.methods import Method
@@ -148,7 +149,7 @@ async def opened(order: Order) -> AsyncIterator[Parts]:
             admission=admission,
             checkers=checkers,
             record=books.record,
-            metrics=lambda: books.text(upstream.breaker, admission),
+            metrics=lambda: books.text(upstream.breakers, admission),
             ready=books.ready,
             refused=books.refused,
         )
@@ -226,7 +227,7 @@ async def _checkers(
 
     A screen that asks a language model lets texts through by its word, so it counts as a judge."""
     folder = settings.certificates
-    checkers = {}
+    checkers, shares = {}, Shares()
     for check in dict.fromkeys(policy.checks()):
         method = method_of(check)
         cast = await open_cast(settings, method.agents())
@@ -237,7 +238,7 @@ async def _checkers(
             judges = certificates_of(method, cast, folder)
             judges += certificates_of_scorer("screen", screen, folder)
             look_at_judges(judges, watch, required=True)
-        checkers[check] = Checker(decides, screen, method, cast)
+        checkers[check] = Checker(decides, screen, method, cast, shares)
     return checkers
 
 
