@@ -6,8 +6,9 @@
 | within the band    | the method, which may revise it    | the method accepts it       |
 | above the band     | the method, which has to revise it | the screen does not object  |
 
-The screen reads English. A text that is not English is never below the band. A revised text is screened again. Whatever goes wrong on the way is no verdict: the policy then says
-what happens, and it is never called "passed".
+The screen reads English: a text that is not English is never below the band. A revised text is
+screened again. Whatever goes wrong on the way is no verdict: the policy then says what happens, and
+it is never called "passed".
 """
 
 import asyncio
@@ -187,8 +188,8 @@ class Checker:
         """Decide about what cannot be rewritten.
 
         A tool's name is a label: one that the client declared is its own word, any other is blocked
-        above the band and never flagged. Of arguments the strings are screened as text; keys and
-        numbers among them are labels too.
+        above the band and never flagged. Of arguments the strings of several words are screened as
+        text; what else is among them is a label too.
         """
         text: str = told.text
         if isinstance(text, ToolName):

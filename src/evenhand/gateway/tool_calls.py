@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from evenhand.scorers.passages import SHORTEST
+
 # Where a word ends within a name: get_weather, getWeather, HTTPServer.
 _JOINT = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -32,16 +34,18 @@ def declared_names(sent: Mapping[str, Any]) -> frozenset[str]:
 
 
 def argument_text(arguments: str) -> str:
-    """The strings among arguments, one a line. What is no JSON is text.
+    """The strings among arguments that are text, one a line. What is no JSON is text as a whole.
 
-    >>> argument_text('{"id": 42, "to": ["Ann", "Bo"], "re": {"subject": "Lunch?"}}')
-    'Ann\\nBo\\nLunch?'
+    A string of fewer than `SHORTEST` words is a label as a rule: a name, a code, a key word.
+
+    >>> argument_text('{"id": 42, "to": ["Ann"], "say": {"subject": "See you at noon?"}}')
+    'See you at noon?'
     """
     try:
         read = json.loads(arguments, object_pairs_hook=_values)  # of two equal keys both count
     except (ValueError, RecursionError):
         return arguments
-    return "\n".join(_strings(read))
+    return "\n".join(one for one in _strings(read) if len(one.split()) >= SHORTEST)
 
 
 def _values(pairs: list[tuple[str, Any]]) -> list[Any]:

@@ -56,10 +56,9 @@ def is_english(text: str) -> bool | None:
     Returns:
         None where it has too few words to tell.
     """
-    text = _prose(text)
     if _in_another_script(text):
         return False
-    words = _words(text)
+    words = _words(_prose(text))
     english = sum(word in ENGLISH for word in words)
     other = sum(word in OTHER for word in words)
     if len(words) < LEAST:
