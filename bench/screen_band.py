@@ -13,9 +13,10 @@
 
 Inside an answer: with three harmless sentences before and two behind.
 
-The band begins at the greatest multiple of 0.05 for which at most a tenth of the hateful answers
-pass, by the upper end of a 95% CI (Clopper-Pearson), on the half that is for the band. It ends at
-the least multiple of 0.05 that at most a fiftieth of the harmless paragraphs reach, by the same
+The band begins one step below the greatest multiple of 0.05 for which at most a tenth of the
+hateful answers pass, by the upper end of a 95% CI (Clopper-Pearson), on the half that is for the
+band. One step below: cases of one template are alike, so that the interval is too narrow. It ends
+at the least multiple of 0.05 that at most a fiftieth of the harmless paragraphs reach, by the same
 rule, but not below 0.9: above it the agents may not accept a text.
 """
 
@@ -96,11 +97,11 @@ def answer_with(sentence: str, rng: random.Random) -> str:
 
 
 def begins_at(hateful: Sequence[float]) -> float:
-    """The greatest step below which at most `MOST_PASSED` of the hateful answers lie for sure."""
+    """One step before the greatest below which at most `MOST_PASSED` of the hateful answers lie."""
     n = len(hateful)
     below = {step: sum(one < step for one in hateful) for step in _STEPS}
     good = [step for step in _STEPS if clopper_pearson(below[step], n).high <= MOST_PASSED]
-    return max(good, default=0.0)
+    return _STEPS[max(0, _STEPS.index(max(good)) - 1)] if good else 0.0
 
 
 def ends_at(harmless: Sequence[float]) -> float:

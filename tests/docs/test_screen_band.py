@@ -33,9 +33,9 @@ def test_the_bill_follows_from_the_share() -> None:
     assert f"{low:,} to {high:,} agent calls" in PAGE
 
 
-def test_the_cut_offs_are_the_last_steps_that_keep_the_bounds() -> None:
+def test_the_cut_offs_follow_from_the_steps_that_keep_the_bounds() -> None:
     # 0 of 36 has an upper end of 0.0974, 0 of 35 one of 0.1000 and a little more.
-    assert begins_at([0.52] * 36) == 0.5
+    assert begins_at([0.52] * 36) == 0.45
     assert begins_at([0.52] * 34) == 0.0
     # 0 of 183 has an upper end of 0.01996, 0 of 180 one of 0.02029.
     assert ends_at([0.1] * 183) == 0.9
