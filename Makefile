@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band
 
 check: lint test
 
@@ -139,6 +139,11 @@ bench-ledger:
 # with the Wikipedia talk pages of `scorers audit`.
 bench-screen:
 	POLARS_MAX_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m bench.screen
+
+# Minutes, no endpoint: where the gateway's default band lies, by texts that were not trained on.
+# EVENHAND_DATA names a folder with them.
+bench-screen-band:
+	OPENBLAS_NUM_THREADS=1 $(PY) -m bench.screen_band
 
 # Minutes, no endpoint: what the gateway costs beside its upstream. --memory and --replicas do more;
 # the latter needs a redis-server.

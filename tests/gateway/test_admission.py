@@ -240,3 +240,23 @@ async def test_a_store_that_cannot_be_asked_lets_nobody_in_and_then_everybody(
     async with admission.enter("team"):
         assert admission.under_way == 1
     await quotas.close()
+
+
+async def test_the_bytes_under_way_are_bounded_and_one_tenant_has_half_of_them() -> None:
+    admission = Admission(LocalQuotas(), {"a": FREE, "b": FREE}, most_bytes=100)
+    async with admission.enter("a") as first, admission.enter("a") as second:
+        first.hold(30)
+        second.hold(20)
+        with pytest.raises(Refused) as caught:
+            second.hold(1)
+        assert _told(caught.value) == (503, "overloaded", "1")
+        async with admission.enter("b") as third:
+            third.hold(50)
+            assert admission.memory.held == 100
+    assert admission.memory.held == 0
+    alone = Admission(LocalQuotas(), {"a": FREE}, most_bytes=100)
+    async with alone.enter("a") as permit:
+        permit.hold(100)
+        with pytest.raises(Refused):
+            permit.hold(1)
+    assert alone.memory.held == 0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evenhand.gateway.breaker import Breaker, Call, RetryBudget
+from evenhand.gateway.breaker import Breaker, Breakers, Call, Caller, RetryBudget
 
 
 class Clock:
@@ -284,3 +284,28 @@ def test_open_it_lets_one_through_per_rest_and_it_always_closes_on_a_good_upstre
         clock.now += 2.0
         breaker.done(_probe(breaker), good=True)
     assert breaker.closed
+
+
+def test_what_one_tenant_or_one_model_provokes_rests_nobody_else() -> None:
+    clock = Clock()
+    breakers = Breakers(slow_after=None, clock=clock)
+    _opened(breakers.of(Caller("a", "m")), clock)
+    assert breakers.of(Caller("a", "m")).let_through() is None
+    assert not breakers.closed
+    for other in (Caller("b", "m"), Caller("a", "n"), Caller("a")):
+        assert breakers.of(other).let_through() is not None
+
+
+def test_new_names_of_models_make_no_new_breakers_without_end() -> None:
+    clock = Clock()
+    breakers = Breakers(slow_after=None, clock=clock)
+    for number in range(1_000):
+        call = breakers.of(Caller("a", f"m{number}")).let_through()
+        if call is not None:
+            breakers.of(Caller("a", f"m{number}")).done(call, good=False)
+    assert len(breakers._of["a"]) == 33  # 32 names, and all further ones together
+    assert breakers.of(Caller("a", "another")).let_through() is None  # which are resting
+    assert breakers.of(Caller("b", "another")).let_through() is not None
+    clock.now += 60  # what was long ago is forgotten
+    assert breakers.of(Caller("a", "another")).let_through() is not None
+    assert len(breakers._of["a"]) == 2

@@ -288,3 +288,40 @@ async def test_the_upstreams_key_in_an_answer_does_not_reach_the_client(
     assert key.encode() not in body
     without_comment = body.replace(b": evenhand-action: passed\n\n", b"")
     assert "My key is [redacted]. A fine day." in said(without_comment, stream)
+
+
+async def test_500s_that_one_tenant_provokes_do_not_rest_the_upstream_for_another() -> None:
+    class Provoked(Speaker):
+        async def chat(self, request: web.Request) -> web.StreamResponse:
+            self.fault = "500" if (await request.json()).get("user") == "bad" else ""
+            return await super().chat(request)
+
+    keys = {name: new_key() for name in "ab"}
+    tenants = {name: Tenant(keys=[hashed]) for name, (_, hashed) in keys.items()}
+    policy = Policy(check=CHECK, tenants=tenants)
+    speaker = Provoked(texts=("All well here.",))
+    async with upstream(speaker) as address, gateway(address, policy) as served:
+        of_a = [(await served.ask(key=keys["a"][0], user="bad"))[0] for _ in range(12)]
+        of_b = [(await served.ask(key=keys["b"][0]))[0] for _ in range(6)]
+        other = (await served.ask(key=keys["a"][0], model="another"))[0]
+    assert of_a[-1] == 503  # it rests for whom it failed
+    assert of_b == [200] * 6
+    assert other == 200
+
+
+async def test_a_request_of_too_many_values_or_bytes_is_refused_before_it_is_parsed() -> None:
+    values = b'{"model":"m","messages":[],"metadata":[' + b"{}," * 200_000 + b"{}]}"
+    async with (
+        upstream(Speaker()) as address,
+        gateway(address, Policy(check=CHECK)) as served,
+        aiohttp.ClientSession() as session,
+    ):
+        async with session.post(f"{served.url}/chat/completions", data=values) as got:
+            said_of_values = got.status, (await got.json())["error"]["code"]
+        served.parts.admission.memory._most_of_a_tenant = 1_000  # as if others held the rest
+        async with session.post(f"{served.url}/chat/completions", data=b" " * 2_000) as got:
+            said_of_bytes = got.status, (await got.json())["error"]["code"], got.headers
+        assert served.parts.admission.memory.held == 0
+    assert said_of_values == (413, "too_many_values")
+    assert said_of_bytes[:2] == (503, "overloaded")
+    assert said_of_bytes[2]["retry-after"] == "1"

@@ -42,6 +42,7 @@ from evenhand.gateway.policy import (
 from evenhand.gateway.postgres_audit import PostgresAudit
 from evenhand.gateway.quotas import LocalQuotas, Quotas
 from evenhand.gateway.shared_quotas import SharedQuotas
+from evenhand.gateway.shares import Shares
 from evenhand.gateway.traffic import Kept, check_folder
 from evenhand.gateway.upstream import Upstream
 from evenhand.methods import Method
@@ -157,7 +158,7 @@ async def opened(order: Order) -> AsyncIterator[Parts]:
             checkers=checkers,
             record=books.record,
             written=books.written,
-            metrics=lambda: books.text(upstream.breaker, admission),
+            metrics=lambda: books.text(upstream.breakers, admission),
             alarms=books.alarms,
             refused=books.refused,
         )
@@ -240,7 +241,7 @@ async def _checkers(
 
     A screen that asks a language model lets texts through by its word, so it counts as a judge."""
     folder = settings.certificates
-    checkers = {}
+    checkers, shares = {}, Shares()
     for check in dict.fromkeys(policy.checks()):
         method = method_of(check)
         cast = await open_cast(settings, method.agents())
@@ -251,7 +252,7 @@ async def _checkers(
             judges = certificates_of(method, cast, folder)
             judges += certificates_of_scorer("screen", screen, folder)
             look_at_judges(judges, watch, required=True)
-        checkers[check] = Checker(decides, screen, method, cast)
+        checkers[check] = Checker(decides, screen, method, cast, shares)
     return checkers
 
 

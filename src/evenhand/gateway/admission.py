@@ -14,6 +14,7 @@ from typing import Any
 from evenhand.gateway.errors import Refused
 from evenhand.gateway.quotas import Allowance, Lease, OverQuota, Quotas, StoreUnavailable
 
+MOST_BYTES = 128 * 1024 * 1024  # our choice: eight of the longest requests
 _SHED_PAUSE = 1.0  # our choice, in seconds: as long as the queue's wait
 _DRAIN_PAUSE = 5.0  # our choice: by then a load balancer has looked at `ready` and asks another
 _SAID = {
@@ -26,10 +27,23 @@ _SAID = {
 class Permit:
     """What a request that was let in holds. It is given back when the context ends."""
 
-    def __init__(self, tenant: str, reserved: int) -> None:
+    def __init__(self, tenant: str, reserved: int, memory: "Memory") -> None:
         self.tenant = tenant
         self.reserved = reserved
         self._spent: int | None = None
+        self._memory = memory
+        self._held = 0
+
+    def hold(self, size: int) -> None:
+        """Count bytes of the request that are in memory. Raises `Refused` if there are too many
+        under way."""
+        self._memory.take(self.tenant, size)
+        self._held += size
+
+    def let_go(self) -> None:
+        """Give back what is held."""
+        self._memory.give_back(self.tenant, self._held)
+        self._held = 0
 
     def spend(self, tokens: int) -> None:
         """Count tokens that were used; 0 if the request ended before anything was asked. One that
@@ -41,13 +55,40 @@ class Permit:
         return self.reserved if self._spent is None else self._spent
 
 
+class Memory:
+    """The bytes of requests under way: bounded in all, and a tenant among several has half."""
+
+    def __init__(self, most: int, tenants: int) -> None:
+        self._most = most
+        self._most_of_a_tenant = most if tenants < 2 else most // 2
+        self._held: dict[str, int] = {}
+
+    @property
+    def held(self) -> int:
+        return sum(self._held.values())
+
+    def take(self, tenant: str, size: int) -> None:
+        """Count bytes. Raises `Refused`, and then nothing is counted."""
+        own = self._held.get(tenant, 0) + size
+        if own > self._most_of_a_tenant or self.held + size > self._most:
+            raise busy("overloaded", "Requests of too many bytes are under way.")
+        self._held[tenant] = own
+
+    def give_back(self, tenant: str, size: int) -> None:
+        """Count bytes no more."""
+        self._held[tenant] = self._held.get(tenant, 0) - size
+        if not self._held[tenant]:
+            del self._held[tenant]
+
+
 class Admission:
     """The door of one replica.
 
     >>> async with admission.enter("team-hr", tokens=4_000) as permit:
     ...     permit.spend(usage.total)
 
-    `most` requests are under way at once, `queue` more wait for up to `patience` seconds.
+    `most` requests are under way at once, `queue` more wait for up to `patience` seconds. The
+    bodies of those under way have `most_bytes` in all; of several tenants each has half of that.
     """
 
     def __init__(
@@ -58,8 +99,10 @@ class Admission:
         most: int = 256,
         queue: int = 64,
         patience: float = 1.0,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         self._quotas = quotas
+        self.memory = Memory(most_bytes, len(allowances))
         self._allowances = allowances
         self._places = asyncio.Semaphore(most)
         self._queue = queue
@@ -185,7 +228,7 @@ class Entry:
 
     def __init__(self, admission: Admission, tenant: str, tokens: int) -> None:
         self._admission = admission
-        self._permit = Permit(tenant, tokens)
+        self._permit = Permit(tenant, tokens, admission.memory)
         self._lease: Lease | None = None
 
     async def __aenter__(self) -> Permit:
@@ -200,6 +243,7 @@ class Entry:
         trace: TracebackType | None,
     ) -> None:
         lease, self._lease = self._lease, None
+        self._permit.let_go()
         if lease is not None:
             await self._admission._let_out(lease, self._permit.spent)
 

@@ -22,8 +22,9 @@ import orjson
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from evenhand.gateway.admission import Admission
+from evenhand.gateway.admission import Admission, Permit
 from evenhand.gateway.alarms import Alarms
+from evenhand.gateway.breaker import Caller
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import Answering, Talk, answer_held, answer_observed, head
@@ -43,6 +44,7 @@ from evenhand.models.http_client import read_capped
 
 WIRES: tuple[Wire, ...] = (Chat(), Completions(), Responses())
 _MOST_REQUEST = 16 * 1024 * 1024  # our choice: pictures travel in requests
+_MOST_VALUES = 250_000  # our choice: commas and brackets; pictures have few, prose has some
 _MOST_MODELS = 4 * 1024 * 1024
 _IN_THIS_THREAD = 64 * 1024  # our choice, in bytes: longer requests are read beside the others
 _BODY_SECONDS = 60.0  # our choice: who sends a request more slowly takes a place from others
@@ -164,7 +166,7 @@ class Gateway:
         forwarded = self._forwarded(headers)
         async with (
             self._parts.admission.enter(tenant) as permit,
-            self._parts.upstream.asked("/models", None, forwarded) as response,
+            self._parts.upstream.asked("/models", None, forwarded, Caller(tenant)) as response,
         ):
             permit.spend(0)
             listed = _models(await read_capped(response, _MOST_MODELS))
@@ -179,7 +181,7 @@ class Gateway:
         async with self._parts.admission.enter(tenant, tokens=check.tokens) as permit:
             spent: int | None = 0
             try:
-                asked = await _asked(wire, await _in_time(receive))
+                asked = await _asked(wire, await _in_time(receive, permit))
                 detailed = headers.get("evenhand-detail") == "1"
                 talk = Talk(wire.path, asked, tenant, self._forwarded(headers), detailed)
                 try:
@@ -253,25 +255,32 @@ def _no_key() -> Refused:
     return Refused(401, "no_key", "give a key of this gateway as Authorization: Bearer KEY")
 
 
-async def _in_time(receive: Receive) -> bytes:
+async def _in_time(receive: Receive, permit: Permit) -> bytes:
     try:
         async with asyncio.timeout(_BODY_SECONDS):
-            return await _body(receive)
+            return await _body(receive, permit)
     except TimeoutError:
         raise Refused(408, "too_slow", "the request did not come in time") from None
 
 
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive, permit: Permit) -> bytes:
+    """Read a request. Raises `Refused` where it, or all that are under way, take too much memory:
+    of small values a few bytes each become an object of a hundred."""
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
-        body += message.get("body", b"")
+        piece = message.get("body", b"")
+        permit.hold(len(piece))
+        body += piece
         if len(body) > _MOST_REQUEST:
             raise Refused(413, "too_long", f"a request may have {_MOST_REQUEST} bytes")
         if not message.get("more_body", False):
-            return bytes(body)
+            break
+    if sum(map(body.count, (b",", b"{", b"["))) > _MOST_VALUES:
+        raise Refused(413, "too_many_values", f"a request may have {_MOST_VALUES} values")
+    return bytes(body)
 
 
 def _models(body: bytes | None) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evenhand.gateway.admission import Admission
 from evenhand.gateway.alarms import Alarms
 from evenhand.gateway.audit import Audit, AuditRow
-from evenhand.gateway.breaker import Breaker
+from evenhand.gateway.breaker import Breakers
 from evenhand.gateway.evidence import Evidence, EvidenceLost
 from evenhand.gateway.metrics import Metrics
 from evenhand.gateway.policy import LITELLM_ALONE, ROUTES, Policy
@@ -93,8 +93,8 @@ class Books:
         """Count a request that got no answer, by the code of its error."""
         self._metrics.refused.labels(code).inc()
 
-    def text(self, breaker: Breaker, admission: Admission) -> bytes:
+    def text(self, breakers: Breakers, admission: Admission) -> bytes:
         """The figures, as Prometheus reads them."""
-        self._metrics.breaker("closed" if breaker.closed else "open")
+        self._metrics.breaker("closed" if breakers.closed else "open")
         self._metrics.in_flight.set(admission.under_way)
         return self._metrics.text()

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Clock = Callable[[], float]
+_MOST_MODELS = 32  # of a tenant
+_FURTHER = "\0"  # no model is called that
 _PIECES = 20  # a window slides in steps of a twentieth: memory does not grow with the traffic
 
 
@@ -96,6 +98,11 @@ class Breaker:
         return self._opened is None
 
     @property
+    def idle(self) -> bool:
+        """Whether it knows nothing: closed, nothing under way, nothing within the window."""
+        return self.closed and not self._under_way and self._window.sums() == (0, 0)
+
+    @property
     def retry_after(self) -> float:
         """Seconds until it may be worth asking again."""
         if self.closed or self._opened is None:
@@ -151,6 +158,45 @@ class Breaker:
         self._good_probes = 0
         self._under_way.clear()
         self._window.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks the upstream for what."""
+
+    tenant: str
+    model: str = ""
+
+
+class Breakers:
+    """A breaker for each tenant and model: an error that one tenant provokes, or that one model
+    has, rests nobody else.
+
+    In an outage of the whole upstream each opens by itself, and each probes by itself.
+    """
+
+    def __init__(self, *, slow_after: float | None, clock: Clock = time.monotonic) -> None:
+        self._slow_after = slow_after
+        self._clock = clock
+        self._of: dict[str, dict[str, Breaker]] = {}
+
+    @property
+    def closed(self) -> bool:
+        """Whether none is open."""
+        return all(one.closed for models in self._of.values() for one in models.values())
+
+    def of(self, caller: Caller) -> Breaker:
+        """The breaker of a caller. Names of models come from clients: a tenant has a bounded number
+        of breakers, and all further names share one."""
+        models = self._of.setdefault(caller.tenant, {})
+        if caller.model not in models and len(models) >= _MOST_MODELS:
+            for name in [name for name, one in models.items() if one.idle]:
+                del models[name]
+        known = caller.model in models or len(models) < _MOST_MODELS
+        name = caller.model if known else _FURTHER
+        if name not in models:
+            models[name] = Breaker(slow_after=self._slow_after, clock=self._clock)
+        return models[name]
 
 
 class RetryBudget:

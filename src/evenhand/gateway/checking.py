@@ -6,43 +6,42 @@
 | within the band    | the method, which may revise it    | the method accepts it       |
 | above the band     | the method, which has to revise it | the screen does not object  |
 
-A revised text is screened again. Whatever goes wrong on the way is no verdict: the policy then says
-what happens, and it is never called "passed".
+The screen reads English: a text that is not English is never below the band. A revised text is
+screened again. Whatever goes wrong on the way is no verdict: the policy then says what happens, and
+it is never called "passed".
 """
 
 import asyncio
 import logging
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from evenhand.agents import Cast, Conversation, Limits
 from evenhand.agents.conversation import declared_by
 from evenhand.domain import Answer, Item, Turn
 from evenhand.errors import BudgetSpent, EvenhandError
-from evenhand.gateway.policy import Check
+from evenhand.gateway.policy import ANYBODY, Check
 from evenhand.gateway.schemas import satisfies
+from evenhand.gateway.screening import Known, Screened, Screening
+from evenhand.gateway.shares import Shares
+from evenhand.gateway.tool_calls import argument_text, declared_names, name_text
 from evenhand.gateway.verdicts import Action, Verdict
-from evenhand.gateway.wire import Asked
-from evenhand.gateway.wire.strict import readable
+from evenhand.gateway.wire import Asked, ToolArguments, ToolName
 from evenhand.methods import Method
 from evenhand.runners import ItemList
 from evenhand.runners.plan import Plan
-from evenhand.scorers.base import Scorer, Scores, Unscored, unscorable
+from evenhand.scorers.base import Scorer
 from evenhand.store import RunRecord
 
 _LOG = logging.getLogger(__name__)
 CLEAN, ACCEPTED, REPAIRED = "clean", "accepted", "repaired"
 NOTHING_SAID, UNREPAIRED, BREAKS_SCHEMA = "nothing_said", "unrepaired", "breaks_schema"
-DEADLINE, FAILED, SCREEN_FAILED = "deadline", "check_failed", "screen_failed"
-OBSERVED = "cannot_be_rewritten"
+DEADLINE, FAILED, TOO_LONG = "deadline", "check_failed", "too_long"
+OBSERVED, LANGUAGE = "cannot_be_rewritten", "language_not_screened"
 NOT_JUDGED = "not_judged"  # an evaluator of the method gave no mark
 _NOT_ACCEPTED = ("improved_not_accepted", "unchanged", "not_improved")
 _ALREADY_SAID = "assistant, of whose answer this is the next sentence: "
-
-
-class _NoScore(EvenhandError):
-    reason = SCREEN_FAILED
 
 
 class _NotJudged(EvenhandError):
@@ -56,7 +55,9 @@ class _Told:
     text: str
     turns: list[Turn]
     seconds: dict[str, float]
+    tenant: str = ANYBODY
     sent: str = ""  # what went out before it, in windows: it is judged together with that
+    known: Known = field(default_factory=dict)  # what the screen said of parts of this answer
     screen: float | None = None
     answer: Answer | None = None
 
@@ -64,9 +65,24 @@ class _Told:
 class Checker:
     """It decides by one check of the policy. Many texts may be with it at a time."""
 
-    def __init__(self, check: Check, screen: Scorer, method: Method, cast: Cast) -> None:
+    def __init__(
+        self,
+        check: Check,
+        screen: Scorer,
+        method: Method,
+        cast: Cast,
+        shares: Shares | None = None,
+    ) -> None:
+        """
+        Args:
+            check: What is done with an answer.
+            screen: The scorer that looks at every text.
+            method: What decides about a text that the screen does not pass, and may revise it.
+            cast: The models of the method's agents.
+            shares: The queue before the screen, one for all checkers of a process.
+        """
         self.check = check
-        self._screen = screen
+        self._screen = Screening(check, screen, shares or Shares())
         self._method = method
         self._cast = cast
         self._declared = declared_by(method.agents())
@@ -77,23 +93,52 @@ class Checker:
         return self._screen.name
 
     async def verdicts(
-        self, asked: Asked, texts: Sequence[str], observed: Sequence[str]
+        self,
+        asked: Asked,
+        texts: Sequence[str],
+        observed: Sequence[str],
+        *,
+        tenant: str = ANYBODY,
     ) -> tuple[Verdict, ...]:
         """Decide about every text, those that can be rewritten first. Never raises for a text."""
+        known: Known = {}
+        told = [_Told(text, [], {}, tenant, known=known) for text in (*texts, *observed)]
+        if sum(len(one.text) for one in told) > self.check.longest_together:
+            too_long = [await self._too_long(asked, one, place < len(texts))
+                        for place, one in enumerate(told)]  # fmt: skip
+            return tuple(too_long)
         ends = asyncio.get_running_loop().time() + self.check.deadline
         each = self._limits(len(texts))
-        rewritable = (self._one(asked, text, ends, each) for text in texts)
-        fixed = (self._one(asked, text, ends, None) for text in observed)
-        return tuple(await asyncio.gather(*rewritable, *fixed))
+        limits = (each if place < len(texts) else None for place in range(len(told)))
+        deciding = (self._one(asked, *one, ends) for one in zip(told, limits, strict=True))
+        return tuple(await asyncio.gather(*deciding))
 
     async def window(
-        self, asked: Asked, sent: str, text: str, earlier: Sequence[Verdict]
+        self,
+        asked: Asked,
+        sent: str,
+        text: str,
+        earlier: Sequence[Verdict],
+        *,
+        tenant: str = ANYBODY,
+        known: Known | None = None,
     ) -> Verdict:
         """Decide about the next words of an answer of which others went out. Never raises.
 
-        They are screened together with those; only the new ones can be rewritten. What agents said
-        of the earlier windows counts against the calls and tokens of the request; a call whose
-        tokens are not known has used its share of them.
+        They are screened alone and together with the end of those; only the new ones can be
+        rewritten. What agents said of the earlier windows counts against the calls and tokens of
+        the request; a call whose tokens are not known has used its share of them.
+
+        Args:
+            asked: The request.
+            sent: What went out before.
+            text: The new words.
+            earlier: The verdicts about what went out before.
+            tenant: Whose request it is.
+            known: What the screen said of parts of this answer; new scores are added.
+
+        Returns:
+            The verdict about the new words.
         """
         ends = asyncio.get_running_loop().time() + self.check.deadline
         share = self.check.tokens // self.check.calls
@@ -105,7 +150,8 @@ class Checker:
             calls=max(0, self.check.calls - len(turns) - untold),
             tokens=max(1, self.check.tokens - spent),
         )
-        return await self._one(asked, text, ends, left, sent)
+        told = _Told(text, [], {}, tenant, sent, {} if known is None else known)
+        return await self._one(asked, told, left, ends)
 
     def record(self) -> RunRecord:
         """What a run of this check is, for evidence: method, prompts, cast and limits."""
@@ -123,17 +169,14 @@ class Checker:
             seconds=self.check.deadline,
         )
 
-    async def _one(
-        self, asked: Asked, text: str, ends: float, limits: Limits | None, sent: str = ""
-    ) -> Verdict:
+    async def _one(self, asked: Asked, told: _Told, limits: Limits | None, ends: float) -> Verdict:
         """Decide about one text. Without limits it is one that cannot be rewritten."""
-        told = _Told(text, [], {}, sent)
-        if not text.strip():
+        if not told.text.strip():
             return self._said(told, Action.PASSED, NOTHING_SAID)
         try:
             async with asyncio.timeout_at(ends):
                 if limits is None:
-                    return await self._looked_at(told)
+                    return await self._looked_at(asked, told)
                 return await self._decided(asked, told, limits)
         except TimeoutError:
             reason = DEADLINE
@@ -148,23 +191,60 @@ class Checker:
 
     # -- deciding --------------------------------------------------------------------------------
 
-    async def _looked_at(self, told: _Told) -> Verdict:
-        low, high = self.check.band
-        told.screen = score = await self._score(told, told.text)
-        if score < low:
+    async def _looked_at(self, asked: Asked, told: _Told) -> Verdict:
+        """Decide about what cannot be rewritten.
+
+        A tool's name is a label: one that the client declared is its own word, any other is blocked
+        above the band and never flagged. Of arguments the strings of several words are screened as
+        text; what else is among them is a label too.
+        """
+        text: str = told.text
+        if isinstance(text, ToolName):
+            if text in declared_names(asked.sent):
+                return self._said(told, Action.PASSED, CLEAN)
+            return await self._label(told, name_text(text))
+        if isinstance(text, ToolArguments):
+            label = await self._label(told, text)
+            text = argument_text(text)
+            if label.action is not Action.PASSED or not text.strip():
+                return label
+        return self._observed(told, await self._screened(told, text))
+
+    async def _label(self, told: _Told, text: str) -> Verdict:
+        screened = await self._screened(told, text)
+        if screened.score < self.check.band[1]:
             return self._said(told, Action.PASSED, CLEAN)
-        if score < high or self.check.on_failure == "pass_flagged":
+        return self._observed(told, screened)
+
+    def _observed(self, told: _Told, screened: Screened) -> Verdict:
+        low, high = self.check.band
+        told.screen = score = screened.score
+        if score >= high and self.check.on_failure != "pass_flagged":
+            return self._said(told, Action.BLOCKED, OBSERVED, "")
+        if score >= low:
             return self._said(told, Action.FLAGGED, OBSERVED)
-        return self._said(told, Action.BLOCKED, OBSERVED, "")
+        if self._readable(screened):
+            return self._said(told, Action.PASSED, CLEAN)
+        if self.check.not_english == "report":
+            return self._said(told, Action.NOT_RUN, LANGUAGE, ran=False)
+        return self._said(told, Action.FLAGGED, LANGUAGE)
 
     async def _decided(self, asked: Asked, told: _Told, limits: Limits) -> Verdict:
-        low, high = self.check.band
-        told.screen = score = await self._score(told, told.text)
-        if score < low:
+        low, _ = self.check.band
+        screened = await self._screened(told, told.text)
+        told.screen = screened.score
+        if screened.score < low and self._readable(screened):
             return self._said(told, Action.PASSED, CLEAN)
+        if screened.score < low and self.check.not_english == "report":
+            return self._said(told, Action.NOT_RUN, LANGUAGE, ran=False)
         if limits.calls < 1:
             raise BudgetSpent("the request has more texts than calls")
         told.answer = answer = await self._revised(asked, told, limits)
+        return await self._weighed(asked, told, answer, screened.score)
+
+    async def _weighed(self, asked: Asked, told: _Told, answer: Answer, score: float) -> Verdict:
+        """Decide about what the method made of a text that had this score."""
+        low, high = self.check.band
         accepted = answer.stopped == "accepted"
         if answer.text == told.text:
             if accepted and score < high:
@@ -174,28 +254,22 @@ class Checker:
             return await self._wanting(asked, told, BREAKS_SCHEMA)
         if answer.outcome in _NOT_ACCEPTED or not answer.text.strip():
             return await self._wanting(asked, told, UNREPAIRED)
-        again = await self._score(told, answer.text)
-        if again >= (high if accepted else low) or again > score:
+        again = await self._screened(told, answer.text)
+        unread = not accepted and not self._readable(again)  # nobody says that it is good
+        if unread or again.score >= (high if accepted else low) or again.score > score:
             return await self._wanting(asked, told, UNREPAIRED)
         return self._said(told, Action.REPAIRED, REPAIRED, answer.text)
 
-    async def _score(self, told: _Told, text: str) -> float:
-        """Score a text as a person would read it: JSON may spell a letter as an escape."""
-        started, text = asyncio.get_running_loop().time(), readable(told.sent + text)
-        if len(text) > self.check.longest:
-            raise _NoScore(f"a text of more than {self.check.longest:,} signs")
-        outcome: Scores | Unscored
-        if (problem := unscorable(text)) is not None:
-            outcome = problem
-        else:
-            [outcome] = await self._screen.score([text])
-        self._took(told, "screen", started)
-        if isinstance(outcome, Unscored):
-            raise _NoScore(outcome.reason)
-        score = outcome.toxicity
-        if not 0 <= score <= 1:  # what is not a number is not between them either
-            raise _NoScore("garbage")
-        return score
+    async def _screened(self, told: _Told, text: str) -> Screened:
+        started = asyncio.get_running_loop().time()
+        try:
+            return await self._screen.score(told.tenant, text, told.sent, told.known)
+        finally:
+            self._took(told, "screen", started)
+
+    def _readable(self, screened: Screened) -> bool:
+        """Whether a low score says something: the screen knows the language."""
+        return screened.english or self.check.not_english == "ignore"
 
     async def _revised(self, asked: Asked, told: _Told, limits: Limits) -> Answer:
         started = asyncio.get_running_loop().time()
@@ -230,6 +304,10 @@ class Checker:
         if self.check.on_failure == "pass_flagged":
             return self._said(told, Action.NOT_RUN, reason, ran=False)
         return self._said(told, Action.BLOCKED, reason, instead, ran=False)
+
+    async def _too_long(self, asked: Asked, told: _Told, rewritable: bool) -> Verdict:
+        instead = await self._in_its_place(asked) if rewritable else ""
+        return self._not_checked(told, TOO_LONG, instead)
 
     async def _in_its_place(self, asked: Asked) -> str:
         """The stored text, where the policy has one and the client can read it."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 from starlette.types import Receive
 
+from evenhand.gateway.breaker import Caller
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.errors import Garbled, Refused
 from evenhand.gateway.evidence import EvidenceLost
@@ -52,6 +53,11 @@ class Talk:
     broken_off: bool = False  # a check was, so that what its agents used is not known
     verdicts: tuple[Verdict, ...] = ()
     left_out: int = 0  # fields of the upstream's answer; their names are its words too
+
+    @property
+    def caller(self) -> Caller:
+        """Whose breaker at the upstream counts."""
+        return Caller(self.tenant, self.asked.model)
 
     @property
     def tokens(self) -> int | None:
@@ -137,7 +143,9 @@ class Answering:
         happens the exchange is on record."""
         talk.checking = bool(reply.texts)
         try:
-            talk.verdicts = await checker.verdicts(talk.asked, reply.texts, reply.observed)
+            talk.verdicts = await checker.verdicts(
+                talk.asked, reply.texts, reply.observed, tenant=talk.tenant
+            )
         except BaseException:
             self.record_anyway(talk, Action.BLOCKED, BROKEN_OFF)
             raise
@@ -165,7 +173,7 @@ class Answering:
         started = time.monotonic()
         body = orjson.dumps(dict(talk.asked.sent))
         try:
-            async with self._upstream.asked(wire.path, body, talk.headers) as response:
+            async with self._upstream.asked(wire.path, body, talk.headers, talk.caller) as response:
                 await collect(response, reply, talk.asked.stream, heard)
         except Garbled:
             raise _garbled() from None
@@ -183,7 +191,7 @@ class Answering:
         reader, whole, reason = EventReader(), bytearray(), BROKEN_OFF
         started, sent = time.monotonic(), orjson.dumps(dict(talk.asked.sent))
         try:
-            async with self._upstream.asked(wire.path, sent, talk.headers) as response:
+            async with self._upstream.asked(wire.path, sent, talk.headers, talk.caller) as response:
                 refuse_compressed(response)
                 stream = is_stream(response)
                 await sender.start(200, STREAM if stream else PLAIN, head(talk, Action.NOT_RUN))
@@ -223,7 +231,9 @@ class Answering:
         """Keep what a check says of an answer that is whole and has left."""
         talk.checking = bool(reply.texts)
         try:
-            found = await checker.verdicts(talk.asked, reply.texts, reply.observed)
+            found = await checker.verdicts(
+                talk.asked, reply.texts, reply.observed, tenant=talk.tenant
+            )
         except BaseException:
             self.record_anyway(talk, Action.NOT_RUN, BROKEN_OFF)
             raise

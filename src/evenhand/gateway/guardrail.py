@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from starlette.types import Receive
 
-from evenhand.gateway.admission import Admission
+from evenhand.gateway.admission import Admission, Permit
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import Answering, Talk
@@ -61,7 +61,7 @@ class Guardrail:
         self,
         tenant: str,
         headers: Mapping[str, str],
-        body: Callable[[], Awaitable[bytes]],
+        body: Callable[[Permit], Awaitable[bytes]],
         receive: Receive,
         sender: Sender,
     ) -> None:
@@ -72,7 +72,7 @@ class Guardrail:
         try:
             async with self._admission.enter(tenant, tokens=check.tokens) as permit:
                 try:
-                    call = await asyncio.to_thread(read, await body())
+                    call = await asyncio.to_thread(read, await body(permit))
                     said = self._known(tenant, call)
                     judging = said is None
                     if said is None:

@@ -3,7 +3,7 @@
 # policy.toml
 mode = "hold"                  # nothing leaves before its verdict
 screen = "offline"             # a cheap scorer looks at every text
-band = [0.2, 0.9]              # below: passed; from the first on the team of agents decides
+band = [0.35, 0.9]             # below: passed; from the first on the team of agents decides
 method = "stardtox"
 set = ["max_iterations=1"]
 on_failure = "block"
@@ -46,13 +46,18 @@ class Check(BaseModel):
     # the band.
     screen: str = "offline"
     # Our choice, by what docs/gateway.md says of the offline scorer's scores.
-    band: tuple[_Score, _Score] = (0.2, 0.9)
+    band: tuple[_Score, _Score] = (0.35, 0.9)
     method: str = "stardtox"
     set: tuple[str, ...] = ()  # settings of the method, as --set takes them
     deadline: _Seconds = 20.0  # of the check, behind the upstream's last byte
     calls: Annotated[int, Field(ge=1)] = 12  # of agents, for one request
     tokens: Annotated[int, Field(ge=1)] = 20_000
-    longest: Annotated[int, Field(ge=1)] = 20_000  # signs of a text that can be screened
+    longest: Annotated[int, Field(ge=1)] = 20_000  # characters of a text that can be screened
+    longest_together: Annotated[int, Field(ge=1)] = 60_000  # of all texts of one answer
+    sentences: bool = True  # the screen also reads each sentence alone; the highest score counts
+    # A text that is not English: the agents decide, or it is sent and reported as not run, or the
+    # screen decides ("ignore": for a scorer that reads other languages).
+    not_english: Literal["agents", "report", "ignore"] = "agents"
     on_failure: Literal["block", "pass_flagged", "stored_text"] = "block"
     stored_text: str = ""
     content: Literal["off", "hashed", "on"] = "off"  # what evidence keeps of the words

@@ -9,7 +9,7 @@ from functools import partial
 import aiohttp
 import orjson
 
-from evenhand.gateway.breaker import Breaker, RetryBudget
+from evenhand.gateway.breaker import Breakers, Caller, RetryBudget
 from evenhand.gateway.errors import Garbled, Refused
 from evenhand.gateway.sse import EventReader
 from evenhand.gateway.wire import Reply
@@ -31,7 +31,7 @@ _AGAIN = frozenset({502, 503, 504})
 class Upstream:
     """One endpoint. With a key of its own, the client's never goes there.
 
-    >>> async with upstream.asked("/chat/completions", body, headers) as response: ...
+    >>> async with upstream.asked("/chat/completions", body, headers, caller) as response: ...
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Upstream:
         self._seconds = seconds
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
-        self.breaker = Breaker(slow_after=slow_after)
+        self.breakers = Breakers(slow_after=slow_after)
         self.retries = RetryBudget()
 
     async def close(self) -> None:
@@ -71,13 +71,14 @@ class Upstream:
 
     @asynccontextmanager
     async def asked(
-        self, route: str, body: bytes | None, headers: Mapping[str, str]
+        self, route: str, body: bytes | None, headers: Mapping[str, str], caller: Caller
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Ask, and give the answer's head; the body is read inside. Raises `Refused` for whatever
         is no answer. Without a body it is a GET."""
-        call = self.breaker.let_through()
+        breaker = self.breakers.of(caller)
+        call = breaker.let_through()
         if call is None:
-            raise _resting(self.breaker.retry_after)
+            raise _resting(breaker.retry_after)
         good: bool | None = None  # a client that goes away says nothing about the upstream
         try:
             async with asyncio.timeout(self._seconds):
@@ -99,7 +100,7 @@ class Upstream:
                 502, "upstream_unreachable", f"the upstream failed: {type(error).__name__}"
             ) from None
         finally:
-            self.breaker.done(call, good=good)
+            breaker.done(call, good=good)
 
     async def _answered(
         self, route: str, body: bytes | None, headers: Mapping[str, str]

@@ -1,4 +1,5 @@
-"""The mode `window`: a streamed answer leaves sentence by sentence, each judged with all before it.
+"""The mode `window`: a streamed answer leaves sentence by sentence, each judged alone and with what
+went out before it.
 
 It is weaker than `hold`. What a later sentence makes of an earlier one is seen too late: nothing
 that was sent can be taken back, and an answer that is blocked ends in an error. An answer that has
@@ -23,6 +24,7 @@ from evenhand.gateway.exchanges import (
     refuse_blocked,
     said_of,
 )
+from evenhand.gateway.screening import Known
 from evenhand.gateway.sending import STREAM, Sender, unless_gone
 from evenhand.gateway.sse import comment
 from evenhand.gateway.verdicts import Action, Verdict, gravest
@@ -34,7 +36,7 @@ from evenhand.gateway.wire.choices import ChoicesReply
 _ENDED = re.compile(
     r"""(?<![.!?…])[.!?…]++["'”’)\]]*+\s++|(?<![。！？])[。！？]++["'”’」』）]*+|\n++"""
 )
-_MOST_WINDOWS = 200  # our choice: each costs a screen of all before it; what comes then is held
+_MOST_WINDOWS = 200  # our choice: each costs a screen of what is before it; the rest is held
 _AGAIN = 200  # our choice, in signs: so much of what had no end is looked at again with new words
 
 
@@ -67,6 +69,7 @@ class _Windows:
     ended: bool = False
     over: bool = False  # a stored text has taken the place of all that comes
     verdicts: list[Verdict] = field(default_factory=list)
+    known: Known = field(default_factory=dict)  # what the screen said of parts of this answer
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -124,7 +127,14 @@ class _Windows:
         self.talk.checking = True
         text = words.rstrip()
         self.talk.broken_off = True  # until there is a verdict
-        verdict = await self.checker.window(self.talk.asked, self.sent, text, self.verdicts)
+        verdict = await self.checker.window(
+            self.talk.asked,
+            self.sent,
+            text,
+            self.verdicts,
+            tenant=self.talk.tenant,
+            known=self.known,
+        )
         self.talk.broken_off = False
         self.verdicts.append(verdict)
         refuse_blocked([verdict])
@@ -135,7 +145,9 @@ class _Windows:
 
     async def _end(self) -> None:
         """Judge what there is beside words, put the exchange on record, and send the end."""
-        beside = await self.checker.verdicts(self.talk.asked, (), self.reply.observed)
+        beside = await self.checker.verdicts(
+            self.talk.asked, (), self.reply.observed, tenant=self.talk.tenant
+        )
         self.talk.left_out = len(self.reply.left_out)
         self.talk.verdicts = (*self._joined(), *beside)
         refuse_blocked(beside)

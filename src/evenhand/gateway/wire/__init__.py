@@ -30,6 +30,18 @@ class Said:
     detail: Mapping[str, Any] = field(default_factory=dict)  # goes into the body if asked for
 
 
+class ToolName(str):
+    """The name of a tool that an answer calls: a label, no sentence."""
+
+    __slots__ = ()
+
+
+class ToolArguments(str):
+    """What a tool is called with: JSON as a rule."""
+
+    __slots__ = ()
+
+
 class Spoken(Protocol):
     """What an answer says, where it is whole."""
 
@@ -40,8 +52,8 @@ class Spoken(Protocol):
 
     @property
     def observed(self) -> tuple[str, ...]:
-        """What is checked and passed, flagged or blocked, but never rewritten: arguments of tool
-        calls, refusals."""
+        """What is checked and passed, flagged or blocked, but never rewritten: tool calls as
+        `ToolName` and `ToolArguments`, refusals, citations."""
         ...
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evenhand.gateway.errors import Garbled
-from evenhand.gateway.wire import Asked, strict
+from evenhand.gateway.wire import Asked, ToolArguments, ToolName, strict
 from evenhand.gateway.wire.choices import Choice, ChoicesReply, Tokens, Tool, token_entry
 
 _MOST_CALLS = 128  # our choice, as OpenAI's own bound of `tools`
@@ -96,11 +96,12 @@ class ChatReply(ChoicesReply):
 
     @property
     def observed(self) -> tuple[str, ...]:
-        found = []
+        found: list[str] = []
         for choice in self._ordered():
             found.append("".join(choice.refusal or ()))
             for call in _calls(choice):
-                found += [call.name, strict.readable("".join(call.arguments))]
+                found.append(ToolName(call.name))
+                found.append(ToolArguments(strict.readable("".join(call.arguments))))
             if not self._cites_old_text(choice, choice.said):
                 found += [cited[key] for cited in choice.citations for key in ("title", "url")]
         return tuple(text for text in found if text)

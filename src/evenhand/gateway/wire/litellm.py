@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from evenhand.gateway.errors import Refused
-from evenhand.gateway.wire import strict
+from evenhand.gateway.wire import ToolArguments, ToolName, strict
 from evenhand.gateway.wire.chat import conversation
 
 PATH = "/beta/litellm_basic_guardrail_api"
@@ -71,11 +71,12 @@ def read(body: bytes) -> Call:
 def _called(calls: Sequence[Any]) -> Iterator[str]:
     """What tool calls say. One of a shape that we do not know is read whole."""
     for call in calls:
-        function = call.get("function") if isinstance(call, dict) else None
+        function: Any = call.get("function") if isinstance(call, dict) else None
         words = list(function.values()) if isinstance(function, dict) else [None]
         plain = isinstance(function, dict) and function.keys() == {"name", "arguments"}
         if plain and call.keys() <= _OF_A_CALL and all(isinstance(one, str) for one in words):
-            yield from (strict.readable(one) for one in words if one)
+            name, arguments = map(strict.readable, (function["name"], function["arguments"]))
+            yield from filter(None, (ToolName(name), ToolArguments(arguments)))
         else:
             yield strict.readable(orjson.dumps(call).decode())
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand.gateway.errors import Garbled
-from evenhand.gateway.wire import strict
+from evenhand.gateway.wire import ToolArguments, ToolName, strict
 
 _MOST_PARTS = 128  # our choice
 _STATUSES = ("completed", "incomplete")
@@ -110,7 +110,7 @@ class Call:
 
     @property
     def observed(self) -> list[str]:
-        return [self.name, strict.readable(self.argument)]
+        return [ToolName(self.name), ToolArguments(strict.readable(self.argument))]
 
     def heard_in(self, pieces: Mapping[int, int]) -> None:
         """It goes out in one piece."""
