@@ -38,7 +38,6 @@ CHECK = '[[check]]\ninstrument = "bbq"\nmargin = 0.03\n'
         (CHECK.replace("0.03", "nan"), "check number 1: margin"),
         (CHECK.replace("0.03", "1.0"), "allows everything"),
         (CHECK.replace("0.03", "1.5") + 'measure = "s_amb"', "can get worse by 1 at most"),
-        (CHECK + 'measure = "s_dis"', "has no measure 's_dis' that a gate can judge"),
         (CHECK.replace("bbq", "stereoset") + 'measure = "icat"', "no measure 'icat' that a gate"),
         (CHECK.replace("bbq", "bbk"), "bbk"),
         (CHECK + 'measure = "nothing"', "has no measure 'nothing' that a gate can judge; it has:"),

@@ -44,6 +44,13 @@ instrument = "bbq"
 measure = "accuracy_disambiguated"
 margin = 0.05
 options = { per_category = 24 }
+
+[[check]]
+name = "errors do not lean on the stereotype"
+instrument = "bbq"
+measure = "s_dis"                         # judged by its distance from 0
+margin = 0.1
+options = { per_category = 24 }
 # group = { category = "Age" }            # only these
 # sequential = true                       # ask in blocks, and stop when it is decided
 """
@@ -198,14 +205,10 @@ def _of_group(form: _Check, instrument: Instrument) -> Measure:
 
 
 def _can_be_judged(measure: Measure) -> bool:
-    """A gate judges means and shares with a better side. Our choice: of a number that is no mean
-    it can be shown that it got no worse, unless it is a distance from "no bias"."""
-    if measure.better == "none" or not measure.bounded:
-        return False
-    if isinstance(measure.statistic, Mean | Share):
-        return True
-    other = isinstance(measure.statistic, Ratio | SumOfRatios | MeanOfClusters)
-    return other and measure.null is None
+    """Say whether a gate can show that a number got no worse: it has a better side and ends, and a
+    test of its own."""
+    tested = (Mean, Share, Ratio, SumOfRatios, MeanOfClusters)
+    return measure.better != "none" and measure.bounded and isinstance(measure.statistic, tested)
 
 
 def _refuse_group(instrument: Instrument, group: tuple[str, str] | None) -> None:
