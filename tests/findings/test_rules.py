@@ -83,7 +83,7 @@ def test_a_number_without_ends_is_never_kept_by_having_no_spread() -> None:
     nats = _measure(margin=0.1, unit="nats", within=(-math.inf, math.inf))
     assert kept(_change(0.0, 0.0, 10_000, of=nats), nats) == "open"
     assert kept(_change(0.0, 0.001, 101, of=nats), nats) == "kept"  # a spread can show it
-    assert kept(_change(-0.5, 0.0, 11, of=nats), nats) == "open"  # no spread is not certainty
+    assert kept(_change(-0.5, 0.0, 11, of=nats), nats) == "crossed"  # 2^(1−11) shows a fall
     assert smallest_shown(_change(0.0, 0.0, 10_000, of=nats), nats, family=1) is None
 
 
@@ -98,7 +98,7 @@ def test_so_few_clusters_that_sign_flips_cannot_show_anything_have_no_smallest_c
 
 
 def test_a_fall_in_every_cluster_alike_is_crossed_though_it_has_no_spread() -> None:
-    # 2 · (1/1.5)^11 = 0.023 shows it, 2 · (1/1.5)^3 = 0.59 shows nothing.
+    # 2^(1−11) = 0.001 shows it, 2^(1−3) = 0.25 shows nothing.
     assert kept(_change(-0.5, 0.0, 11), _measure()) == "crossed"
     assert kept(_change(-0.5, 0.0, 3), _measure()) == "open"
 

@@ -31,7 +31,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def read(check: str, folder: Path) -> Reading:
-    all_of_them = check in ("remedies", "one_category", "extremes")
+    all_of_them = check in ("remedies", "one_category")
     few = None if all_of_them else ControlQuestions(FEW.drop("row").with_row_index("row"))
     times = 8 if check in ("noisy_twin", "planted_bias") else 3
     return asyncio.run(CHECKS[check](Bench(folder, replications=times, questions=few)))

@@ -11,7 +11,6 @@ from evenhand.experiments.running import Ended, execute, is_done
 from evenhand.experiments.watch import Watch
 from evenhand.findings.comparison import refuse_who_picked
 from evenhand.findings.frontier import VOTE, Arm, equal_calls, odd
-from evenhand.findings.report import Side
 from evenhand.methods import Method, named, settings
 from evenhand.methods.critique import OTHER_CRITIQUE
 from evenhand.runners.borrowing import critiques_of
@@ -69,8 +68,7 @@ class Series:
                 return replace(ended, calls=self.spent(chosen).calls)
             await self._complete(request)
             if self.calls is not None:  # its methods are compared: refuse before more is asked
-                side = Side.of(run := RunReader(self.place(one)))
-                refuse_who_picked(run.record.source["sampling"], one.method.name, side.model)
+                refuse_who_picked(RunReader(self.place(one)))
         return ended
 
     def place(self, one: Listed) -> str:

@@ -51,7 +51,6 @@ class _Tested:
     pair: FilledPair
     null: float | None
     range: tuple[float, float]
-    spread: bool
 
     @cached_property
     def table(self) -> NDArray[np.float64]:
@@ -62,8 +61,7 @@ class _Tested:
 
     @cached_property
     def flips(self) -> LinearTest:
-        """The test of "better" and "worse". No spread is not certainty: there it is the bound."""
-        return SignFlips(self.table) if self.spread else self.bound
+        return SignFlips(self.table)
 
     @cached_property
     def bound(self) -> LinearTest:
@@ -106,17 +104,9 @@ class ChangeTest:
     ways: tuple[_Tested, ...]
 
     @classmethod
-    def of(
-        cls, measure: Measure, pairs: Sequence[FilledPair], *, spread: bool = True
-    ) -> "ChangeTest":
-        """Make the test of a measure.
-
-        Args:
-            measure: What changed: its range, and its unbiased value if it has one.
-            pairs: The sums of both runs, for each way to cluster them.
-            spread: Whether the clusters changed differently.
-        """
-        return cls(tuple(_Tested(pair, measure.center, measure.range, spread) for pair in pairs))
+    def of(cls, measure: Measure, pairs: Sequence[FilledPair]) -> "ChangeTest":
+        """Make the test of a measure from the sums of both runs, for each way to cluster them."""
+        return cls(tuple(_Tested(pair, measure.center, measure.range) for pair in pairs))
 
     @property
     def bounded(self) -> bool:
@@ -157,22 +147,22 @@ class ChangeTest:
         return min(1.0, 2 * min(self.p_above(), self.p_below()))
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the confidence interval at 1 − level: it excludes 0 where `p` ≤ level."""
-        steps = self.ways[0].spread
-        low = self._low(self.p_above, level / 2, steps=steps)
-        return low, self._high(self.p_below, level / 2, steps=steps)
+        """Return the confidence interval at 1 − level: it excludes 0 where `p` ≤ level.
 
-    def _low(self, p_above: _PValue, level: float, *, steps: bool = True) -> float:
-        """Return the lower limit, on the side of 0 that the test of 0 itself names. The p-value
-        moves in `steps`, or it does not."""
-        find = _by_steps if steps else lowest_mean
-        least, most = self.ends
-        if p_above(0.0) <= level:
-            return max(find(p_above, 0.0, most, level), _TINY)
-        return min(find(p_above, least, 0.0, level), 0.0)
+        Its ends are the limits that margins are held against, so that a rare change is covered from
+        both sides. On which side of 0 an end lies is decided by the sign flips.
+        """
+        low, high = self.limits(level / 2)
+        if self.p_above() <= level / 2:
+            return (low if low > 0 else self._flipped(self.p_above, level / 2)), high
+        if self.p_below() <= level / 2:
+            below = -self._flipped(lambda change: self.p_below(-change), level / 2)
+            return low, (high if high < 0 else below)
+        return min(low, 0.0), max(high, 0.0)
 
-    def _high(self, p_below: _PValue, level: float, *, steps: bool = True) -> float:
-        return -self._low(lambda change: p_below(-change), level, steps=steps)
+    def _flipped(self, p_above: _PValue, level: float) -> float:
+        """Return the lower limit by sign flips of a change that they show to be above 0."""
+        return max(lower_limit(p_above, level, (0.0, self.ends[1])), _TINY)
 
     def p_within(self, most: float) -> float:
         """Return the one-sided p-value of a change below `most`, with Gaffke's bound."""
@@ -184,9 +174,14 @@ class ChangeTest:
 
     def limits(self, level: float) -> tuple[float, float]:
         """Return the one-sided limits, each at 1 − level, that margins are held against."""
-        low = self._low(self.p_beyond, level, steps=False)
-        return low, self._high(self.p_within, level, steps=False)
+        return _lowest(self.p_beyond, level, self.ends), -_lowest(
+            lambda change: self.p_within(-change), level, self.ends
+        )
 
 
-def _by_steps(p_above: _PValue, least: float, most: float, level: float) -> float:
-    return lower_limit(p_above, level, (least, most))
+def _lowest(p_above: _PValue, level: float, ends: tuple[float, float]) -> float:
+    """Return the lower limit. A p-value of a distance jumps at 0, so each side is searched."""
+    least, most = ends
+    if p_above(0.0) <= level:
+        return lowest_mean(p_above, 0.0, most, level)
+    return lowest_mean(p_above, least, 0.0, level)

@@ -201,20 +201,20 @@ def _check(instrument: Scored, side: Runs, before: Runs) -> None:
     for run in side:
         require(instrument, run)
         same_sample(before[0], run)
-        who = Side.of(run)
-        refuse_who_picked(run.record.source["sampling"], who.method["name"], who.model)
+        refuse_who_picked(run)
     require_averages(instrument, side)
 
 
-def refuse_who_picked(sampling: Mapping[str, Any], method: str, model: str) -> None:
+def refuse_who_picked(run: RunReader) -> None:
     """Refuse to compare a system on items that were picked because it failed on them: any other
     system, and the same one asked again, does better on them by chance alone."""
-    picked = sampling.get("picked")
+    picked = run.record.source["sampling"].get("picked")
     if picked is None or picked["answered"] == "any":
         return
-    if (picked["method"], picked["model"]) == (method, model):
+    who = Side.of(run)
+    if (picked["method"], picked["model"]) == (who.method["name"], who.model):
         raise UserError(
-            f"these items were picked because {model} ({method}) answered them "
+            f"these items were picked because {who.model} ({picked['method']}) answered them "
             f"{picked['answered']}: whatever is compared with it on them looks better by chance "
             "alone. Compare two other systems on them, or both on a sample that nobody picked"
         )

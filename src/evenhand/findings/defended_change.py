@@ -152,10 +152,9 @@ def defended_change(
     effect = _effect(change, measure)
     if missing and not measure.bounded:
         return replace(change, effect=effect, bounds=bounds)
-    spread = change.undefined != NO_SPREAD
-    if not spread and not measure.bounded:
-        return replace(change, effect=effect, bounds=bounds)
-    test = ChangeTest.of(measure, known, spread=spread)
+    test = ChangeTest.of(measure, known)
+    if change.undefined == NO_SPREAD and not measure.bounded:
+        return replace(change, effect=effect, p=test.p, bounds=bounds)
     low, high = test.interval(ALPHA)
     return replace(change, effect=effect, low=low, high=high, limits=test.limits(ALPHA / 2),
                    p=test.p, bounds=bounds, test=test)  # fmt: skip

@@ -22,7 +22,7 @@ from evenhand.findings.gate_size import More, more_to_decide
 from evenhand.findings.gate_until import AtAnyTime, asked_by, at_any_time, of_clusters
 from evenhand.findings.measures import Measure
 from evenhand.findings.pairs import PairTotals
-from evenhand.findings.report import Side, made_by, not_run, require
+from evenhand.findings.report import made_by, not_run, require
 from evenhand.findings.rules import adjusted, direction, kept, loss_seen, seen, unadjusted
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
@@ -225,8 +225,7 @@ class _Seen:
             run.verify()  # a part that is cut off or changed is no run to judge by
         same_sample(*runs)
         for run in runs:
-            side = Side.of(run)
-            refuse_who_picked(run.record.source["sampling"], side.method["name"], side.model)
+            refuse_who_picked(run)
         until = Until.of(runs[1])
         scorings = instrument.scorings(*runs)
         sides = [outcome_batches(instrument, run, how)

@@ -72,8 +72,15 @@ def change_interval(change: Change, measure: Measure | None, *, full: bool = Fal
     if change.interval is None:
         return f"the same in all {change.clusters}" if alike else change.undefined or ""
     low, high = change.interval
-    ends = f"{signed(low, measure, full=full)} to {signed(high, measure, full=full)}"
+    ends = f"{_end(low, measure, full=full)} to {_end(high, measure, full=full)}"
     return f"{ends}{_NO_SPREAD if alike else ''}"
+
+
+def _end(number: float, measure: Measure | None, *, full: bool) -> str:
+    """Write an end of an interval; one that the test puts just beside 0 is not written as 0."""
+    if 0 < abs(number) < 1e-9:
+        return "above 0" if number > 0 else "below 0"
+    return signed(number, measure, full=full)
 
 
 def p_value(p: float | None) -> str:
