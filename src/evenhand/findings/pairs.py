@@ -18,6 +18,7 @@ from evenhand.findings.changes import (
     pair_sums,
     resampled_change,
 )
+from evenhand.findings.coverage import count_lost, count_states, coverage_of
 from evenhand.findings.defended_change import (
     AFTER,
     defended_change,
@@ -42,9 +43,6 @@ from evenhand.findings.scored import Scored
 from evenhand.findings.totals import (
     STREAMED,
     cluster_interval,
-    count_lost,
-    count_states,
-    coverage_of,
     reason_of,
     sums_per_cluster,
     totals_table,
