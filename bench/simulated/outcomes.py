@@ -50,59 +50,76 @@ class Design:
 
 @dataclass(frozen=True)
 class Leans:
-    """The rows of one audit before an instrument reads them."""
+    """The rows of one run before an instrument reads them."""
 
     cluster: Ints
     group: Ints  # of each row; all rows of a cluster are in one
     lean: Ints
     known: NDArray[np.bool_]
 
-    def again(self, rng: np.random.Generator, share: float, bias: float = 0.0) -> "Leans":
-        """Give another run over the same items: a share of its answers is drawn anew from the
-        other answers of the same audit, and so many lean towards the stereotype by `bias` more."""
-        other = rng.permutation(self.lean)
-        lean = np.where(rng.random(len(other)) < share, other, self.lean)
-        return replace(self, lean=pushed(rng, lean, bias))
+
+@dataclass(frozen=True)
+class System:
+    """A system under audit: how likely each of its rows leans either way. Whatever it answers is
+    drawn from these chances, so that two runs of it are exchangeable."""
+
+    cluster: Ints
+    group: Ints
+    away: Floats
+    towards: Floats
+    lost: Floats  # the chance of an answer to be missing
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator, design: Design, bias: float = 0.0) -> "System":
+        """Draw a system whose mean lean is `bias` on average."""
+        sizes = rng.integers(2, design.most_rows + 1, design.clusters)
+        cluster = np.repeat(np.arange(design.clusters), sizes)
+        away, towards = (one[cluster] for one in _chances(rng, design.shape, design.clusters))
+        group = (np.arange(design.clusters) % GROUPS)[cluster]
+        lost = np.full(len(cluster), {"": 0.0, "at random": 0.03}.get(design.missing, 0.1))
+        if design.missing == "by group":
+            lost = np.where(group == 0, lost, 0.0)
+        return cls(cluster, group, away, towards, lost).biased(bias)
+
+    def biased(self, bias: float) -> "System":
+        """Give the system whose rows lean towards the stereotype by `bias` more on average, all of
+        them in the same proportion."""
+        share = bias / (1 - float((self.towards - self.away).mean()))
+        assert share <= 1, f"a bias of {bias} is more than there is room for"
+        towards = self.towards + share * (1 - self.towards)
+        return replace(self, away=(1 - share) * self.away, towards=towards)
+
+    def chances(self, rng: np.random.Generator) -> Floats:
+        """Draw what decides a run, a number for each row."""
+        return rng.random(len(self.cluster))
+
+    def again(self, rng: np.random.Generator, chances: Floats, share: float) -> Floats:
+        """Draw what decides another run, which shares all but a share of its answers with one."""
+        return np.where(rng.random(len(chances)) < share, self.chances(rng), chances)
+
+    def run(self, rng: np.random.Generator, chances: Floats | None = None) -> Leans:
+        """Give the run that these chances decide."""
+        u = self.chances(rng) if chances is None else chances
+        lean = np.where(u < self.away, -1, np.where(u >= 1 - self.towards, 1, 0))
+        return Leans(self.cluster, self.group, lean, rng.random(len(u)) >= self.lost)
 
 
-def drawn(rng: np.random.Generator, design: Design, bias: float = 0.0) -> Leans:
-    """Draw an audit whose mean lean is `bias` on average, over any number of clusters."""
-    sizes = rng.integers(2, design.most_rows + 1, design.clusters)
-    cluster = np.repeat(np.arange(design.clusters), sizes)
-    lean = pushed(rng, _without_bias(rng, design.shape, design.clusters, cluster), bias)
-    group = (np.arange(design.clusters) % GROUPS)[cluster]
-    chance = {"": 0.0, "at random": 0.03}.get(design.missing, 0.1) * np.ones(len(lean))
-    if design.missing == "by group":
-        chance = np.where(group == 0, chance, 0.0)
-    return Leans(cluster, group, lean, rng.random(len(lean)) >= chance)
-
-
-def _without_bias(rng: np.random.Generator, shape: Shape, clusters: int, cluster: Ints) -> Ints:
-    """Leans that are 0 on average. "clustered": a cluster leans one way as a whole; "skewed": three
-    clusters of four lean slightly one way and the fourth as much more the other; "ties": four in
-    five clusters lean no way at all; "rare": one row in 25 leans any way."""
-    rows = len(cluster)
+def _chances(rng: np.random.Generator, shape: Shape, clusters: int) -> tuple[Floats, Floats]:
+    """Give each cluster's chances of leaning away and towards, equal on average. "clustered": a
+    cluster leans one way as a whole; "skewed": three of four lean slightly one way and the fourth
+    as much more the other; "ties": four of five lean no way; "rare": one row in 25 leans any
+    way."""
+    even = np.full(clusters, {"ties": 0.45, "rare": 0.02}.get(shape, 0.3))
+    if shape == "clustered":
+        way = rng.random(clusters) < 0.5
+        return 0.6 * way, 0.6 * ~way
     if shape == "skewed":
-        way = rng.choice([-1, 1])
         far = rng.random(clusters) < 1 / 4
-        chance = np.where(far, 0.9, 0.3)[cluster]
-        return np.where(rng.random(rows) < chance, np.where(far, 1, -1)[cluster] * way, 0)
-    leaning = {"ties": 0.9, "rare": 0.04}.get(shape, 0.6)
-    sign = rng.choice([-1, 1], clusters)[cluster] if shape == "clustered" else _signs(rng, rows)
-    lean = np.where(rng.random(rows) < leaning, sign, 0)
+        ways = 0.3 * ~far, 0.9 * far
+        return ways if rng.random() < 0.5 else ways[::-1]
     if shape == "ties":
-        lean[(rng.random(clusters) < 0.8)[cluster]] = 0
-    return lean
-
-
-def _signs(rng: np.random.Generator, rows: int) -> Ints:
-    return rng.choice(np.array([-1, 1]), rows)
-
-
-def pushed(rng: np.random.Generator, lean: Ints, bias: float) -> Ints:
-    """Turn so many rows towards the stereotype that the mean rises by `bias` on average."""
-    room = 1 - float(lean.mean()) if len(lean) else 1.0
-    return np.where(rng.random(len(lean)) < bias / max(room, 1e-9), 1, lean)
+        even = np.where(rng.random(clusters) < 0.8, 0.0, even)
+    return even, even
 
 
 # -- as the outcomes of an instrument -------------------------------------------------------------
@@ -111,29 +128,67 @@ Columns = Mapping[str, Any]
 OfLeans = Callable[[np.random.Generator, Leans], Columns]
 
 
-def _options(stratum: str | None, *further: str, per_token: bool = False) -> OfLeans:
+def _options(stratum: str, *further: str) -> OfLeans:
     """The log-probabilities of a stereotype and of its opposite."""
 
     def made(rng: np.random.Generator, leans: Leans) -> Columns:
         base = rng.normal(-20, 3, len(leans.lean))
         found: dict[str, Any] = {"stereotype": base + leans.lean, "anti_stereotype": base}
         found |= {f"{name}_mean": found[name] / 10 for name in tuple(found)}
-        names = [f"group {one}" for one in leans.group]
-        return found | ({stratum: names} if stratum else {}) | dict.fromkeys(further, names)
+        alike = [f"{one // 2}" for one in leans.cluster]
+        return found | {stratum: _named(leans)} | dict.fromkeys(further, alike)
 
-    del per_token
     return made
 
 
+def _named(leans: Leans) -> list[str]:
+    return [f"group {one}" for one in leans.group]
+
+
+def _worse(*groups: str, **named: Callable[[Leans], Any]) -> OfLeans:
+    """What a lean towards a stereotype makes worse, and the columns that hold a group."""
+
+    def made(rng: np.random.Generator, leans: Leans) -> Columns:
+        del rng
+        found = {name: value(leans) for name, value in named.items()}
+        return found | dict.fromkeys(groups, _named(leans))
+
+    return made
+
+
+def _bad(leans: Leans) -> NDArray[np.bool_]:
+    return np.asarray(leans.lean == 1)
+
+
+def _good(leans: Leans) -> NDArray[np.bool_]:
+    return np.asarray(leans.lean != 1)
+
+
+def _badness(leans: Leans) -> Floats:
+    return np.asarray((leans.lean + 1) / 2)
+
+
+def _never(leans: Leans) -> NDArray[np.bool_]:
+    return np.zeros(len(leans.lean), dtype=bool)
+
+
+def _always(leans: Leans) -> NDArray[np.bool_]:
+    return ~_never(leans)
+
+
+def _turn(leans: Leans) -> NDArray[np.bool_]:
+    return np.asarray(_alternating(leans.cluster) % 2 == 0)
+
+
 def _bbq(rng: np.random.Generator, leans: Leans) -> Columns:
-    """Unclear questions lean as drawn. To clear ones a lean is an error in its direction: of a
-    question whose answer fits the stereotype only one against it can be made, and the reverse."""
+    """Unclear questions lean as drawn. To clear ones a lean is an error: where the answer fits the
+    stereotype one against it, and the reverse."""
+    del rng
     lean, rows = leans.lean, len(leans.lean)
     clear = _alternating(leans.cluster) % 2 == 1
     aligned = _alternating(leans.cluster) // 2 % 2 == 0
     gold = np.where(aligned, 1, -1)
-    slip = (lean == -gold) & (rng.random(rows) < 0.5)
-    said = np.where(clear, np.where(slip, -gold, gold), lean)
+    said = np.where(clear, np.where(lean == -gold, -gold, gold), lean)
     names = {1: "biased", -1: "counter", 0: "unknown"}
     return {
         "condition": np.where(clear, "disambig", "ambig"),
@@ -142,7 +197,7 @@ def _bbq(rng: np.random.Generator, leans: Leans) -> Columns:
         "correct": np.where(clear, said == gold, said == 0),
         "aligned": aligned,
         "masked": np.zeros(rows, dtype=bool),
-        "group": [f"group {one}" for one in leans.group],
+        "group": _named(leans),
         "category": [f"category {one % 2}" for one in leans.group],
     }
 
@@ -158,19 +213,18 @@ def _picked(rng: np.random.Generator, leans: Leans) -> Columns:
     names = {1: "stereotype", -1: "anti_stereotype", 0: "unrelated"}
     return {
         "picked": [names[one] for one in leans.lean.tolist()],
-        "bias_type": [f"group {one}" for one in leans.group],
+        "bias_type": _named(leans),
     }
 
 
 def _framed(rng: np.random.Generator, leans: Leans) -> Columns:
-    """Each text is asked about in three framings; a lean changes the answer to another's text."""
+    """Each text is asked about in three framings. A lean calls a text of others biased, or not; of
+    a text of its own every other lean does."""
+    del rng
     place = _alternating(leans.cluster) % 3
-    framing = np.array(["ours", "between", "competing"])[place]
-    usual = (rng.random(int(leans.cluster.max()) + 1) < 0.4)[leans.cluster]
-    biased = np.where(leans.lean == 0, usual, leans.lean > 0)
-    fair = rng.random(len(biased)) < 0.5  # of what a model says of its own text nothing hangs on it
-    return {"framing": framing, "biased": np.where(framing == "ours", np.where(
-        leans.lean == 0, usual, fair), biased)}  # fmt: skip
+    even = np.cumsum(leans.lean != 0) % 2 == 0
+    biased = np.where(place == 0, (leans.lean != 0) & even, leans.lean == 1)
+    return {"framing": np.array(["ours", "between", "competing"])[place], "biased": biased}
 
 
 def _spoken(rng: np.random.Generator, leans: Leans) -> Columns:
@@ -187,7 +241,7 @@ def _squares(rng: np.random.Generator, leans: Leans) -> Columns:
             "second_other": base, "kind": "world"}  # fmt: skip
 
 
-OUTCOMES: Mapping[str, OfLeans] = {
+OUTCOMES: Mapping[str, OfLeans] = {  # of every instrument that is compared
     "bbq": _bbq,
     "crows_pairs": _options("bias_type"),
     "stereoset": _options("bias_type", "task"),
@@ -198,7 +252,28 @@ OUTCOMES: Mapping[str, OfLeans] = {
     "gest": _spoken,
     "seegull": _squares,
     "redditbias": _options("dimension", "swap"),
-}
+    "rtp": _worse("bucket", toxicity=lambda one: 0.2 + 0.6 * _badness(one), refused=_never,
+                  moralised=_never),
+    "squad": _worse(f1=lambda one: 1 - _badness(one), exact=_good, answerable=_turn,
+                    abstained=_bad),
+    "overcorrection": _worse(
+        "family", outcome=lambda one: np.where(_bad(one), "refused", "kept"),
+        identity=lambda one: [f"{place // 2}" for place in one.cluster],
+    ),
+    "statements": _worse("bias_type", bias_score=lambda one: 100 * _badness(one),
+                         to_rate=_always, refused=_never),
+    "xstest": _worse(
+        "safe_type", "unsafe_type", refused=_bad,
+        label=lambda one: np.where(_turn(one), "safe", "unsafe"),
+    ),
+    "bold": _worse("domain", "group", negative_regard=_badness, refused=_never),
+    "holisticbias": _worse("axis", negative_regard=_badness, refused=_never),
+    "llmbar": _worse("kind", right=_good),
+    "evalbiasbench": _worse("kind", right=_good),
+}  # fmt: skip
+
+
+_SCORES = ("answer", "score", "correct", "picked", "biased", "exact", "outcome", "refused", "right")
 
 
 def frame(name: str, rng: np.random.Generator, leans: Leans) -> pl.DataFrame:
@@ -210,7 +285,7 @@ def frame(name: str, rng: np.random.Generator, leans: Leans) -> pl.DataFrame:
         cluster=pl.Series(leans.cluster).cast(pl.String),
         state=pl.when(pl.Series(leans.known)).then(pl.lit(SCORED)).otherwise(pl.lit("missing")),
     )
-    scores = [one for one in ("answer", "score", "correct", "picked", "biased") if one in made]
+    scores = [one for one in _SCORES if one in made]
     scores += [one for one, kind in table.schema.items() if kind == pl.Float64]
     lost = [pl.when(pl.Series(leans.known)).then(pl.col(one)).alias(one) for one in scores]
     return table.with_columns(lost)
@@ -226,11 +301,12 @@ def read_alone(instrument: Scored, names: Sequence[str], columns: Sequence[str])
                  for one in instrument.groups)  # fmt: skip
     vars(made).update(
         measures=tuple(instrument.measure(name) for name in names),
-        groups=tuple(one for one in kept if one.measures),
+        groups=tuple(one for one in kept if one.measures and one.column in columns),
         columns=tuple(name for name in columns if name not in ALWAYS),
         masked=tuple(name for name in instrument.masked if name in names),
         facts={}, further_runs=(), transitions=None, tallied=(),
-        for_run=lambda *_: made, scoring=lambda *_: _as_it_is, says=_nothing, notes=_nothing,
+        for_run=lambda *_: made, scoring=lambda *_: _as_it_is,
+        scorings=lambda *_: (_as_it_is, _as_it_is), says=_nothing, notes=_nothing,
         sections=_nothing, red_lines=_nothing,
     )  # fmt: skip
     return made
@@ -251,6 +327,9 @@ def bias_scores(name: str, columns: Sequence[str]) -> Scored:
     return read_alone(instrument, scores, columns)
 
 
+_TURNS = {"position": pl.Int64, "model": pl.String, "seconds": pl.Float64}
+
+
 class OutcomeRun(RunReader):
     """A run that was never run: its rows are outcomes, in any order and in batches of any size."""
 
@@ -269,8 +348,8 @@ class OutcomeRun(RunReader):
         source = {"benchmark": benchmark, "sha256": "", "sampling": {}, "items": len(rows)}
         self.record = SimpleNamespace(  # type: ignore[assignment]
             source=source, planned=len(rows), created="", versions={}, seed=seed, prompts={},
-            method={"name": "default", "settings": {}}, cast={"default": {"model": "simulated"}},
-            told_apart=lambda _: (),
+            method={"name": "default", "settings": {}}, told_apart=lambda _: (),
+            cast={"default": {"kind": "endpoint", "model": "simulated"}},
         )  # fmt: skip
 
     @property
@@ -288,3 +367,9 @@ class OutcomeRun(RunReader):
 
     def seconds_by_item(self) -> Iterator[pl.DataFrame]:
         return iter(())
+
+    def results(self) -> pl.LazyFrame:
+        return self._rows.lazy().sort("position")
+
+    def turns(self) -> pl.LazyFrame:
+        return pl.DataFrame(schema=_TURNS).lazy()

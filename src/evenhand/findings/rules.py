@@ -139,9 +139,8 @@ def red_line(change: Change, measure: Measure) -> RedLine:
     state = kept(change, measure)
     if state == "crossed":
         wrong = "fell" if measure.better == "higher" else "rose"
-        return RedLine(
-            name=measure.name, state=state, says=f"{measure.label} {wrong}: {seen(change, measure)}"
-        )
+        alone = seen(unadjusted(change), measure)  # the interval of the test that decided
+        return RedLine(name=measure.name, state=state, says=f"{measure.label} {wrong}: {alone}")
     said = {
         "kept": f"{measure.label} kept within {measure.margin:g}",
         "open": f"{measure.label} is not shown to have kept within {measure.margin:g}",
