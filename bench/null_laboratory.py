@@ -120,10 +120,9 @@ SUMS = ("framings", "gest")
 MEANS_OF_CLUSTERS = ("stereoset",)
 
 
-def planted_design(number: int, name: str) -> Design:
-    """Give the design of an audit with a planted bias: all shapes in turn, and so many clusters
+def planted_design(number: int, clusters: int = 40) -> Design:
+    """Give the design of an audit with a planted bias: all shapes in turn. It has so many clusters
     that there is room for twice the stated bias."""
-    clusters = 160 if name in SUMS else 40
     return Design(clusters=clusters, shape=SHAPES[number % len(SHAPES)],
                   missing=MISSING[number % 2])  # fmt: skip
 
@@ -155,8 +154,10 @@ def _slope(name: str, measure: str) -> float:
 
 
 def _report_case(name: str, path: str) -> Case:
+    clusters = 160 if name in SUMS else 40
+
     def concludes(rng: Rng, number: int, effect: float) -> bool:
-        design = planted_design(number, name) if effect else Design.numbered(number)
+        design = planted_design(number, clusters) if effect else Design.numbered(number)
         found = reported(name, rng, System.drawn(rng, design, effect))
         return found.verdict.state == "shown"
 
@@ -166,7 +167,7 @@ def _report_case(name: str, path: str) -> Case:
         verdict that is open says ("about 4 times as many …")."""
         rng, halves = np.random.default_rng(place), []
         for number in (place, place + len(SHAPES)):
-            found = reported(name, rng, System.drawn(rng, planted_design(number, name)))
+            found = reported(name, rng, System.drawn(rng, planted_design(number, clusters)))
             measure = bias_measures(found)[0]
             one = found[measure.name]
             assert one.low is not None
@@ -213,11 +214,12 @@ def compared(
 
 
 def _compare_case(name: str, path: str) -> Case:
+    clusters = 160 if name in (*SHARES, *SUMS, *MEANS_OF_CLUSTERS) else 40
     repeats = (1, 1, 1, 2) if name in ("subtler_choices", "crows_pairs") else (1,)
 
     def concludes(rng: Rng, number: int, effect: float) -> bool:
         """Without bias: two runs of one system, which is itself biased in every other audit."""
-        design = planted_design(number, name) if effect else Design.numbered(number)
+        design = planted_design(number, clusters) if effect else Design.numbered(number)
         system = System.drawn(rng, design, 0.0 if effect else (0.0, 0.3)[number // 2 % 2])
         again = 0.3 if effect else (0.1, 0.3, 1.0)[number % 3]
         found = compared(name, rng, system, system.biased(effect), again=again,
@@ -229,7 +231,7 @@ def _compare_case(name: str, path: str) -> Case:
         """The smallest change that a comparison says that it would have shown."""
         rng, sizes = np.random.default_rng(place), []
         for number in (place, place + len(SHAPES)):
-            system = System.drawn(rng, planted_design(number, name))
+            system = System.drawn(rng, planted_design(number, clusters))
             found = compared(name, rng, system, system, again=0.3)
             judged_by = list(found.judged())
             change, measure = judged_by[0]

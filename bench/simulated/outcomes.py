@@ -307,7 +307,7 @@ def read_alone(instrument: Scored, names: Sequence[str], columns: Sequence[str])
         facts={}, further_runs=(), transitions=None, tallied=(),
         for_run=lambda *_: made, scoring=lambda *_: _as_it_is,
         scorings=lambda *_: (_as_it_is, _as_it_is), says=_nothing, notes=_nothing,
-        sections=_nothing, red_lines=_nothing,
+        sections=_nothing, red_lines=_nothing, notes_of_pair=_nothing, sections_of_pair=_nothing,
     )  # fmt: skip
     return made
 

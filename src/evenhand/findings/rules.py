@@ -235,7 +235,16 @@ def smallest_shown(
     if not change.se:
         hidden = allowed_unseen(change, measure)
         return hidden if math.isfinite(hidden) else None
-    return detectable_change(change.se, change.clusters - 1, family=family, together=together)
+    free = change.clusters - 1
+    size = detectable_change(change.se, free, family=family, together=together)
+    if change.test is None or measure.null is None or change.before is None:
+        return size
+    # That a score moved away from its unbiased value also asks for the sign of both runs together,
+    # which is plain where the run before was far from it.
+    spread = change.test.spread_of_both
+    known = max(0.0, abs(change.before - measure.null) - spread)
+    both = detectable_change(spread, free, family=family, together=together) - 2 * known
+    return max(size, both)
 
 
 def benefit_excluded(

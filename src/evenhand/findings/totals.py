@@ -307,7 +307,9 @@ def _widest(measure: Measure, intervals: Sequence[Interval]) -> Estimate:
     widest = max(spread, key=lambda one: one.se)
     low, high = min(one.low for one in spread), max(one.high for one in spread)
     joined = replace(widest, low=low, high=high)
-    return with_p(Estimate.of(measure.name, lambda: joined, measure.range), measure, widest)
+    found = Estimate.of(measure.name, lambda: joined, measure.range)
+    # The interval of a share of weights is not that of t, so that a p-value by t is not its own.
+    return found if share_of_weights(measure) else with_p(found, measure, widest)
 
 
 def with_p(found: Estimate, measure: Measure, interval: Interval) -> Estimate:
