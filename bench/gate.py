@@ -72,7 +72,12 @@ class InMemory(RunReader):
     def __init__(self, path: str, rows: pl.DataFrame) -> None:
         self._rows, self.path = rows, path
         source = {"benchmark": "drawn", "sha256": "", "sampling": {}, "items": len(rows)}
-        self.record = SimpleNamespace(source=source, planned=len(rows))  # type: ignore[assignment]
+        self.record = SimpleNamespace(  # type: ignore[assignment]
+            source=source,
+            planned=len(rows),
+            method={"name": "default", "settings": {}},
+            cast={"default": {"model": "drawn"}},
+        )
 
     @property
     def rows(self) -> pl.DataFrame:

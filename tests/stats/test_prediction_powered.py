@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from bench.simulated.scenarios import SureScorer, rate_from_few_labels
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.clusters import clustered_mean, naive_mean
 from evenhand.statistics.prediction_powered import chances_to_label, labels_for, powered_mean
-from stats.scenarios import SureScorer, rate_from_few_labels
 
 VALUES = st.lists(st.floats(0, 1), min_size=25, max_size=40)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
+from bench.simulated.scenarios import screen_looks
 from evenhand.errors import UserError
 from evenhand.statistics.screening import (
     SMALL,
@@ -17,7 +18,6 @@ from evenhand.statistics.screening import (
     labels_needed,
     one_of_each,
 )
-from stats.scenarios import screen_looks
 
 Labelled = tuple[NDArray[np.float64], NDArray[np.bool_]]
 

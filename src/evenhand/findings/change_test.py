@@ -114,6 +114,17 @@ class ChangeTest:
         return all(np.isfinite(self.ways[0].range))
 
     @property
+    def spread_of_both(self) -> float:
+        """The standard error of both runs' scores together, each from the unbiased value."""
+        found = 0.0
+        for way in self.ways:
+            sums, rows = way.table[:, :4].sum(axis=1) / 2, way.table[:, 4]
+            apart = sums - sums.sum() / rows.sum() * rows
+            more = len(rows) / max(len(rows) - 1, 1)
+            found = max(found, float(np.sqrt(more * (apart**2).sum()) / rows.sum()))
+        return found
+
+    @property
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest change there can be."""
         way = self.ways[0]

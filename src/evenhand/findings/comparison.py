@@ -240,7 +240,7 @@ def _group(instrument: Scored, pairs: PairTotals, column: str) -> dict[str, tupl
     grouping = next(one for one in instrument.groups if one.column == column)
     values = grouping.ordered(pairs.values_of(column))
     primary = instrument.primary()
-    return {v: tuple(pairs.change(m, **{column: v}) for m in primary) for v in values}
+    return {v: tuple(pairs.change(m, False, **{column: v}) for m in primary) for v in values}
 
 
 def _regressions(

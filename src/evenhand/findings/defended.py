@@ -164,8 +164,7 @@ def defended(
     """Add what the missing answers could change, and the p-value against "no bias". Of several ways
     to cluster, the largest p-value counts. The interval of a bounded number is the inversion of the
     test, at this error, so that it holds "no bias" exactly where none is shown."""
-    known = [one.sums for one in ways if one.sums is not None and len(one.sums.rows) > 1]
-    apart = ways[0].apart
+    known, apart = _known(ways), ways[0].apart
     if not known or apart is None:
         return _by_ends(found, measure, ways[0])
     bounds = filled.bounds(measure, known[0], apart)
@@ -189,6 +188,20 @@ def with_ends(found: Estimate, measure: Measure, known: Sequence[Filled], error:
     joined = min(low for low, _ in ends), max(high for _, high in ends)
     low, high = _agreeing(joined, measure.null, shown=found.p <= error)
     return replace(found, low=low, high=high)
+
+
+def p_of_defended(found: Estimate, measure: Measure, ways: Sequence[Filling]) -> float | None:
+    """Give the p-value that `defended` adds, without the interval, which takes longer."""
+    known = _known(ways)
+    if not known or ways[0].apart is None:
+        return _by_ends(found, measure, ways[0]).p
+    if measure.null is None or found.value is None:
+        return found.p
+    return max(filled.p_of_bias(measure, one) for one in known)
+
+
+def _known(ways: Sequence[Filling]) -> list[Filled]:
+    return [one.sums for one in ways if one.sums is not None and len(one.sums.rows) > 1]
 
 
 def _agreeing(ends: tuple[float, float], null: float, *, shown: bool) -> tuple[float, float]:

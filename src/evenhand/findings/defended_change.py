@@ -140,9 +140,11 @@ def defended_change(
     ways: Sequence[FilledPair | None],
     *,
     missing: int,
+    limits: bool = True,
 ) -> Change:
     """Test a change: add what is tested, its interval, its limits, p-value and bounds. A number
-    without a test, or whose missing answers could be anything, keeps what it has or has none."""
+    without a test, or whose missing answers could be anything, keeps what it has or has none.
+    Limits take longest; no margin is held against those of a group in a comparison."""
     known = [pair for pair in ways if pair is not None and len(pair.missing)]
     lost = Bounds(missing=missing) if missing else None
     if change.difference is None or len(known) < len(ways) or not known:
@@ -156,8 +158,8 @@ def defended_change(
     if change.undefined == NO_SPREAD and not measure.bounded:
         return replace(change, effect=effect, p=test.p, bounds=bounds)
     low, high = test.interval(ALPHA)
-    return replace(change, effect=effect, low=low, high=high, limits=test.limits(ALPHA / 2),
-                   p=test.p, bounds=bounds, test=test)  # fmt: skip
+    return replace(change, effect=effect, low=low, high=high, p=test.p, bounds=bounds, test=test,
+                   limits=test.limits(ALPHA / 2) if limits else None)  # fmt: skip
 
 
 def _effect(change: Change, measure: Measure) -> float:

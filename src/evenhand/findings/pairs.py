@@ -18,6 +18,7 @@ from evenhand.findings.changes import (
     pair_sums,
     resampled_change,
 )
+from evenhand.findings.coverage import count_lost, count_states, coverage_of
 from evenhand.findings.defended_change import (
     AFTER,
     defended_change,
@@ -42,9 +43,6 @@ from evenhand.findings.scored import Scored
 from evenhand.findings.totals import (
     STREAMED,
     cluster_interval,
-    count_lost,
-    count_states,
-    coverage_of,
     reason_of,
     sums_per_cluster,
     totals_table,
@@ -144,8 +142,9 @@ class PairTotals:
         out."""
         return sorted(self._values[column])
 
-    def change(self, measure: Measure, **where: str) -> Change:
-        """Compute after minus before, over all pairs or those of one group."""
+    def change(self, measure: Measure, limits: bool = True, /, **where: str) -> Change:
+        """Compute after minus before, over all pairs or those of one group; with the limits that a
+        margin is held against, or without."""
         try:
             found = self._change(measure, where)
         except Undefined as undefined:
@@ -153,9 +152,11 @@ class PairTotals:
             found = Change(
                 name=measure.name, before=None, after=None, difference=None, undefined=reason
             )
-        return self._defended(found, measure, where)
+        return self._defended(found, measure, where, limits)
 
-    def _defended(self, found: Change, measure: Measure, where: dict[str, str]) -> Change:
+    def _defended(
+        self, found: Change, measure: Measure, where: dict[str, str], limits: bool
+    ) -> Change:
         if self._sums is None:
             return found
         if isinstance(measure.statistic, STREAMED):
@@ -163,13 +164,13 @@ class PairTotals:
             clusterings = ("cluster", *self._instrument.also_clusters)
             ways = [filled_pair(measure, frame, cluster) for cluster in clusterings]
             missing = int(frame[f"{measure.name}:m"].sum())
-            return defended_change(found, measure, ways, missing=missing)
+            return defended_change(found, measure, ways, missing=missing, limits=limits)
         rows = self._rows(where, measure)
         lost = [pl.col(f"{missing_of(measure)}{side}") for side in ("", AFTER)]
         missing = rows.select((lost[0] | lost[1]).sum()).item()
         of_clusters = isinstance(measure.statistic, MeanOfClusters)
         ways = [filled_pair_of_clusters(measure, rows)] if of_clusters else []
-        return defended_change(found, measure, ways, missing=missing)
+        return defended_change(found, measure, ways, missing=missing, limits=limits)
 
     def places(self, measure: Measure) -> tuple[Place, ...]:
         """Say where the clusters lie before and after, over the pairs that have a value on both

@@ -18,7 +18,7 @@ from evenhand.findings.found import (
     bounds_in_columns,
 )
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import ALPHA, adjusted_estimates, in_unit
+from evenhand.findings.rules import in_unit
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
 from evenhand.findings.totals import RunTotals
@@ -26,7 +26,6 @@ from evenhand.findings.until import Stopped, Until, at_any_time, refuse, stand
 from evenhand.findings.until_words import of_stopped
 from evenhand.findings.verdicts import of_report
 from evenhand.foreign import Origin
-from evenhand.statistics.multiplicity import holm_errors
 from evenhand.store import RunReader
 
 ALL, WITH_MASKED = "all", "with masked records"
@@ -237,14 +236,13 @@ def _estimates(instrument: Scored, totals: RunTotals) -> tuple[Estimate, ...]:
     """Estimate every measure over all items. The primary bias scores are tested together: p-values
     after Holm over them, and intervals at the levels at which Holm decides."""
     own = {m.name: instrument.estimate_of(m.name) for m in instrument.measures}
-    estimates = {m.name: own[m.name] or totals.estimate(m, reach(instrument, m))
-                 for m in instrument.measures}  # fmt: skip
     scores = [m for m in instrument.primary() if m.null is not None and own[m.name] is None]
-    raw = [estimates[m.name].p for m in scores]
-    levels = holm_errors([1.0 if p is None else p for p in raw], ALPHA)
-    again = [totals.estimate(m, reach(instrument, m), level)
-             for m, level in zip(scores, levels, strict=True)]  # fmt: skip
-    return tuple({**estimates, **{one.name: one for one in adjusted_estimates(again)}}.values())
+    tested = totals.tested([(m, reach(instrument, m), {}) for m in scores])
+    known = {one.name: one for one in tested}
+    return tuple(
+        own[m.name] or known.get(m.name) or totals.estimate(m, reach(instrument, m))
+        for m in instrument.measures
+    )
 
 
 def reach(instrument: Scored, measure: Measure) -> float:
@@ -284,13 +282,12 @@ def groups_of(instrument: Scored, totals: RunTotals) -> Groups:
         columns = [one.column for one in instrument.groups if measure.name in one.measures]
         places = [(column, value) for column in columns for value in values[column]]
         far = 2 * reach(instrument, measure)  # our choice: a group is small, so twice is asked
-        estimates = [totals.estimate(measure, far, **{column: value}) for column, value in places]
-        if measure.null is not None:
-            errors = holm_errors([1.0 if one.p is None else one.p for one in estimates], ALPHA)
-            estimates = adjusted_estimates(
-                [totals.estimate(measure, far, error, **{column: value})
-                 for (column, value), error in zip(places, errors, strict=True)]
-            )  # fmt: skip
+        where = [{column: value} for column, value in places]
+        estimates = (
+            [totals.estimate(measure, far, **one) for one in where]
+            if measure.null is None
+            else totals.tested([(measure, far, one) for one in where])
+        )
         for (column, value), estimate in zip(places, estimates, strict=True):
             found[column, value, measure.name] = estimate
     return {

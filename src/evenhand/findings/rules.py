@@ -139,9 +139,8 @@ def red_line(change: Change, measure: Measure) -> RedLine:
     state = kept(change, measure)
     if state == "crossed":
         wrong = "fell" if measure.better == "higher" else "rose"
-        return RedLine(
-            name=measure.name, state=state, says=f"{measure.label} {wrong}: {seen(change, measure)}"
-        )
+        alone = seen(unadjusted(change), measure)  # the interval of the test that decided
+        return RedLine(name=measure.name, state=state, says=f"{measure.label} {wrong}: {alone}")
     said = {
         "kept": f"{measure.label} kept within {measure.margin:g}",
         "open": f"{measure.label} is not shown to have kept within {measure.margin:g}",
@@ -236,7 +235,16 @@ def smallest_shown(
     if not change.se:
         hidden = allowed_unseen(change, measure)
         return hidden if math.isfinite(hidden) else None
-    return detectable_change(change.se, change.clusters - 1, family=family, together=together)
+    free = change.clusters - 1
+    size = detectable_change(change.se, free, family=family, together=together)
+    if change.test is None or measure.null is None or change.before is None:
+        return size
+    # That a score moved away from its unbiased value also asks for the sign of both runs together,
+    # which is plain where the run before was far from it.
+    spread = change.test.spread_of_both
+    known = max(0.0, abs(change.before - measure.null) - spread)
+    both = detectable_change(spread, free, family=family, together=together) - 2 * known
+    return max(size, both)
 
 
 def benefit_excluded(

@@ -6,14 +6,22 @@ cluster at once: of those the row values are kept.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.defended import ALPHA, defended, filled_clusters, filled_sums
+from evenhand.findings.coverage import count_lost, count_states, coverage_of
+from evenhand.findings.defended import (
+    ALPHA,
+    Filling,
+    defended,
+    filled_clusters,
+    filled_sums,
+    p_of_defended,
+)
 from evenhand.findings.found import NO_SPREAD, Coverage, Estimate
 from evenhand.findings.measures import (
     Mean,
@@ -35,8 +43,8 @@ from evenhand.findings.rows import (
     row_values,
     rows_of,
 )
-from evenhand.findings.rules import p_value
-from evenhand.findings.scored import MISSING, SCORED, Scored
+from evenhand.findings.rules import adjusted_estimates, p_value
+from evenhand.findings.scored import Scored
 from evenhand.statistics.bootstrap import LEAST, cluster_bootstrap, of_all
 from evenhand.statistics.clusters import (
     NO_ROWS,
@@ -44,44 +52,13 @@ from evenhand.statistics.clusters import (
     ratio_from_totals,
     sum_of_ratios_from_totals,
 )
+from evenhand.statistics.multiplicity import holm_errors
 from evenhand.statistics.region import of_means
 from evenhand.statistics.shares import clustered_balance, clustered_share, sum_of_shares
 
 STREAMED = (Mean, Share, Ratio, SumOfRatios)
 SUMS = ("n", "y", "x", "ay", "ax")  # of one ratio and one cluster, as the statistics take them
 TOO_FEW = f"too few clusters to resample: {LEAST} are needed"
-
-
-def coverage_of(states: "Counter[str]") -> Coverage:
-    """How many rows have a score, and how many have none for each reason."""
-    reasons = {state: n for state, n in sorted(states.items()) if state != SCORED}
-    return Coverage(n=states.total(), scored=states[SCORED], by_reason=reasons)
-
-
-def count_states(
-    by: dict[str, "Counter[str]"], rows: pl.DataFrame, column: str | None, state: str = "state"
-) -> None:
-    """Add to the states of each value of a column."""
-    if column is None:
-        return
-    for value, found, n in rows.group_by(column, state).len().iter_rows():
-        by.setdefault(str(value), Counter())[found] += n
-
-
-def count_lost(
-    by: dict[str, "Counter[str]"], rows: pl.DataFrame, measures: Iterable[Measure], side: str = ""
-) -> None:
-    """Add to the states of each measure that can lose a value beside the score: of the rows that it
-    is about, those that have one and those that do not."""
-    for measure in measures:
-        if measure.lost is None:
-            continue
-        lost = pl.col(f"{missing_of(measure)}{side}")
-        known = pl.any_horizontal(pl.col(f"{n}{side}").is_not_null() for n in measure.columns())
-        n, missing = rows.select((known | lost).sum(), lost.sum().alias("lost")).row(0)
-        if n:
-            states = {SCORED: n - missing, MISSING: missing}
-            by.setdefault(measure.label, Counter()).update({s: k for s, k in states.items() if k})
 
 
 class RunTotals:
@@ -178,6 +155,27 @@ class RunTotals:
         """Estimate the measure over all its rows, or over those of one group. With a `reach`, it is
         also tested that the number is nearer than that to "no bias". `error` is the share of cases
         in which the interval of a bounded number with such a value may miss it."""
+        return defended(*self._filled(measure, where), reach, error)
+
+    def tested(self, numbers: Sequence[tuple[Measure, float, Mapping[str, str]]]) -> list[Estimate]:
+        """Estimate numbers that are tested together: p-values after Holm over all of them, and
+        intervals at the errors at which Holm decides.
+
+        Args:
+            numbers: The measure, the `reach` and the group of each, as `estimate` takes them.
+        """
+        filled = [self._filled(measure, where) for measure, _, where in numbers]
+        raw = [p_of_defended(*one) for one in filled]
+        errors = holm_errors([1.0 if p is None else p for p in raw], ALPHA)
+        return adjusted_estimates([
+            defended(*one, reach, error)
+            for one, (_, reach, _), error in zip(filled, numbers, errors, strict=True)
+        ])  # fmt: skip
+
+    def _filled(
+        self, measure: Measure, where: Mapping[str, str]
+    ) -> tuple[Estimate, Measure, list[Filling]]:
+        """Give the estimate from the answers that there are, and what is known of the others."""
         if isinstance(measure.statistic, STREAMED):
             frame = self._part(self._sums, where, measure)
             found = _streamed(measure, frame, self._clusterings())
@@ -185,8 +183,7 @@ class RunTotals:
         else:
             rows = self._part(pl.concat(self._held) if self._held else None, where, measure)
             found, ways = _held(measure, rows), [filled_clusters(measure, rows)]
-        found = replace(found, undefined=reason_of(measure, found.undefined))
-        return defended(found, measure, ways, reach, error)
+        return replace(found, undefined=reason_of(measure, found.undefined)), measure, ways
 
     def with_masked(self, measure: Measure) -> Estimate:
         """Estimate the measure over all rows, those that are masked too."""
@@ -197,7 +194,7 @@ class RunTotals:
         return ("cluster", *self._instrument.also_clusters)
 
     def _part(
-        self, frame: pl.DataFrame | None, where: dict[str, str], measure: Measure | None = None
+        self, frame: pl.DataFrame | None, where: Mapping[str, str], measure: Measure | None = None
     ) -> pl.DataFrame:
         if frame is None:
             raise Undefined("the run has no finished item yet")
@@ -310,7 +307,9 @@ def _widest(measure: Measure, intervals: Sequence[Interval]) -> Estimate:
     widest = max(spread, key=lambda one: one.se)
     low, high = min(one.low for one in spread), max(one.high for one in spread)
     joined = replace(widest, low=low, high=high)
-    return with_p(Estimate.of(measure.name, lambda: joined, measure.range), measure, widest)
+    found = Estimate.of(measure.name, lambda: joined, measure.range)
+    # The interval of a share of weights is not that of t, so that a p-value by t is not its own.
+    return found if share_of_weights(measure) else with_p(found, measure, widest)
 
 
 def with_p(found: Estimate, measure: Measure, interval: Interval) -> Estimate:

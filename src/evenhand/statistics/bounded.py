@@ -20,7 +20,8 @@ from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import FloatArray, finite
 
 _STEPS, _FAR = 160, 8.0  # our choice: the integral is then right to three digits and more
-_BISECTIONS = 25  # any point near the saddle will do
+_U = np.linspace(0.0, _FAR, _STEPS + 1)
+_ROUNDS, _PARTS = 3, np.linspace(0, 1, 18)[1:-1]  # any point near the saddle will do
 _TINY = 1e-300
 
 
@@ -91,21 +92,21 @@ def _share_of_weights_below(values: FloatArray) -> float:
     """P(Σ E_g·x_g ≤ 0) with independent standard exponential weights E, some x above 0 and some
     below: the integral of M(s)/(−s) over the line through its saddle point, M(s) = Π 1/(1 − s·x).
     """
-    x, times = np.unique(values / np.abs(values).max(), return_counts=True)
+    ordered = np.sort(values) / np.abs(values).max()
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    x, times = ordered[first], np.diff(np.append(first, len(ordered))).astype(np.float64)
     low, high = 1 / x[0], 0.0  # M is finite between them, as x[0] < 0
-
-    def slope(s: float) -> float:
-        return float((times * x / (1 - s * x)).sum()) - 1 / s
-
-    for _ in range(_BISECTIONS):
-        s = (low + high) / 2
-        low, high = (s, high) if slope(s) < 0 else (low, s)
+    for _ in range(_ROUNDS):
+        tried = low + (high - low) * _PARTS
+        slopes = (1 / (1 - tried[:, None] * x)) @ (times * x) - 1 / tried  # they rise with s
+        place = int((slopes < 0).sum())
+        low = float(tried[place - 1]) if place else low
+        high = float(tried[place]) if place < len(tried) else high
     s = (low + high) / 2
     width = 1 / math.sqrt(float((times * (x / (1 - s * x)) ** 2).sum()) + 1 / s**2)
-    u = np.linspace(0.0, _FAR, _STEPS + 1)
-    line = s + 1j * width * np.sinh(u)
-    logs = -(np.log1p(-np.outer(line, x)) @ times) - np.log(-line)
-    heights = np.exp(logs).real * np.cosh(u)
+    line = s + 1j * width * np.sinh(_U)
+    logs = -(np.log(1 - line[:, None] * x) @ times) - np.log(-line)
+    heights = np.exp(logs).real * np.cosh(_U)
     heights[0] /= 2
     found = float(heights.sum()) * width * (_FAR / _STEPS) / math.pi
     return min(1.0, max(0.0, found))
