@@ -35,7 +35,9 @@ from evenhand.cli.options import (
     ModelName,
     ReplyTokens,
     Settings,
+    SystemPrompt,
     WordingName,
+    system_prompt,
 )
 from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
@@ -83,6 +85,7 @@ def mitigate(
     take_over: TakeOver = False,
     require_certified_judges: RequireCertified = False,
     reply_tokens: ReplyTokens = None,
+    system: SystemPrompt = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
@@ -104,8 +107,14 @@ def mitigate(
         source=source_of(prompts, columns),
         method=build_method(method, set_ or (), wording),
         settings=configuration.load(
-            config, base_url, model, reply_tokens=reply_tokens, prices=prices
+            config,
+            base_url,
+            model,
+            reply_tokens=reply_tokens,
+            prices=prices,
+            system=system_prompt(system),
         ),
+        system=system_prompt(system),
         out=out_,
         seed=seed,
         in_flight=in_flight,

@@ -28,6 +28,7 @@ from evenhand.findings.verdicts import of_report
 from evenhand.foreign import Origin
 from evenhand.statistics.multiplicity import holm_errors
 from evenhand.store import RunReader
+from evenhand.store.differences import shown_prompt
 
 ALL, WITH_MASKED = "all", "with masked records"
 Groups = Mapping[str, Mapping[str, tuple[Estimate, ...]]]  # column -> value -> estimates
@@ -37,11 +38,21 @@ _COLUMNS = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "undefin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """A side says which run a number is of: its folder, method and model."""
+    """A side says which run a number is of: its folder, method, model and system prompt."""
 
     run: str
     method: dict[str, Any]
     model: str
+    system: str = ""  # "" where no role got one
+
+    @property
+    def asked(self) -> str:
+        """Name who was asked: the model, and its system prompt where it had one."""
+        return (
+            f"{self.model}, system prompt {shown_prompt(self.system)}"
+            if self.system
+            else self.model
+        )
 
     @classmethod
     def of(cls, *runs: RunReader) -> "Side":
@@ -50,7 +61,14 @@ class Side:
         folders = ",".join(str(run.path) for run in runs)
         origin = Origin.of(record.source)
         model = origin.model if origin else models_of(record.cast)
-        return cls(run=folders, method=record.method, model=model)
+        return cls(
+            run=folders, method=record.method, model=model, system=system_prompt(record.cast)
+        )
+
+
+def system_prompt(cast: dict[str, Any]) -> str:
+    """Give the system prompt that the roles of a run got; several models may have one each."""
+    return "\n\n".join(dict.fromkeys(str(s["system"]) for s in cast.values() if "system" in s))
 
 
 # Who plays a role and is no language model that was asked for words.
@@ -125,6 +143,7 @@ class Report(Shown):
             "run": self.side.run,
             "method": self.side.method,
             "model": self.side.model,
+            "system": self.side.system or None,
             "source": self.source,
             "created": self.created,
             "versions": self.versions,

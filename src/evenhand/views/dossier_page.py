@@ -47,7 +47,7 @@ def _opening(found: Dossier) -> list[Block]:
     for report in found.reports:
         against, side = held.get(report.side.run), report.side
         change, tone = comparison_page.state(against) if against else ("", "plain")
-        what = f"{report.instrument.title} · {side.model} · {side.method['name']}"
+        what = f"{report.instrument.title} · {side.asked} · {side.method['name']}"
         state = report.verdict.state or ""
         rows.append((side.run, what, _done(report), state, change.rstrip(".").lower()))
         tones.append(tone)
@@ -100,7 +100,7 @@ def _side(side: Side) -> str:
 
 
 def _named(report: Report) -> str:
-    return f"{report.instrument.title} · {report.side.model} · {_side(report.side)}"
+    return f"{report.instrument.title} · {report.side.asked} · {_side(report.side)}"
 
 
 def _not_shown(found: Dossier) -> list[Block]:

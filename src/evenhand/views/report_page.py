@@ -51,7 +51,7 @@ def _head(report: Report) -> str:
     answered = f"{report.coverage.scored:,} of {report.source['items']:,} scored"
     version = report.source.get("version", "")
     method = report.side.method["name"]
-    return f"{report.instrument.title} {version} · {report.side.model} · {method} · {answered}"
+    return f"{report.instrument.title} {version} · {report.side.asked} · {method} · {answered}"
 
 
 def warnings(report: Report) -> list[Line]:
