@@ -1,7 +1,7 @@
 """A report of one run holds everything that may be said of it, computed once and typed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -109,6 +109,8 @@ class Report(Shown):
     cost: spent.Cost
     money: spent.Money
     further: Mapping[str, spent.Further]  # what runs within the folder took, by their names
+    failed_by_reason: Mapping[str, int] = field(default_factory=dict)  # items without an answer
+    failed_item: str | None = None  # of too little coverage: the first of the most frequent reason
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
     verdict: Verdict = NO_VERDICT
@@ -158,6 +160,7 @@ class Report(Shown):
                     "n": self.coverage.n,
                     "scored": self.coverage.scored,
                     "by_reason": self.coverage.by_reason,
+                    "failed_by_reason": self.failed_by_reason,
                     "coverage": self.coverage.coverage,
                     "by": self.coverage_by,
                 },
@@ -224,6 +227,7 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         raise UserError(f"{run.path} has no finished item yet")
     record = run.record
     masked = [instrument.measure(name) for name in instrument.masked]
+    coverage, failed = totals.coverage(), run.totals().failed
     return Report(
         instrument=instrument,
         side=Side.of(run),
@@ -231,7 +235,7 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         created=record.created,
         versions=record.versions,
         not_run=not_run(run),
-        coverage=totals.coverage(),
+        coverage=coverage,
         coverage_by=totals.coverage_by(),
         estimates=_estimates(instrument, totals),
         with_masked=tuple(totals.with_masked(measure) for measure in masked),
@@ -248,7 +252,18 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         cost=spent.cost(run),
         money=spent.money(run, prices),
         further=spent.further(run, instrument.further_runs, prices),
+        failed_by_reason=failed,
+        failed_item=_failed_item(run, failed) if coverage.below_floor else None,
     )
+
+
+def _failed_item(run: RunReader, failed: Mapping[str, int]) -> str | None:
+    """Give the id of the first item that failed for the most frequent reason."""
+    if not failed:
+        return None
+    reason = max(failed, key=lambda one: failed[one])
+    rows = run.results().filter(pl.col("reason") == reason).select("item_id").head(1).collect()
+    return str(rows["item_id"][0]) if len(rows) else None
 
 
 def _estimates(instrument: Scored, totals: RunTotals) -> tuple[Estimate, ...]:

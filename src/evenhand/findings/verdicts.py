@@ -8,6 +8,7 @@ answers came out. Not known: neither.
 """
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -43,6 +44,11 @@ def of_report(report: "Report") -> Verdict:
         early = f"{done:,} of {planned:,} items: nothing can be said yet."
         return Verdict(state="not known", says=(early,), next=_next(report, None))
     measures = bias_measures(report)
+    if not report.coverage.scored:
+        none = f"None of {report.coverage.n:,} answers could be scored."
+        return Verdict(
+            state="not known" if measures else None, says=(none,), next=_next(report, None)
+        )
     says = report.instrument.says(report)
     if not measures:
         return Verdict(state=None, says=says, next=_next(report, None))
@@ -197,6 +203,8 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
     name, run = report.instrument.name, report.side.run
     if report.not_run:
         return (f"evenhand measure {name} --out {run}    (with the same options: it goes on)",)
+    if report.coverage.below_floor:
+        return _look_at_failures(report)
     # `plan` and a remedy need a harm; of answers that were given elsewhere nothing is asked again.
     if report.instrument.harm is None or report.side.method["name"] == "stored":
         return ()
@@ -209,6 +217,19 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
         f"evenhand measure {name} --method fairness --out runs/{name}-fairness",
         f"evenhand compare {run} runs/{name}-fairness",
     )
+
+
+def _look_at_failures(report: "Report") -> tuple[str, ...]:
+    """Name what shows why answers are missing: more items would not help."""
+    show = ["evenhand", "runs", "show", report.side.run]
+    if report.failed_item is not None:
+        show += ["--item", report.failed_item]
+    steps = [f"{shlex.join(show)}    (why answers could not be scored)"]
+    if any(reason.endswith("cut_off") for reason in report.failed_by_reason):
+        steps.append("the same command with a higher --reply-tokens and another --out")
+    if report.failed_by_reason and report.side.method["name"] != "stored":
+        steps.append("evenhand doctor    (what the endpoint can do)")
+    return tuple(steps)
 
 
 def of_comparison(comparison: "Comparison") -> Verdict:

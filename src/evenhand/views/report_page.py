@@ -30,7 +30,8 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
     """Give the blocks of a report; `full` adds every estimate, every group and every table."""
     said = verdict(report)
     blocks: list[Block] = [Line(_head(report), "strong"), *warnings(report), GAP, *said, GAP]
-    if report.not_run > report.source["items"] / 2 and not full:
+    little = report.not_run > report.source["items"] / 2 or not report.coverage.scored
+    if little and not full:
         return [*blocks, Line(_cost(report), "dim"), *_next(report)]
     blocks += [estimates(report, full), *_absent(report, full)]
     blocks += [*_anchors(report), *_masked(report, full)]
@@ -66,9 +67,16 @@ def warnings(report: Report) -> list[Line]:
         )
     if coverage.by_reason:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in coverage.by_reason.items())
-        lines.append(f"Not scored, and in no score below: {reasons}.")
+        lines.append(f"Not scored, and in no score below: {reasons}.{_failed(report)}")
         lines += _by_part(report)
     return [Line(line, "bad") for line in (*lines, *report.notes)]
+
+
+def _failed(report: Report) -> str:
+    """Say why items have no answer, by the code of each failure."""
+    failed = sorted(report.failed_by_reason.items(), key=lambda one: -one[1])
+    said = ", ".join(f"{n:,} {reason.rpartition(':')[2]}" for reason, n in failed)
+    return f" Why no answer: {said}." if said else ""
 
 
 def _by_part(report: Report) -> list[str]:
