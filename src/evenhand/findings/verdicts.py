@@ -55,12 +55,15 @@ def of_report(report: "Report") -> Verdict:
     groups = [by_group(report, measure) for measure in measures]
     in_a_group = any(one.against or one.other_way for found in groups for one in found.values())
     state = _state([report[measure.name] for measure in measures], in_a_group)
-    lines = [*says, *_groups_in_words(report, groups[0])]
+    picked = report.instrument.no_sample(report)
+    if picked and state == "not shown":
+        state = "not known"
+    lines = [*says, picked, *_groups_in_words(report, groups[0], excludes=not picked)]
     for measure, found in zip(measures[1:], groups[1:], strict=True):
         if any(one.against or one.other_way for one in found.values()):
             lines += [f"{measure.label}, {line}" for line in _shown_groups(found)]
     lines += [overturned(report[measure.name].bounds, measure) for measure in measures]
-    if state == "not known":
+    if state == "not known" and not picked:
         lines.append(_how_many_for(report, measures))
     return Verdict(
         state=state, says=tuple(line for line in lines if line), next=_next(report, state)
@@ -137,9 +140,11 @@ def by_group(report: "Report", measure: Measure) -> dict[str, ByGroup]:
     return sorted_
 
 
-def _groups_in_words(report: "Report", found: dict[str, ByGroup]) -> list[str]:
+def _groups_in_words(
+    report: "Report", found: dict[str, ByGroup], *, excludes: bool = True
+) -> list[str]:
     """Name whom a bias is shown against, by the first grouping and then by the others, and say how
-    many were looked at."""
+    many were looked at; with `excludes`, also where a bias that matters is excluded."""
     if not found:
         return []
     lines = _shown_groups(found)
@@ -150,7 +155,7 @@ def _groups_in_words(report: "Report", found: dict[str, ByGroup]) -> list[str]:
     if open_:
         lines.append(f"open: {open_}, too few questions to tell")
     excluded = _counted({column: len(one.excluded) for column, one in found.items()})
-    if excluded:
+    if excluded and excludes:
         main = main_measure(report)
         reach = 2 * (in_unit(report.instrument.matters, main) if main else 0.0)
         lines.append(f"not seen: {excluded}, any bias is smaller than {reach:g}")
