@@ -97,6 +97,11 @@ def _excludes(one: Estimate) -> bool:
     return one.p_small is not None and one.p_small <= ALPHA / 2
 
 
+def is_open(one: Estimate) -> bool:
+    """Say whether a bias is neither shown nor excluded."""
+    return not (_is_shown(one) or _excludes(one))
+
+
 def overturned(bounds: Bounds | None, measure: Measure) -> str:
     """Say that what the answers at hand show of a measure is not counted as shown, because so many
     missing ones would overturn it; empty where none would. After a correction fewer might do."""

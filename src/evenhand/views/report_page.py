@@ -9,7 +9,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA, MISSING_MARGIN
 from evenhand.findings.spent import Money
-from evenhand.findings.verdicts import main_measure
+from evenhand.findings.verdicts import is_open, main_measure
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Bar, Bars, Block, Grid, Line, Tone
 
@@ -175,8 +175,11 @@ def groups(report: Report, column: str, full: bool) -> list[Block]:
     if not found:  # what is secondary alone is for --full
         roles = {report.instrument.measure(e.name).role for es in values.values() for e in es}
         return [] if roles == {"secondary"} else _every_measure(report, column, full)
-    ordered = by_evidence(found)
-    shown, left = ordered[:_SHORT_GROUPS], len(ordered) - _SHORT_GROUPS
+    told = [pair for pair in by_evidence(found) if not is_open(pair[1])]
+    open_ = _open_groups(column, len(found) - len(told), len(found))
+    if not told:
+        return open_
+    shown, left = told[:_SHORT_GROUPS], len(told) - _SHORT_GROUPS
     rows, tones, lost = [], [], any(one.bounds for _, one in shown)
     for value, one in shown:
         mark, tone = _mark(one)
@@ -188,7 +191,15 @@ def groups(report: Report, column: str, full: bool) -> list[Block]:
     columns = (column, _short(main), _AFTER_HOLM, *((_IF_KNOWN,) if lost else ()), "n")
     grid = Grid(columns, tuple(rows), tuple(tones))
     more = [Line(f"… {left} more: --full", "dim")] if left > 0 else []
-    return [grid, Line(_over(report, column, main), "dim"), *more]
+    return [grid, Line(_over(report, column, main), "dim"), *more, *open_]
+
+
+def _open_groups(column: str, open_: int, looked: int) -> list[Block]:
+    """Fold the groups of which nothing is known into a line: their numbers are noise."""
+    if not open_:
+        return []
+    said = f"{column.replace('_', ' ')}: {open_} of {looked} are open, too few items to tell"
+    return [Line(said, "open")]
 
 
 def by_evidence(found: Sequence[tuple[str, Estimate]]) -> list[tuple[str, Estimate]]:
@@ -212,7 +223,8 @@ def _bars(report: Report) -> list[Block]:
             for one in estimates
             if one.name == main.name
         ]
-        rows = [("all", report[main.name]), *by_evidence(groups)[:_SHORT_GROUPS]]
+        told = [pair for pair in by_evidence(groups) if not is_open(pair[1])]
+        rows = [("all", report[main.name]), *told[:_SHORT_GROUPS]]
         found = [(label, one, main) for label, one in rows]
     bars = tuple(_bar(label, one) for label, one, _ in found if one.value is not None)
     if not any(bar.low is not None for bar in bars):
