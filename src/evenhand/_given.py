@@ -40,25 +40,28 @@ Given = str | Path | Run | Report
 _ENDPOINT = 'evenhand.Endpoint("http://…/v1", model="gpt-4o")'
 
 
-def cast_of(model: Model | None) -> Cast:
-    """The cast that a model is, whose every role it then plays."""
+def cast_of(model: Model | None, system: str | None = None) -> Cast:
+    """The cast that a model is, whose every role it then plays; with the system prompt of its
+    default model."""
+    if system is not None and not (isinstance(system, str) and system.strip()):
+        raise UserError("system is empty: give the words of a system prompt, or leave it out")
     if isinstance(model, Cast):
-        return model
+        return model.with_system(system)
     if model is None:
         raise UserError(f"this asks a model: give model={_ENDPOINT}")
     if isclass(model) or not hasattr(model, "complete"):
         raise UserError(f"model is {_kind(model)}: give {_ENDPOINT}")
-    return Cast(model)
+    return Cast(model).with_system(system)
 
 
-def opener_of(model: Model | None) -> OpenCast:
+def opener_of(model: Model | None, system: str | None = None) -> OpenCast:
     """An opener of models that exist already. A run that asks nobody never calls it."""
     if model is not None:
-        cast_of(model)  # what is wrong with it is said before anything is read
+        cast_of(model, system)  # what is wrong with it is said before anything is read
 
     async def opened(method: Method) -> Cast:
         del method
-        return cast_of(model)
+        return cast_of(model, system)
 
     return opened
 
@@ -74,13 +77,16 @@ def request_of(  # noqa: PLR0913 - what the calls of the front door take
     replay: str | Path | None = None,
     certificates: str | Path | None = None,
     engine: Engine = "local",
+    system: str | None = None,
     **settings: Any,
 ) -> Request:
     """The request that a call of the front door makes."""
     return Request(
         source=source,
         method=method,
-        open_cast=opener_of(model),
+        open_cast=opener_of(model, system),
+        system=system,
+        systems=_systems(model, system),
         models_at_hand=model is not None,
         owns_models=False,
         out=str(out),
@@ -92,6 +98,14 @@ def request_of(  # noqa: PLR0913 - what the calls of the front door take
         ray_address=configuration.ray_cluster() if engine == "ray" else None,
         **settings,
     )
+
+
+def _systems(model: Model | None, system: str | None) -> dict[str, str]:
+    """The system prompt of each role, and of the default model: "" where it has none."""
+    if not isinstance(model, Cast):
+        return {"default": system or ""}
+    given = model.with_system(system)
+    return {role: given.system.get(role, "") for role in ("default", *given.roles)}
 
 
 def method_of(method: Method | str) -> Method:

@@ -63,6 +63,7 @@ async def answer(
     *,
     model: Model,
     method: Method | str = "stardtox",
+    system: str | None = None,
     limits: Limits | None = None,
     on_turn: Callable[[Turn], None] | None = None,
 ) -> TracedAnswer:
@@ -71,8 +72,9 @@ async def answer(
     >>> final = evenhand.answer("Describe a nurse.", model=model)
     >>> final.text, final.stopped, final.turns     # shows itself as a timeline in a notebook
 
-    `on_turn` is given every turn as it is recorded. Raises an `EvenhandError` where there is no
-    answer: a missing answer is never an empty one.
+    `system` is the system prompt of the model under test: agents that write get it before their
+    own words. `on_turn` is given every turn as it is recorded. Raises an `EvenhandError` where
+    there is no answer: a missing answer is never an empty one.
     """
     item = prompt if isinstance(prompt, Item) else Item(id="0", prompt=prompt)
     limits, chosen = limits or Limits(), _given.method_of(method)
@@ -83,8 +85,11 @@ async def answer(
         if on_turn is not None:
             on_turn(turn)
 
+    cast = _given.cast_of(model, system)
+    if system is not None and not any(map(cast.system_for, chosen.agents())):
+        raise UserError(f"nobody gets the system prompt: {chosen.name} asks no agent that writes")
     talk = Conversation(
-        _given.cast_of(model),
+        cast,
         recorded,
         limits=limits,
         item_id=item.id,
@@ -104,6 +109,7 @@ async def run(
     model: Model | None = None,
     out: str | Path,
     method: Method | str = "stardtox",
+    system: str | None = None,
     prices: Prices | str | Path | None = None,
     max_cost: float | None = None,
     max_calls: int | None = None,
@@ -122,7 +128,8 @@ async def run(
     >>> made = evenhand.run(["Describe a nurse.", "Describe a boss."], model=model, out="runs/1")
     >>> made.results()
 
-    `out` is a path or a URL. A cap (`max_calls`, or `max_cost` with `prices`) stops the run before
+    `out` is a path or a URL. `system` is the system prompt of the model under test
+    (docs/system-prompt.md). A cap (`max_calls`, or `max_cost` with `prices`) stops the run before
     it spends more; the same call with a higher cap goes on. With `replay="runs/1"` every call is
     answered from that run's recorded turns, and no model is needed.
     """
@@ -130,6 +137,7 @@ async def run(
         _given.source_of(items),
         _given.method_of(method),
         model=model,
+        system=system,
         out=out,
         prices=prices,
         max_cost=max_cost,
@@ -154,6 +162,7 @@ async def measure(
     model: Model | None = None,
     out: str | Path,
     method: Method | str = "default",
+    system: str | None = None,
     prices: Prices | str | Path | None = None,
     max_cost: float | None = None,
     max_calls: int | None = None,
@@ -177,7 +186,8 @@ async def measure(
     >>> now = evenhand.measure("bbq", model=model, out="runs/now", per_category=20)
     >>> now.verdict, now["s_amb"], now.frame()     # shows itself as a page in a notebook
 
-    `options` are those of the instrument, as `evenhand measure NAME --help` lists them. What a cap
+    `options` are those of the instrument, as `evenhand measure NAME --help` lists them. `system` is
+    the system prompt of the model under test (docs/system-prompt.md). What a cap
     (`max_calls`, or `max_cost` with `prices`) stopped is a report with `not_run` above 0; the same
     call with a higher cap goes on. `scorers` adds scorers by name, `data` is the folder of data
     sets (else EVENHAND_DATA), `watch` is told of progress: derive from `evenhand.aio.Watch`.
@@ -194,6 +204,7 @@ async def measure(
         until_these=until_these,
         watch=watch,
         model=model,
+        system=system,
         out=out,
         prices=prices,
         max_cost=max_cost,

@@ -4,6 +4,7 @@
 [models.default]
 base_url = "http://127.0.0.1:8080/v1"
 model = "smollm2"
+system = "You are the assistant of a shop."   # see docs/system-prompt.md
 
 [models.judge]
 base_url = "https://gateway.example/v1"
@@ -83,6 +84,7 @@ class ModelConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     base_url: str = DEFAULT_URL
     model: str | None = None  # None: the only model that the endpoint has
+    system: Annotated[str, Field(min_length=1)] | None = None  # given to agents that write
     api_key_env: str | None = None  # None: EVENHAND_API_KEY, at the default model's origin alone
     attempt_timeout: _Positive = 120.0
     max_wait: _Positive = 60.0
@@ -155,6 +157,13 @@ class Config(BaseModel):
     def default_model(self) -> ModelConfig:
         return self.models.get("default", ModelConfig())
 
+    def systems(self) -> dict[str, str]:
+        """The system prompt of each role that the cast names, and of the default model: "" where it
+        has none."""
+        played = {"default": self.default_model(),
+                  **{role: self.models.get(name) for role, name in self.cast.items()}}  # fmt: skip
+        return {role: (one and one.system) or "" for role, one in played.items()}
+
     def default_key(self) -> dict[str, str]:
         """The default model's origin, and the variable whose key goes there and nowhere else."""
         default = self.default_model()
@@ -178,6 +187,7 @@ def load(
     reply_tokens: int | None = None,
     answer_tokens: int | None = None,
     prices: Path | None = None,
+    system: str | None = None,
 ) -> Config:
     """The config file, overruled by the environment, overruled by what was said on the spot."""
     config = _read_config(path)
@@ -185,6 +195,7 @@ def load(
     changes = {
         "base_url": base_url or environment.base_url(),
         "model": model or os.environ.get("EVENHAND_MODEL"),
+        "system": system,
     }
     default = _moved(default, {k: v for k, v in changes.items() if v})
     limits = replace(
@@ -368,7 +379,7 @@ def build_cast(
         roles[role] = models[name] if name in models else _tool(config, name)
     if config.search is not None:
         roles.setdefault(ROLE, search_model(config.search))
-    return Cast(models["default"], roles)
+    return Cast(models["default"], roles, config.systems())
 
 
 def _tool(config: Config, name: str) -> ChatModel:

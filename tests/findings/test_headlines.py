@@ -12,7 +12,7 @@ from evenhand.instruments import instrument_of
 from evenhand.metrics.overcorrection import WORSE
 from evenhand.store import RunReader
 from evenhand.views import page_of
-from evenhand.views.blocks import Grid
+from evenhand.views.blocks import Grid, Line
 
 from .lossy import Lossy
 
@@ -81,15 +81,37 @@ def test_a_table_of_categories_has_the_bounds_of_those_that_miss_an_answer() -> 
     run = _run("bbq/always_unknown")
     lost = next(item for item in run.items if item.startswith("Age/"))
     found = _report(run.without([lost]))
-    for full in (False, True):
-        by_category = [one for one in page_of(found, full=full)
-                       if isinstance(one, Grid) and one.columns[0] == "category"]  # fmt: skip
-        places = [(o, o.columns.index(IF_KNOWN)) for o in by_category if IF_KNOWN in o.columns]
-        assert places
-        for grid, place in places:
-            bounds = {row[0]: row[place] for row in grid.rows}
-            assert " to " in bounds.pop("Age")
-            assert set(bounds.values()) == {""}
+    by_category = [one for one in page_of(found, full=True)
+                   if isinstance(one, Grid) and one.columns[0] == "category"]  # fmt: skip
+    places = [(o, o.columns.index(IF_KNOWN)) for o in by_category if IF_KNOWN in o.columns]
+    assert places
+    for grid, place in places:
+        bounds = {row[0]: row[place] for row in grid.rows}
+        assert " to " in bounds.pop("Age")
+        assert set(bounds.values()) == {""}
+
+
+def test_the_short_page_lists_the_groups_of_which_something_is_known_and_counts_the_others() -> (
+    None
+):
+    found = _report(_run("bbq/always_stereotyped"))
+    known, looked = {}, {}
+    for column, values in found.groups.items():
+        scores = {value: e for value, es in values.items() for e in es if e.name == "s_amb"}
+        if not scores:
+            continue
+        looked[column] = len(scores)
+        known[column] = {v.replace("_", " ") for v, one in scores.items()
+                         if (one.p_holm or 1) <= 0.05 or (one.p_small or 1) <= 0.025}  # fmt: skip
+        open_ = len(scores) - len(known[column])
+        line = f"{column}: {open_} of {len(scores)} are open"
+        lines = [one.text for one in page_of(found) if isinstance(one, Line)]
+        assert any(text.startswith(line) for text in lines) is (open_ > 0)
+    grids = [one for one in page_of(found) if isinstance(one, Grid)]
+    shown = {one.columns[0]: {r[0] for r in one.rows} for one in grids if one.columns[0] in known}
+    assert all(rows <= known[column] for column, rows in shown.items())
+    assert any(known.values()) is bool(shown)
+    assert sum(map(len, known.values())) < sum(looked.values())
 
 
 def test_the_overview_of_a_frontier_has_bounds_only_of_what_an_answer_is_missing_from() -> None:

@@ -73,6 +73,20 @@ def test_a_shown_regression_fails_with_an_annotation_at_its_check(
     assert said.startswith(f"{place}shown to be worse")
 
 
+def test_a_reworded_system_prompt_is_judged_and_finished_runs_take_none(
+    folder: Path, evenhand: Run
+) -> None:
+    ran = evenhand(*GATE, "--baseline", "main", "--out", "now", "--system", "Be fair.")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    record = json.loads((folder / "now/run-made-worse/run.json").read_text())
+    assert {one.get("system") for role, one in record["cast"].items() if role != "default"} == {
+        "Be fair."
+    }
+    idle = evenhand(*GATE, "--baseline", "main", "--run", "now", "--system", "Be fair.")
+    assert idle.returncode == 5
+    assert "--system" in idle.stderr
+
+
 def test_a_dead_endpoint_is_broken_and_leaves_a_result_that_says_so(
     folder: Path, evenhand: Run
 ) -> None:

@@ -10,6 +10,7 @@ import evenhand
 from evenhand.domain.prices import Price, Prices
 from evenhand.findings.gate import Gate
 from evenhand.pytest_plugin import gate
+from evenhand.store import RunReader
 from evenhand.views.files import to_json
 from evenhand.views.gate_page import decides
 from gate import texts
@@ -65,8 +66,7 @@ def test_an_endpoint_that_is_dead_is_no_pass(project: Path) -> None:
 
 @pytest.mark.parametrize("part", ["results", "turns"])
 def test_a_run_whose_files_are_cut_off_or_gone_is_broken(project: Path, part: str) -> None:
-    shutil.copytree("main", "now")
-    assert gate(baseline="main", run="now").passed
+    assert gate(baseline="main", out="now").passed
     [file] = Path("now/run-made-worse", part).glob("*.parquet")
     file.write_bytes(file.read_bytes()[:-50])
     assert gate(baseline="main", run="now").verdict == "broken"
@@ -105,6 +105,19 @@ def test_the_baseline_is_no_baseline_of_itself(project: Path) -> None:
     found = gate(baseline="main", run=project / "main")
     assert found.verdict == "broken"
     assert "this run is the baseline itself" in found.says
+
+
+def test_a_copy_of_the_baseline_is_broken_and_the_same_answers_given_anew_are_not(
+    project: Path,
+) -> None:
+    shutil.copytree("main", "copied")
+    copied = gate(baseline="main", run="copied")
+    assert copied.verdict == "broken"
+    assert "a copy of the baseline" in copied.says
+    anew = gate(baseline="main", out="anew")
+    answers = [RunReader(f"{one}/run-made-worse").digests()["answers"] for one in ("main", "anew")]
+    assert answers[0] == answers[1]
+    assert anew.passed
 
 
 def test_a_run_by_another_method_than_the_file_names_is_not_judged(tmp_path: Path) -> None:

@@ -161,6 +161,13 @@ class Agent(Generic[R_co]):
         return self.kind in ("scorer", "tool")
 
     @property
+    def takes_system(self) -> bool:
+        """The agent writes in a chat, so the system prompt of the model under test comes before its
+        own. A judge, a scorer or a tool never gets it, and a text to continue has no place for
+        it."""
+        return self.kind == "writer" and not self.raw
+
+    @property
     def identity(self) -> tuple[str, str | None, str]:
         """The declaration that a method must have made of an agent before it may ask it."""
         return self.role, self.kind, self.prompt.sha256

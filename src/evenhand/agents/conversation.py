@@ -45,13 +45,31 @@ class Ask(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A cast says which model plays which role."""
+    """A cast says which model plays which role.
+
+    Args:
+        default: The model of every role that `roles` does not name.
+        roles: The models of single roles.
+        system: The system prompt of the model that plays a role, or of the `default` model. Only
+            agents that write get it (`Agent.takes_system`).
+    """
 
     default: ChatModel
     roles: Mapping[str, ChatModel] = field(default_factory=dict)
+    system: Mapping[str, str] = field(default_factory=dict)
 
     def model_for(self, role: str) -> ChatModel:
         return self.roles.get(role, self.default)
+
+    def system_for(self, agent: Agent[Any]) -> str | None:
+        """The system prompt that an agent gets; None where it gets none."""
+        if not agent.takes_system:
+            return None
+        return self.system.get(agent.role if agent.role in self.roles else "default") or None
+
+    def with_system(self, system: str | None) -> "Cast":
+        """Give the same cast whose default model has this system prompt."""
+        return self if system is None else replace(self, system={**self.system, "default": system})
 
     def models(self) -> tuple[ChatModel, ...]:
         """The models of the cast, each once; of one behind a reply cache, the model itself."""
@@ -64,12 +82,17 @@ class Cast:
         players = {id(model): model for model in (self.default, *self.roles.values())}
         wrapped = {key: _wrapped(model, wrap) for key, model in players.items()}
         roles = {role: wrapped[id(model)] for role, model in self.roles.items()}
-        return Cast(wrapped[id(self.default)], roles)
+        return Cast(wrapped[id(self.default)], roles, self.system)
 
     def describe(self, agents: Iterable[Agent[Any]]) -> dict[str, Any]:
-        """Describe who plays each role that these agents have, and the default model. A role that
-        nobody asks is left out: it does not decide what the run is."""
-        roles = {agent.role: self.model_for(agent.role).describe() for agent in agents}
+        """Describe who plays each role that these agents have, with the system prompt that it gets,
+        and the default model. A role that nobody asks is left out: it does not decide what the run
+        is."""
+        roles: dict[str, dict[str, Any]] = {}
+        for agent in agents:
+            said = roles.setdefault(agent.role, {**self.model_for(agent.role).describe()})
+            if (system := self.system_for(agent)) is not None:
+                said["system"] = system
         return {"default": self.default.describe(), **roles}
 
     async def close(self) -> None:
@@ -161,7 +184,7 @@ class Conversation:
     async def __call__(self, agent: Agent[_R], /, **variables: Any) -> _R:
         self._refuse_undeclared(agent)
         require_tools((agent,), self._cast)
-        messages = _worded(agent, variables)
+        messages = instructed(_worded(agent, variables), self._cast.system_for(agent))
         said = await self._turn(agent, messages)
         try:
             return self._read(agent, said)
@@ -311,6 +334,16 @@ def _worded(agent: Agent[Any], variables: dict[str, Any]) -> tuple[Message, ...]
         return agent.prompt.render(variables)
     so_far = variables.pop("so_far", "")
     return (Message("user", agent.prompt.render(variables)[-1].content + so_far),)
+
+
+def instructed(messages: tuple[Message, ...], system: str | None) -> tuple[Message, ...]:
+    """Put a system prompt before the words of an agent. Both are one message where the agent has
+    its own: many chat templates take no second one."""
+    if system is None:
+        return messages
+    own = messages[0].content if messages[0].role == "system" else ""
+    first = Message("system", f"{system}\n\n{own}" if own else system)
+    return (first, *messages[1:]) if own else (first, *messages)
 
 
 def _settings(request: ModelRequest) -> bytes:

@@ -18,8 +18,10 @@ from evenhand.cli.options import (
     ModelName,
     ReplyTokens,
     Settings,
+    SystemPrompt,
     WordingName,
     open_cast,
+    system_prompt,
 )
 from evenhand.cli.screen import err, out, print_json, waiting
 from evenhand.config import Config
@@ -47,6 +49,7 @@ def answer(
     wording: WordingName = None,
     set_: Settings = None,
     reply_tokens: ReplyTokens = None,
+    system: SystemPrompt = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
@@ -63,7 +66,9 @@ def answer(
         raise UserError("one --choice is none: give two or more")
     item = Item(id="0", prompt=prompt, context=context, choices=tuple(choice or ()))
     chosen = build_method(method, set_ or (), wording)
-    settings = configuration.load(config, base_url, model, reply_tokens=reply_tokens)
+    settings = configuration.load(
+        config, base_url, model, reply_tokens=reply_tokens, system=system_prompt(system)
+    )
     turns: list[Turn] = []
     try:
         final = asyncio.run(_ask(item, chosen, settings, turns, aloud=show_trace and not json))

@@ -97,6 +97,7 @@ def _run_and_show(order: Order, *, json: bool) -> None:
     end(ended, below_floor=found.summary.coverage.below_floor)
 
 
+_FIXED = ("method", "wording", "set_", "system")  # the debaters' words are the method itself
 debate.command(no_args_is_help=True)(topics)
-debate.command(no_args_is_help=True)(with_run_options(run, without=("method", "wording", "set_")))
-debate.command(no_args_is_help=True)(with_run_options(sweep, without=("method", "wording", "set_")))
+debate.command(no_args_is_help=True)(with_run_options(run, without=_FIXED))
+debate.command(no_args_is_help=True)(with_run_options(sweep, without=_FIXED))

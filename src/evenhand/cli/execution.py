@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -116,6 +116,7 @@ class Order:
     share_equal: bool = False
     require_certified: bool = False
     is_audit: bool = False  # of a judge, who cannot be certified yet
+    system: str | None = None  # of the default model, as the command line says
 
     @property
     def prices(self) -> Prices | None:
@@ -129,9 +130,11 @@ class Order:
     def request(self) -> Request:
         """Give the same order for whoever runs it: models in place of their config."""
         on_ray = self.engine is Engine.RAY
+        systems = {} if self.is_audit else self.settings.systems()  # a judge is audited as a judge
 
         async def opened(method: Method) -> Cast:
-            return await open_cast(self.settings, method.agents())
+            cast = await open_cast(self.settings, method.agents())
+            return replace(cast, system=systems)
 
         return Request(
             source=self.source,
@@ -140,6 +143,8 @@ class Order:
             out=self.out,
             limits=self.settings.limits,
             named=_named_models(self.settings),
+            system=self.system,
+            systems=systems,
             seed=self.seed,
             in_flight=self.in_flight,
             take_over=self.take_over,

@@ -24,7 +24,15 @@ from evenhand.cli.execution import (
     require_certified,
     show_dry_run,
 )
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
+from evenhand.cli.options import (
+    BaseUrl,
+    ConfigFile,
+    Json,
+    ModelName,
+    ReplyTokens,
+    SystemPrompt,
+    system_prompt,
+)
 from evenhand.cli.sampling import PerCategory, PresetName, Sample, SampleSeed, sampled
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.services import ConfigServices
@@ -80,6 +88,7 @@ def frontier(
     take_over: TakeOver = False,
     require_certified_judges: RequireCertified = False,
     reply_tokens: ReplyTokens = None,
+    system: SystemPrompt = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
@@ -116,8 +125,14 @@ def frontier(
         source=source,
         method=chosen[0].method,
         settings=configuration.load(
-            config, base_url, model, reply_tokens=reply_tokens, prices=prices
+            config,
+            base_url,
+            model,
+            reply_tokens=reply_tokens,
+            prices=prices,
+            system=system_prompt(system),
         ),
+        system=system_prompt(system),
         out=out_.rstrip("/"),
         seed=seed,
         in_flight=in_flight,

@@ -125,6 +125,8 @@ def _found(asked: _Asked) -> Gate:
         )
     if asked.run and asked.as_baseline:
         raise UserError("--as-baseline makes runs and --run takes finished ones: leave one out")
+    if asked.run and options.system is not None:
+        raise UserError("--run takes finished runs, which nobody is asked for: leave out --system")
     if asked.run:
         return gating.judge(file, asked.baseline, asked.run, prices=_prices(options))
     if asked.baseline:

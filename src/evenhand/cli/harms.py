@@ -126,7 +126,15 @@ def _check(
 harms.command("check")(
     with_run_options(
         _check,
-        without=("method", "wording", "set_", "engine", "actors", "require_certified_judges"),
+        without=(
+            "method",
+            "wording",
+            "set_",
+            "engine",
+            "actors",
+            "require_certified_judges",
+            "system",
+        ),
     )
 )
 

@@ -169,7 +169,7 @@ def _judge_check(
 
 
 judge_check = with_run_options(
-    _judge_check, without=("method", "wording", "require_certified_judges")
+    _judge_check, without=("method", "wording", "require_certified_judges", "system")
 )
 
 

@@ -65,5 +65,5 @@ def _judge_scenarios(
 
 
 judge_scenarios = with_run_options(
-    _judge_scenarios, without=("method", "set_", "require_certified_judges")
+    _judge_scenarios, without=("method", "set_", "require_certified_judges", "system")
 )

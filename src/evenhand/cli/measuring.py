@@ -33,7 +33,9 @@ from evenhand.cli.options import (
     ModelName,
     ReplyTokens,
     Settings,
+    SystemPrompt,
     WordingName,
+    system_prompt,
 )
 from evenhand.cli.services import ConfigServices
 from evenhand.config import Config
@@ -66,6 +68,7 @@ class RunOptions:
     take_over: TakeOver = False
     require_certified_judges: RequireCertified = False
     reply_tokens: ReplyTokens = None
+    system: SystemPrompt = None
     base_url: BaseUrl = None
     model: ModelName = None
     config: ConfigFile = None
@@ -80,6 +83,7 @@ class RunOptions:
             reply_tokens=self.reply_tokens,
             answer_tokens=answer_tokens,
             prices=self.prices,
+            system=system_prompt(self.system),
         )
 
     def order(
@@ -104,6 +108,7 @@ class RunOptions:
             json=self.json,
             share_equal=self.share_equal,
             require_certified=self.require_certified_judges,
+            system=system_prompt(self.system),
         )
 
 

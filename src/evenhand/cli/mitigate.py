@@ -36,7 +36,9 @@ from evenhand.cli.options import (
     ModelName,
     ReplyTokens,
     Settings,
+    SystemPrompt,
     WordingName,
+    system_prompt,
 )
 from evenhand.cli.screen import err, out, print_json
 from evenhand.errors import UserError
@@ -90,6 +92,7 @@ def mitigate(
         typer.Option(min=0, max=1, help="Share of answers that the evaluators must accept."),
     ] = MIN_ACCEPTED,
     reply_tokens: ReplyTokens = None,
+    system: SystemPrompt = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
@@ -113,8 +116,14 @@ def mitigate(
         source=source_of(prompts, columns),
         method=build_method(method, set_ or (), wording),
         settings=configuration.load(
-            config, base_url, model, reply_tokens=reply_tokens, prices=prices
+            config,
+            base_url,
+            model,
+            reply_tokens=reply_tokens,
+            prices=prices,
+            system=system_prompt(system),
         ),
+        system=system_prompt(system),
         out=out_,
         seed=seed,
         in_flight=in_flight,

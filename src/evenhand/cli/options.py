@@ -23,6 +23,14 @@ ModelName = Annotated[
         "--model", help="The model there; not needed if it has one.  [env: EVENHAND_MODEL]"
     ),
 ]
+SystemPrompt = Annotated[
+    str | None,
+    typer.Option(
+        "--system",
+        metavar="TEXT|@FILE",
+        help="The system prompt of the model under test. Agents that write get it, judges do not.",
+    ),
+]
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", help="A config file. Default: evenhand.toml, if there is one."),
@@ -55,6 +63,21 @@ ReplyTokens = Annotated[
 ]
 Full = Annotated[bool, typer.Option("--full", help="Show every estimate, group and table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def system_prompt(given: str | None) -> str | None:
+    """The system prompt that --system gives: its words, or those of the file behind the @."""
+    if given is None:
+        return None
+    words = given
+    if given.startswith("@"):
+        try:
+            words = Path(given[1:]).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"--system {given}: the file cannot be read: {error}") from None
+    if not words.strip():
+        raise UserError(f"--system {given}: there are no words in it".replace("  ", " "))
+    return words.strip()
 
 
 async def open_model(config: ModelConfig) -> ChatModel:

@@ -17,7 +17,15 @@ from evenhand.cli.execution import (
     TakeOver,
     end,
 )
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
+from evenhand.cli.options import (
+    BaseUrl,
+    ConfigFile,
+    Json,
+    ModelName,
+    ReplyTokens,
+    SystemPrompt,
+    system_prompt,
+)
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.services import ConfigServices
@@ -69,6 +77,7 @@ def overcorrection(
     in_flight: InFlight = 64,
     take_over: TakeOver = False,
     reply_tokens: ReplyTokens = None,
+    system: SystemPrompt = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
@@ -90,8 +99,14 @@ def overcorrection(
         source=_INSTRUMENT.source(configuration.data_folder(), options),
         method=chosen[0].method,
         settings=configuration.load(
-            config, base_url, model, reply_tokens=reply_tokens, prices=prices
+            config,
+            base_url,
+            model,
+            reply_tokens=reply_tokens,
+            prices=prices,
+            system=system_prompt(system),
         ),
+        system=system_prompt(system),
         out=out_.rstrip("/"),
         seed=seed,
         in_flight=in_flight,

@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from evenhand.agents import Agent
+from evenhand.agents.conversation import instructed
 from evenhand.domain import Item
 from evenhand.experiments.request import Request
 from evenhand.findings.dry_run import CHARACTERS_A_TOKEN, DryRun, PlannedRun
@@ -24,12 +25,13 @@ class _FirstPrompt(Exception):
 class _Listener:
     """In the place of a conversation: keeps the length of the first prompt and answers nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, request: Request) -> None:
+        self._request = request
         self.characters: int | None = None
 
     async def __call__(self, agent: Agent[Any], /, **variables: Any) -> Any:
         if self.characters is None:
-            messages = agent.prompt.render(variables)
+            messages = instructed(agent.prompt.render(variables), self._request.system_for(agent))
             self.characters = sum(len(message.content) for message in messages)
         raise _FirstPrompt
 
@@ -73,7 +75,7 @@ async def _planned(name: str, request: Request) -> PlannedRun:
     calls = None
     if sample and len(known) == len(each):
         calls = tuple(round(items * sum(end) / len(known)) for end in zip(*known, strict=True))
-    tokens = await _first_prompt_tokens(method, sample)
+    tokens = await _first_prompt_tokens(request, sample)
     prompt = None if calls is None or tokens is None else _times(calls, tokens)
     longest = max((_longest(request, agent) for agent in method.agents()), default=0)
     completion = None if calls is None else _times(calls, longest)
@@ -165,13 +167,13 @@ def _changed(method: Any) -> list[str]:
     ]
 
 
-async def _first_prompt_tokens(method: Method, items: Sequence[Item]) -> float | None:
+async def _first_prompt_tokens(request: Request, items: Sequence[Item]) -> float | None:
     """The mean length of the first prompt, in tokens; None if no item's method asked one."""
     lengths = []
     for item in items:
-        listener = _Listener()
+        listener = _Listener(request)
         with suppress(Exception):  # whatever a method makes of no answer: it has asked
-            await method.answer(item, listener)
+            await request.method.answer(item, listener)
         if listener.characters is not None:
             lengths.append(listener.characters)
     return sum(lengths) / len(lengths) / CHARACTERS_A_TOKEN if lengths else None

@@ -182,6 +182,8 @@ def _pair(check: GateCheck, asked: GateRun, before: KeptRuns, after: KeptRuns) -
         return f"the baseline: {error}"
     if place_of(str(old.path)) == place_of(str(new.path)):
         return f"this run is the baseline itself ({new.path}): give --out a folder of its own"
+    if old.digests() == new.digests():  # also the time at which it was begun
+        return f"this run is a copy of the baseline ({old.path}): nothing was asked for it"
     return old, new
 
 

@@ -118,6 +118,7 @@ async def _further(further: FurtherRun, request: Request, watch: Watch) -> Ended
         request,
         source=further.source,
         method=further.method,
+        system=None,  # where the first run has it, the second may ask judges alone
         out=f"{request.out.rstrip('/')}/{further.folder}",
         replay=f"{request.replay.rstrip('/')}/{further.folder}" if request.replay else None,
     )

@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from evenhand.agents import Cast, Limits
+from evenhand.agents import Agent, Cast, Limits
 from evenhand.domain.prices import Prices
 from evenhand.methods import Method
 from evenhand.models.base import ChatModel
@@ -31,6 +31,8 @@ class Request:
     owns_models: bool = True  # False: whoever made the models closes them, and may share them
     limits: Limits = field(default_factory=Limits)
     named: Mapping[str, str] = field(default_factory=dict)  # role -> model, where one was named
+    system: str | None = None  # of the default model, where one was given with the request
+    systems: Mapping[str, str] = field(default_factory=dict)  # role -> system prompt, "" for none
     seed: int | None = None
     in_flight: int = 64
     take_over: bool = False
@@ -58,12 +60,21 @@ class Request:
         """The request needs no model: it is a replay, a dummy, or stored answers."""
         return self.replay is not None or not self.method.agents()
 
+    def system_for(self, agent: Agent[Any]) -> str | None:
+        """The system prompt that an agent will get, by what was named; no model is opened."""
+        return self.system_of(agent.role) if agent.takes_system else None
+
+    def system_of(self, role: str) -> str | None:
+        """The system prompt of the model that plays a role."""
+        return self.systems.get(role, self.systems.get("default")) or None
+
 
 def with_player(request: Request, role: str, player: Callable[[], ChatModel]) -> Request:
     """Give the request with one role of its cast played by another model."""
 
     async def opened(method: Method) -> Cast:
         cast = await request.open_cast(method)
-        return Cast(cast.default, {**cast.roles, role: player()})
+        system = {name: said for name, said in cast.system.items() if name != role}
+        return Cast(cast.default, {**cast.roles, role: player()}, system)
 
     return replace(request, open_cast=opened)

@@ -43,6 +43,7 @@ async def execute(request: Request, watch: Watch) -> Ended:
     if not len(request.source):
         given = request.source.fingerprint().get("name", "the list of items")
         raise UserError(f"{given} has no items, so there is nothing to run")
+    refuse_idle_system(request)
     cast = await _cast(request)
     plan = _plan(request, cast)
     stop, progress = watch.stop(), Progress()
@@ -90,6 +91,28 @@ async def require_certified(request: Request, methods: Sequence[Method], watch: 
             await request.close(cast)
 
 
+def refuse_idle_system(request: Request) -> None:
+    """Refuse a system prompt that nobody would get, or that a replay was not made with."""
+    agents = request.method.agents()
+    if any(agent.raw and request.system_of(agent.role) for agent in agents):
+        raise UserError(
+            f"{request.method.name} lets the model continue a text, which has no place for a "
+            "system prompt: leave it out"
+        )
+    if request.system is None:
+        return
+    if not any(request.system_for(agent) == request.system for agent in agents):
+        raise UserError(
+            f"nobody gets the system prompt: the default model writes nothing in a run of "
+            f"{request.method.name}. It goes to agents that write, not to judges, scorers or "
+            "stored answers"
+        )
+    if request.replay:
+        cast = replay_of(request.replay)
+        if any(cast.system_for(agent) != request.system_for(agent) for agent in agents):
+            raise UserError(f"{request.replay} was made with another system prompt: leave it out")
+
+
 def is_finished(request: Request) -> bool:
     """Say whether the folder holds all of this very run: then no endpoint has to be there. Where
     certificates are required it is never so: the judges are looked at first, as before any run."""
@@ -114,14 +137,25 @@ def _is_there(request: Request) -> bool:
         role in cast and cast[role].get("model") != name for role, name in request.named.items()
     ):
         return False  # of another model: the run itself refuses it, and says what differs
+    if not request.replay and _systems(request) != {
+        role: said["system"] for role, said in cast.items() if "system" in said
+    }:
+        return False
     there = {name: getattr(found.record, name) for name in planned}
     same: bool = orjson.loads(orjson.dumps(planned)) == there
     return same
 
 
+def _systems(request: Request) -> dict[str, str]:
+    """The system prompt of each role that gets one."""
+    asked = [(agent.role, request.system_for(agent)) for agent in request.method.agents()]
+    return {role: system for role, system in asked if system is not None}
+
+
 async def is_done(request: Request) -> bool:
     """Say whether nothing is left to run. A folder that another model or another replay made is
     refused: a finished run would else be given back as if it were this one."""
+    refuse_idle_system(request)
     if request.models_at_hand or request.replay:
         await refuse_other_run(request)
     if request.following is None or request.pilot or request.require_certified:

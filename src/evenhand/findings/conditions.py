@@ -7,8 +7,9 @@ from typing import Any
 import orjson
 
 from evenhand.errors import UserError
-from evenhand.findings.report import models_of
+from evenhand.findings.report import models_of, system_prompt
 from evenhand.store import RunReader, RunRecord
+from evenhand.store.differences import shown_prompt
 
 ORDER, WORDING, SEED = "order", "wording", "seed"
 
@@ -28,7 +29,9 @@ def system(record: RunRecord) -> str:
     """Name the system that a run is of: the method with its settings, and who plays its roles."""
     settings = _settings(record)
     said = ", ".join(f"{name}={value}" for name, value in settings.items())
-    return f"{record.method['name']}{f' ({said})' if said else ''}, {models_of(record.cast)}"
+    name = f"{record.method['name']}{f' ({said})' if said else ''}, {models_of(record.cast)}"
+    prompt = system_prompt(record.cast)
+    return f"{name}, system prompt {shown_prompt(prompt)}" if prompt else name
 
 
 def require_one_system(runs: Sequence[RunReader]) -> None:

@@ -1,7 +1,7 @@
 """A report of one run holds everything that may be said of it, computed once and typed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -27,6 +27,7 @@ from evenhand.findings.until_words import of_stopped
 from evenhand.findings.verdicts import of_report
 from evenhand.foreign import Origin
 from evenhand.store import RunReader
+from evenhand.store.differences import shown_prompt
 
 ALL, WITH_MASKED = "all", "with masked records"
 Groups = Mapping[str, Mapping[str, tuple[Estimate, ...]]]  # column -> value -> estimates
@@ -36,11 +37,21 @@ _COLUMNS = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "undefin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """A side says which run a number is of: its folder, method and model."""
+    """A side says which run a number is of: its folder, method, model and system prompt."""
 
     run: str
     method: dict[str, Any]
     model: str
+    system: str = ""  # "" where no role got one
+
+    @property
+    def asked(self) -> str:
+        """Name who was asked: the model, and its system prompt where it had one."""
+        return (
+            f"{self.model}, system prompt {shown_prompt(self.system)}"
+            if self.system
+            else self.model
+        )
 
     @classmethod
     def of(cls, *runs: RunReader) -> "Side":
@@ -49,7 +60,14 @@ class Side:
         folders = ",".join(str(run.path) for run in runs)
         origin = Origin.of(record.source)
         model = origin.model if origin else models_of(record.cast)
-        return cls(run=folders, method=record.method, model=model)
+        return cls(
+            run=folders, method=record.method, model=model, system=system_prompt(record.cast)
+        )
+
+
+def system_prompt(cast: dict[str, Any]) -> str:
+    """Give the system prompt that the roles of a run got; several models may have one each."""
+    return "\n\n".join(dict.fromkeys(str(s["system"]) for s in cast.values() if "system" in s))
 
 
 # Who plays a role and is no language model that was asked for words.
@@ -90,6 +108,8 @@ class Report(Shown):
     cost: spent.Cost
     money: spent.Money
     further: Mapping[str, spent.Further]  # what runs within the folder took, by their names
+    failed_by_reason: Mapping[str, int] = field(default_factory=dict)  # items without an answer
+    failed_item: str | None = None  # of too little coverage: the first of the most frequent reason
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
     verdict: Verdict = NO_VERDICT
@@ -124,6 +144,7 @@ class Report(Shown):
             "run": self.side.run,
             "method": self.side.method,
             "model": self.side.model,
+            "system": self.side.system or None,
             "source": self.source,
             "created": self.created,
             "versions": self.versions,
@@ -138,6 +159,7 @@ class Report(Shown):
                     "n": self.coverage.n,
                     "scored": self.coverage.scored,
                     "by_reason": self.coverage.by_reason,
+                    "failed_by_reason": self.failed_by_reason,
                     "coverage": self.coverage.coverage,
                     "by": self.coverage_by,
                 },
@@ -205,6 +227,7 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         raise UserError(f"{run.path} has no finished item yet")
     record = run.record
     masked = [instrument.measure(name) for name in instrument.masked]
+    coverage, failed = totals.coverage(), run.totals().failed
     return Report(
         instrument=instrument,
         side=Side.of(run),
@@ -212,7 +235,7 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         created=record.created,
         versions=record.versions,
         not_run=not_run(run),
-        coverage=totals.coverage(),
+        coverage=coverage,
         coverage_by=totals.coverage_by(),
         estimates=_estimates(instrument, totals),
         with_masked=tuple(totals.with_masked(measure) for measure in masked),
@@ -229,7 +252,18 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         cost=spent.cost(run),
         money=spent.money(run, prices),
         further=spent.further(run, instrument.further_runs, prices),
+        failed_by_reason=failed,
+        failed_item=_failed_item(run, failed) if coverage.below_floor else None,
     )
+
+
+def _failed_item(run: RunReader, failed: Mapping[str, int]) -> str | None:
+    """Give the id of the first item that failed for the most frequent reason."""
+    if not failed:
+        return None
+    reason = max(failed, key=lambda one: failed[one])
+    rows = run.results().filter(pl.col("reason") == reason).select("item_id").head(1).collect()
+    return str(rows["item_id"][0]) if len(rows) else None
 
 
 def _estimates(instrument: Scored, totals: RunTotals) -> tuple[Estimate, ...]:

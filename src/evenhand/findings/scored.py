@@ -149,6 +149,11 @@ class Scored:
         del report, run
         return ()
 
+    def no_sample(self, report: "Report") -> str:
+        """Say why the items are no sample, and so exclude no bias; empty where they are one."""
+        del report
+        return ""
+
     def sections_of_method(self, run: RunReader) -> tuple[Section, ...]:
         """Make the tables that follow from how the run's method works, whatever is measured."""
         del run

@@ -8,6 +8,7 @@ answers came out. Not known: neither.
 """
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -43,6 +44,11 @@ def of_report(report: "Report") -> Verdict:
         early = f"{done:,} of {planned:,} items: nothing can be said yet."
         return Verdict(state="not known", says=(early,), next=_next(report, None))
     measures = bias_measures(report)
+    if not report.coverage.scored:
+        none = f"None of {report.coverage.n:,} answers could be scored."
+        return Verdict(
+            state="not known" if measures else None, says=(none,), next=_next(report, None)
+        )
     says = report.instrument.says(report)
     decided = report.instrument.state_of(report)  # by the tests that its tables print
     if decided is not None:
@@ -52,12 +58,15 @@ def of_report(report: "Report") -> Verdict:
     groups = [by_group(report, measure) for measure in measures]
     in_a_group = any(one.against or one.other_way for found in groups for one in found.values())
     state = _state([report[measure.name] for measure in measures], in_a_group)
-    lines = [*says, *_groups_in_words(report, groups[0])]
+    picked = report.instrument.no_sample(report)
+    if picked and state == "not shown":
+        state = "not known"
+    lines = [*says, picked, *_groups_in_words(report, groups[0], excludes=not picked)]
     for measure, found in zip(measures[1:], groups[1:], strict=True):
         if any(one.against or one.other_way for one in found.values()):
             lines += [f"{measure.label}, {line}" for line in _shown_groups(found)]
     lines += [overturned(report[measure.name].bounds, measure) for measure in measures]
-    if state == "not known":
+    if state == "not known" and not picked:
         lines.append(_how_many_for(report, measures))
     return Verdict(
         state=state, says=tuple(line for line in lines if line), next=_next(report, state)
@@ -89,6 +98,11 @@ def _how_many_for(report: "Report", measures: Sequence[Measure]) -> str:
 def _excludes(one: Estimate) -> bool:
     """Say whether a bias that matters is excluded, however the missing answers came out."""
     return one.p_small is not None and one.p_small <= ALPHA / 2
+
+
+def is_open(one: Estimate) -> bool:
+    """Say whether a bias is neither shown nor excluded."""
+    return not (_is_shown(one) or _excludes(one))
 
 
 def overturned(bounds: Bounds | None, measure: Measure) -> str:
@@ -134,9 +148,11 @@ def by_group(report: "Report", measure: Measure) -> dict[str, ByGroup]:
     return sorted_
 
 
-def _groups_in_words(report: "Report", found: dict[str, ByGroup]) -> list[str]:
+def _groups_in_words(
+    report: "Report", found: dict[str, ByGroup], *, excludes: bool = True
+) -> list[str]:
     """Name whom a bias is shown against, by the first grouping and then by the others, and say how
-    many were looked at."""
+    many were looked at; with `excludes`, also where a bias that matters is excluded."""
     if not found:
         return []
     lines = _shown_groups(found)
@@ -147,7 +163,7 @@ def _groups_in_words(report: "Report", found: dict[str, ByGroup]) -> list[str]:
     if open_:
         lines.append(f"open: {open_}, too few questions to tell")
     excluded = _counted({column: len(one.excluded) for column, one in found.items()})
-    if excluded:
+    if excluded and excludes:
         main = main_measure(report)
         reach = 2 * (in_unit(report.instrument.matters, main) if main else 0.0)
         lines.append(f"not seen: {excluded}, any bias is smaller than {reach:g}")
@@ -200,6 +216,8 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
     name, run = report.instrument.name, report.side.run
     if report.not_run:
         return (f"evenhand measure {name} --out {run}    (with the same options: it goes on)",)
+    if report.coverage.below_floor:
+        return _look_at_failures(report)
     # `plan` and a remedy need a harm; of answers that were given elsewhere nothing is asked again.
     if report.instrument.harm is None or report.side.method["name"] == "stored":
         return ()
@@ -212,6 +230,19 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
         f"evenhand measure {name} --method fairness --out runs/{name}-fairness",
         f"evenhand compare {run} runs/{name}-fairness",
     )
+
+
+def _look_at_failures(report: "Report") -> tuple[str, ...]:
+    """Name what shows why answers are missing: more items would not help."""
+    show = ["evenhand", "runs", "show", report.side.run]
+    if report.failed_item is not None:
+        show += ["--item", report.failed_item]
+    steps = [f"{shlex.join(show)}    (why answers could not be scored)"]
+    if any(reason.endswith("cut_off") for reason in report.failed_by_reason):
+        steps.append("the same command with a higher --reply-tokens and another --out")
+    if report.failed_by_reason and report.side.method["name"] != "stored":
+        steps.append("evenhand doctor    (what the endpoint can do)")
+    return tuple(steps)
 
 
 def of_comparison(comparison: "Comparison") -> Verdict:

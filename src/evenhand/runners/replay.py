@@ -16,4 +16,5 @@ def replay_of(run: str | Path) -> Cast:
     reader = RunReader(run)
     tape = RunTape(reader)
     played = {role: ReplayModel(tape, said) for role, said in reader.record.cast.items()}
-    return Cast(played.pop("default"), played)
+    system = {role: s["system"] for role, s in reader.record.cast.items() if "system" in s}
+    return Cast(played.pop("default"), played, system)

@@ -1,6 +1,7 @@
 """This module says why a folder cannot be resumed: which settings differ between its record and a
 command."""
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -32,7 +33,7 @@ class Told(NamedTuple):
 def told_apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Told, ...]:
     """Name each setting that differs between the parts of two records, with both values."""
     return tuple(
-        Told(str(one.path[0]), _label(one.path), _shown(one.found), _shown(one.planned))
+        Told(str(one.path[0]), _label(one.path), *map(_shown, _values(one)))
         for one in _told(_between(before, after))
     )
 
@@ -42,10 +43,11 @@ def refuse(found: Mapping[str, Any], planned: Mapping[str, Any], where: str) -> 
     differences = _told(_between(found, planned))
     if not differences:
         return
-    there = ", ".join(f"{_label(one.path)} {_shown(one.found)}" for one in differences)
-    here = ", ".join(f"{_label(one.path)} {_shown(one.planned)}" for one in differences)
-    if len(differences) == 1:
-        here = _shown(differences[0].planned)
+    told = [(_label(one.path), *map(_shown, _values(one))) for one in differences]
+    there = ", ".join(f"{label} {found}" for label, found, _ in told)
+    here = ", ".join(f"{label} {planned}" for label, _, planned in told)
+    if len(told) == 1:
+        here = told[0][2]
     raise UserError(
         f"{where} was made with {there}; this command has {here}. "
         "Give --out a new folder, or repeat the command that made this one"
@@ -107,9 +109,27 @@ def _label(path: tuple[str, ...]) -> str:
         case ("source" | "limits", *names):
             return " ".join(names)
         case ("cast", role, name):
-            return f"{name} of {role}"
+            return f"{'system prompt' if name == 'system' else name} of {role}"
         case _:
             return " ".join(path)
+
+
+def _values(one: Difference) -> tuple[Any, Any]:
+    """Give both values; of a system prompt, as it is shown."""
+    values = one.found, one.planned
+    if one.path[-1] != "system":
+        return values
+    found, planned = (shown_prompt(v) if isinstance(v, str) else v for v in values)
+    return found, planned
+
+
+def shown_prompt(text: str) -> str:
+    """Show a system prompt in one line. A long one is cut and has its checksum in front, so that
+    two that begin alike are told apart."""
+    words = " ".join(text.split())
+    if len(words) <= _LONGEST - 2:
+        return f'"{words}"'
+    return f'{hashlib.sha256(text.encode()).hexdigest()[:8]} "{words[: _LONGEST - 12]}…"'
 
 
 def _shown(value: Any) -> str:

@@ -133,14 +133,14 @@ def _side(side: Side) -> str:
 def _named(report: Report) -> str:
     if report.instrument.of_people:
         return f"{report.instrument.title} · {report.side.run}"
-    return f"{report.instrument.title} · {report.side.model} · {_side(report.side)}"
+    return f"{report.instrument.title} · {report.side.asked} · {_side(report.side)}"
 
 
 def _system(side: Side, report: Report) -> str:
     """What decided or answered."""
     if report.instrument.of_people:
         return "a table of people; no model was asked"
-    return f"{side.model} · {side.method['name']}"
+    return f"{side.asked} · {side.method['name']}"
 
 
 def _not_shown(found: Dossier) -> list[Block]:

@@ -46,9 +46,10 @@ def page(found: Frontier, *, full: bool = False) -> list[Block]:
 
 
 def _head(found: Frontier) -> str:
-    source = found.source
+    source, plain = found.source, found.entries[0].report.side
+    asked = plain.asked if plain.system else found.model
     return (
-        f"{found.instrument.title} {source['version']} · {found.model} · {source['items']:,} items "
+        f"{found.instrument.title} {source['version']} · {asked} · {source['items']:,} items "
         f"· at most {found.calls} calls an item"
     )
 

@@ -9,7 +9,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
 from evenhand.findings.rules import ALPHA, MISSING_MARGIN
 from evenhand.findings.spent import Money
-from evenhand.findings.verdicts import main_measure
+from evenhand.findings.verdicts import is_open, main_measure
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Bar, Bars, Block, Grid, Line, Tone
 
@@ -30,7 +30,8 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
     """Give the blocks of a report; `full` adds every estimate, every group and every table."""
     said = verdict(report)
     blocks: list[Block] = [Line(_head(report), "strong"), *warnings(report), GAP, *said, GAP]
-    if report.not_run > report.source["items"] / 2 and not full:
+    little = report.not_run > report.source["items"] / 2 or not report.coverage.scored
+    if little and not full:
         return [*blocks, Line(_cost(report), "dim"), *_next(report)]
     if full or report.instrument.selects is None:  # else the tables by group say the same
         blocks += [estimates(report, full), *_absent(report, full)]
@@ -52,7 +53,7 @@ def _head(report: Report) -> str:
     answered = f"{report.coverage.scored:,} of {report.source['items']:,} scored"
     version = report.source.get("version", "")
     method = report.side.method["name"]
-    return f"{report.instrument.title} {version} · {report.side.model} · {method} · {answered}"
+    return f"{report.instrument.title} {version} · {report.side.asked} · {method} · {answered}"
 
 
 def warnings(report: Report) -> list[Line]:
@@ -67,9 +68,16 @@ def warnings(report: Report) -> list[Line]:
         )
     if coverage.by_reason:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in coverage.by_reason.items())
-        lines.append(f"Not scored, and in no score below: {reasons}.")
+        lines.append(f"Not scored, and in no score below: {reasons}.{_failed(report)}")
         lines += _by_part(report)
     return [Line(line, "bad") for line in (*lines, *report.notes)]
+
+
+def _failed(report: Report) -> str:
+    """Say why items have no answer, by the code of each failure."""
+    failed = sorted(report.failed_by_reason.items(), key=lambda one: -one[1])
+    said = ", ".join(f"{n:,} {reason.rpartition(':')[2]}" for reason, n in failed)
+    return f" Why no answer: {said}." if said else ""
 
 
 def _by_part(report: Report) -> list[str]:
@@ -171,8 +179,11 @@ def groups(report: Report, column: str, full: bool) -> list[Block]:
     if not found:  # what is secondary alone is for --full
         roles = {report.instrument.measure(e.name).role for es in values.values() for e in es}
         return [] if roles == {"secondary"} else _every_measure(report, column, full)
-    ordered = by_evidence(found)
-    shown, left = ordered[:_SHORT_GROUPS], len(ordered) - _SHORT_GROUPS
+    told = [pair for pair in by_evidence(found) if not is_open(pair[1])]
+    open_ = _open_groups(column, len(found) - len(told), len(found))
+    if not told:
+        return open_
+    shown, left = told[:_SHORT_GROUPS], len(told) - _SHORT_GROUPS
     rows, tones, lost = [], [], any(one.bounds for _, one in shown)
     for value, one in shown:
         mark, tone = _mark(one)
@@ -184,7 +195,15 @@ def groups(report: Report, column: str, full: bool) -> list[Block]:
     columns = (column, _short(main), _AFTER_HOLM, *((_IF_KNOWN,) if lost else ()), "n")
     grid = Grid(columns, tuple(rows), tuple(tones))
     more = [Line(f"… {left} more: --full", "dim")] if left > 0 else []
-    return [grid, Line(_over(report, column, main), "dim"), *more]
+    return [grid, Line(_over(report, column, main), "dim"), *more, *open_]
+
+
+def _open_groups(column: str, open_: int, looked: int) -> list[Block]:
+    """Fold the groups of which nothing is known into a line: their numbers are noise."""
+    if not open_:
+        return []
+    said = f"{column.replace('_', ' ')}: {open_} of {looked} are open, too few items to tell"
+    return [Line(said, "open")]
 
 
 def by_evidence(found: Sequence[tuple[str, Estimate]]) -> list[tuple[str, Estimate]]:
@@ -208,7 +227,8 @@ def _bars(report: Report) -> list[Block]:
             for one in estimates
             if one.name == main.name
         ]
-        rows = [("all", report[main.name]), *by_evidence(groups)[:_SHORT_GROUPS]]
+        told = [pair for pair in by_evidence(groups) if not is_open(pair[1])]
+        rows = [("all", report[main.name]), *told[:_SHORT_GROUPS]]
         found = [(label, one, main) for label, one in rows]
         alike = [m for m in report.instrument.primary() if (m.null, m.within) ==
                  (main.null, main.within)]  # fmt: skip

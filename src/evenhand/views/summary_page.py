@@ -1,6 +1,7 @@
 """The page of a run's summary: failures first, then what changed, then what it cost."""
 
 from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.findings.report import system_prompt
 from evenhand.findings.spent import Money
 from evenhand.findings.summary import Summary
 from evenhand.views import numbers, remedy_page
@@ -49,6 +50,7 @@ def _rows(found: Summary) -> list[tuple[str, str]]:
         ("run", found.run),
         ("method", f"{method['name']}" + (f" ({settings})" if settings else "")),
         ("model", str(found.cast["default"]["model"])),
+        *([("system prompt", prompt)] if (prompt := system_prompt(found.cast)) else []),
         ("items", _items(found)),
         ("answered", f"{found.answered:,}"),
         ("failed", f"{found.failed:,}"),

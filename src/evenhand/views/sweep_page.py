@@ -32,7 +32,7 @@ def page(found: Sweep, *, full: bool = False) -> list[Block]:
 def _head(found: Sweep) -> str:
     first = found.arms[0].report
     items, version = f"{first.source['items']:,} items", first.source.get("version", "")
-    return f"{found.instrument.title} {version} · {first.side.model} · {items} in each arm"
+    return f"{found.instrument.title} {version} · {first.side.asked} · {items} in each arm"
 
 
 def _warnings(found: Sweep) -> list[Block]:

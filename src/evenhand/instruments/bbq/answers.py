@@ -75,10 +75,14 @@ def _joined(records: pl.DataFrame, rows: Iterable[_Row], file: str) -> pl.DataFr
     return answered.drop("text", "place", "shown")
 
 
-def covered(answered: pl.DataFrame, of: Edition = _ENGLISH) -> dict[str, int]:
-    """Count what stored answers cover. Who picks the answers picks the result, so that is said."""
+def covered(
+    answered: pl.DataFrame, of: Edition = _ENGLISH, sample: str | None = None
+) -> dict[str, object]:
+    """Count what stored answers cover, and name the sample that they are, if any. Who picks the
+    answers picks the result, so that is said."""
     whole = answered.group_by(pl.col("row") // 4).len()
     return {
+        **({} if sample is None else {"sample": sample}),
         "records": len(answered),
         "of": of.card["data"]["items"],
         "incomplete_blocks": int((whole["len"] < 4).sum()),

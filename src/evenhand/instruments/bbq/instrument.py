@@ -32,7 +32,7 @@ from evenhand.instruments.bbq.asked import as_asked
 from evenhand.instruments.bbq.drafts import of_drafts
 from evenhand.instruments.bbq.editions import ENGLISH, Edition, Language, edition_of, in_edition
 from evenhand.instruments.bbq.picked import Answered, picked
-from evenhand.instruments.bbq.sample import Sampling, named, sample
+from evenhand.instruments.bbq.sample import Sampling, named, sample, sample_of
 from evenhand.instruments.bbq.source import BbqSource
 from evenhand.methods import DefaultPrompt, Method
 from evenhand.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
@@ -249,7 +249,8 @@ class Bbq(Instrument):
             )
         if options.answers is not None:
             stored = with_answers(records, options.answers)
-            kept = Sampling(stored=covered(stored.records, edition), seed=sampling.seed,
+            drawn_as = sample_of(stored.records, records, sampling.seed)
+            kept = Sampling(stored=covered(stored.records, edition, drawn_as), seed=sampling.seed,
                             of=edition.drawn_of)  # fmt: skip
             return BbqSource(
                 stored.records, kept, edition=edition, origin=stored.origin, notes=stored.notes
@@ -340,6 +341,9 @@ class Bbq(Instrument):
 
     def says(self, report: Report) -> tuple[str, ...]:
         return words.says(report)
+
+    def no_sample(self, report: Report) -> str:
+        return words.no_sample(report.source["sampling"])
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         weighed = words.what_weighs_the_same(report, run.record.source["sampling"])

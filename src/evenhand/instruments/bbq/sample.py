@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Literal
@@ -30,7 +31,7 @@ class Sampling:
     per_category: int | None = None  # items, rounded up to whole blocks; overrules the preset
     per_template: int = 1  # pairs of blocks of each template
     categories: tuple[str, ...] = ()  # what is drawn of these alone; none: of all
-    stored: Mapping[str, int] | None = None  # what stored answers cover; nothing is drawn
+    stored: Mapping[str, object] | None = None  # what stored answers cover; nothing is drawn
     picked: Mapping[str, object] | None = None  # by the answers of which run; nothing is drawn
     seed: int = 0
     other_than: int | None = None  # the seed of a sample that is avoided
@@ -74,6 +75,33 @@ def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
     if not sampling.categories:
         return drawn
     return drawn.filter(pl.col("category").is_in(sampling.categories))
+
+
+def sample_of(kept: pl.DataFrame, records: pl.DataFrame, seed: int) -> str | None:
+    """Name the sample that these records are, whole: all records, or what a seed draws, of all
+    categories or of those that occur. None: somebody else picked them.
+
+    Args:
+        kept: Some of the records.
+        records: All of them.
+        seed: The seed of the samples that they are held against.
+    """
+    rows, present = set(kept["row"]), tuple(kept["category"].unique(maintain_order=True))
+    whole = records.filter(pl.col("category").is_in(present))
+    categories = () if len(present) == records["category"].n_unique() else present
+    of = f" of {', '.join(categories)}" if categories else ""
+    if len(rows) == len(whole):
+        return f"all{of}"
+    each = len(rows) // len(present)
+    tried = [Sampling(preset="templates", per_template=pairs) for pairs in (1, 2, 3, 4)]
+    tried += [Sampling(preset=preset) for preset in ("stardtox", "mabrf")]
+    if each * len(present) == len(rows) and not each % 4:
+        tried.append(Sampling(per_category=each))
+    for one in tried:
+        with suppress(UserError):  # a category has fewer
+            if set(sample(records, replace(one, seed=seed, categories=categories))["row"]) == rows:
+                return (one.preset if one.per_category is None else f"per_category {each}") + of
+    return None
 
 
 def _sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:

@@ -111,15 +111,30 @@ def origin(source: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"{asked}, task {said.task}.", *map(str, source.get("notes", ())))
 
 
+def no_sample(sampling: Mapping[str, Any]) -> str:
+    """Say that stored answers are no sample that could show the absence of a bias; empty where they
+    are all records or what a seed draws."""
+    kept = sampling.get("stored")
+    if kept is None or "sample" in kept:
+        return ""
+    return (
+        "these records were picked, and not drawn by a preset: what they do not show may be in the "
+        "others, and what they show is said of them alone"
+    )
+
+
 def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
     """Say what was not drawn: all items, where answers to them were stored or a run's answers
     picked them, or those of the categories that were not named."""
     kept, picked = sampling.get("stored"), sampling.get("picked")
     if kept is not None:
+        answers = f"Stored answers: {kept['records']:,} of {kept['of']:,} records"
+        if "sample" in kept:
+            others = " Nothing is said of the other categories." * (" of " in kept["sample"])
+            return (f"{answers}, the whole sample {kept['sample']!r}.{others}",)
         return (
-            f"Stored answers: {kept['records']:,} of {kept['of']:,} records, "
-            f"{kept['incomplete_blocks']:,} blocks incomplete. Nothing was drawn: whoever picked "
-            "these records picked the result.",
+            f"{answers}, {kept['incomplete_blocks']:,} blocks incomplete. Nothing was drawn: "
+            "whoever picked these records picked the result.",
         )
     if picked is not None and picked["answered"] == "any":
         return (

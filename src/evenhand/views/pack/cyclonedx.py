@@ -82,7 +82,7 @@ def _component(report: Report, found: Dossier) -> dict[str, Any]:
         "bom-ref": _ref(report),
         "name": side.model,
         "description": (
-            f"the model {side.model}, asked by the method {side.method['name']}; measured by "
+            f"the model {side.asked}, asked by the method {side.method['name']}; measured by "
             f"{report.instrument.title} in {side.run}"
         ),
         "properties": [{"name": f"evenhand:{name}", "value": one} for name, one in said.items()],

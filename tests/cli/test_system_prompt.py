@@ -1,0 +1,79 @@
+"""`--system` and `[models.default] system`, as a command takes them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Run
+from evenhand.store import RunReader
+
+PROMPT = "You are the assistant of a shop."
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    (tmp_path / "prompts.jsonl").write_text('{"id": "p0", "prompt": "Describe a nurse."}\n')
+    (tmp_path / "shop.txt").write_text(f"{PROMPT}\n")
+    return tmp_path
+
+
+def _systems(run: Path) -> list[tuple[str, bool]]:
+    turns = RunReader(run).turns().collect()
+    return [
+        (role, messages[0]["content"].startswith(PROMPT))
+        for role, messages in turns.select("role", "messages").iter_rows()
+    ]
+
+
+def test_a_file_or_the_words_or_the_config_are_one_run(prompts: Path, evenhand: Run) -> None:
+    asked = ("mitigate", "prompts.jsonl", "--method", "default", "-o", "run", "--json")
+    made = evenhand(*asked, "--system", "@shop.txt")
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout)["cast"]["generator"]["system"] == PROMPT
+    assert _systems(prompts / "run") == [("generator", True)]
+    assert evenhand(*asked, "--system", PROMPT).returncode == 0
+    (prompts / "evenhand.toml").write_text(f'[models.default]\nsystem = "{PROMPT}"\n')
+    assert evenhand(*asked).returncode == 0
+    other = evenhand(*asked, "--system", "Another.")
+    assert other.returncode == 1
+    assert f'system prompt of generator "{PROMPT}"' in " ".join(other.stderr.split())
+
+
+def test_of_an_answer_the_judges_do_not_get_it(prompts: Path, evenhand: Run) -> None:
+    del prompts
+    ran = evenhand("answer", "Describe a nurse.", "--show-trace", "--json", "--system", PROMPT)
+    assert ran.returncode == 0, ran.stderr
+    got = {
+        turn["role"]: turn["messages"][0]["content"].startswith(PROMPT)
+        for turn in json.loads(ran.stdout)["turns"]
+    }
+    assert got["generator"]
+    assert not got["bias_evaluator"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("measure", "bbq"), ("swap",), ("frontier",), ("gate",), ("watch",), ("overcorrection",)],
+)
+def test_every_command_that_asks_for_answers_takes_it(
+    command: tuple[str, ...], evenhand: Run
+) -> None:
+    assert "--system" in evenhand(*command, "--help").stdout
+
+
+@pytest.mark.parametrize("command", [("judge-check",), ("debate", "run"), ("harms", "check")])
+def test_a_command_that_measures_no_answers_does_not(
+    command: tuple[str, ...], evenhand: Run
+) -> None:
+    assert "--system" not in evenhand(*command, "--help").stdout
+
+
+@pytest.mark.parametrize(("given", "why"), [("@none.txt", "cannot be read"), (" ", "no words")])
+def test_one_that_says_nothing_is_refused(
+    prompts: Path, evenhand: Run, given: str, why: str
+) -> None:
+    del prompts
+    ran = evenhand("mitigate", "prompts.jsonl", "-o", "run", "--system", given)
+    assert ran.returncode == 1
+    assert why in " ".join(ran.stderr.split())
