@@ -29,13 +29,13 @@ def test_a_sequential_run_costs_the_whole_baseline_and_a_part_of_the_new_run() -
     """140 items of 18 templates, 4 calls each: 1,120 calls of both runs, of 100 tokens."""
     found = designs(replace(PLAN, measure=HARM), RATES)
     fixed, *sequential = found.rows
-    assert (fixed.expected.calls, fixed.expected.tokens) == (1_120, 112_000)
-    assert fixed.expected.money == pytest.approx(0.224)
-    assert fixed.expected.hours == pytest.approx(1_120 / 2 / 3600)
+    assert (fixed.expected.calls, fixed.expected.tokens) == (1_200, 120_000)
+    assert fixed.expected.money == pytest.approx(0.24)
+    assert fixed.expected.hours == pytest.approx(1_200 / 2 / 3600)
     assert fixed.at_worst == fixed.expected
     assert [round(one.effect, 9) for one in found.drawn] == [0.0, 0.3, 0.6]
     for row, drawn in zip(sequential, found.drawn, strict=True):
-        assert row.expected.calls == pytest.approx(560 + 560 * drawn.clusters / 18)
+        assert row.expected.calls == pytest.approx(600 + 600 * drawn.clusters / 19)
         assert row.at_worst == fixed.at_worst  # it ends where the fixed one does
         assert f"decided in {drawn.decided:.0%}" in row.promises
         assert f"(fixed: {drawn.fixed:.0%})" in row.promises
@@ -141,7 +141,7 @@ def test_the_command_prints_one_table_and_refuses_options_without_a_use() -> Non
     questions = [one["question"] for one in found["designs"]]
     assert questions == ["a change"] + ["each text"] + ["a share"] * 2
     assert "side of “no bias”" in found["left_out"][0]
-    assert found["designs"][0]["expected"]["calls"] == 280
+    assert found["designs"][0]["expected"]["calls"] == 300
     alone = CliRunner().invoke(app, ["plan", "bbq", "--texts", "9"])
     assert "--designs" in str(alone.exception)
     no_texts = CliRunner().invoke(app, ["plan", "bbq", "--designs", "--correlation", "0.5"])

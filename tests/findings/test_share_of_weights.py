@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.findings.changes import change_from
+from evenhand.findings.change_test import ChangeTest
+from evenhand.findings.defended_change import filled_pair
 from evenhand.findings.found import Change
 from evenhand.findings.measures import Measure, Ratio, Share, Statistic
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.scored import SCORED, Scored
-from evenhand.statistics.clusters import ratio_change_from_totals
-from evenhand.statistics.shares import clustered_balance
+from evenhand.statistics.sign_flips import p_two_sided
 
 _YES, _WEIGHT = pl.col("yes").cast(pl.Float64), pl.col("weight")
 _BY_WEIGHT = Measure(name="m", label="m", statistic=Ratio(_YES * _WEIGHT, _WEIGHT), within=(0, 1))
@@ -56,29 +56,15 @@ def test_the_change_of_a_share_of_equal_weights_is_that_of_a_share() -> None:
         assert getattr(weighed, name) == pytest.approx(getattr(plain, name))
 
 
-def test_the_change_of_a_share_of_weights_is_the_balance_of_its_rows_own_changes() -> None:
+def test_the_change_of_a_share_of_weights_is_that_of_its_rows_own_changes() -> None:
     """Rows 2, 4 and 10 become yes and row 6 no, so the clusters of weights 1, 1, 2, 2 and 4 move by
-    1, 1, −2, 0 and 4 of 2, 2, 4, 4 and 8; what moved either way is 1, 1, 2, 0 and 4."""
+    1, 1, −2, 0 and 4 of 2, 2, 4, 4 and 8: 4/20 in all. Linearized, 1/5 + 5·(moved − x/5)/20."""
     weights = [1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 4.0, 4.0]
     found = _change(Ratio(_YES * _WEIGHT, _WEIGHT), _frame(_OLD, weights), _frame(_NEW, weights))
     moved, x = np.array([1.0, 1, -2, 0, 4]), np.array([2.0, 2, 4, 4, 8])
-    by_hand = clustered_balance(np.column_stack([np.full(5, 2.0), moved, x, np.abs(moved), x]))
-    assert found.difference == 4 / 20
-    assert (found.low, found.high) == pytest.approx((by_hand.low, by_hand.high))
+    assert found.difference == found.effect == 4 / 20
     assert (found.n, found.clusters) == (10, 5)
-
-
-def test_a_share_whose_weights_are_others_than_before_has_the_interval_of_t() -> None:
-    before = _frame(_OLD, [1.0] * 10)
-    after = _frame(_NEW, [1.0, 3.0] * 5)
-    found = _change(Ratio(_YES * _WEIGHT, _WEIGHT), before, after)
-    tables = []
-    for frame in (before, after):
-        y, x = (frame["yes"] * frame["weight"]).to_numpy(), frame["weight"].to_numpy()
-        sums = [column.reshape(5, 2).sum(axis=1) for column in (np.ones(10), y, x, y, x)]
-        tables.append(np.column_stack(sums))
-    by_t = ratio_change_from_totals(tables[0], tables[1])
-    assert (found.low, found.high) == pytest.approx((by_t.low, min(1.0, by_t.high)))
+    assert found.p == p_two_sided(0.2 + 5 * (moved - x / 5) / 20)
 
 
 def test_a_rare_change_of_a_share_of_weights_is_covered_from_both_sides() -> None:
@@ -86,17 +72,27 @@ def test_a_rare_change_of_a_share_of_weights_is_covered_from_both_sides() -> Non
     below the truth in more than a tenth of 300 draws."""
     rng, true, misses = np.random.default_rng(4), 0.03, np.zeros(2)
     four, nothing = np.full(25, 4.0), np.zeros(25)
-    parts = ("n", "y", "x", "ay", "ax", "n:after", "y:after", "x:after", "ay:after", "ax:after",
-             "moved", "reweighed")  # fmt: skip
+    parts = (
+        "n",
+        "y",
+        "x",
+        "ay",
+        "ax",
+        "n:after",
+        "y:after",
+        "x:after",
+        "ay:after",
+        "ax:after",
+        "m",
+    )
     for _ in range(300):
         weights = rng.choice(_WEIGHTS, 25)
         x, y = 4 * weights, rng.binomial(4, true, 25) * weights
-        columns = (four, nothing, x, nothing, x, four, y, x, y, x, y, nothing)
+        columns = (four, nothing, x, nothing, x, four, y, x, y, x, nothing)
         sums = {f"m:{part}": one for part, one in zip(parts, columns, strict=True)}
-        change = change_from(
-            _BY_WEIGHT, pl.DataFrame({"cluster": np.arange(25), **sums}), "cluster"
-        )
-        assert change.low is not None
-        assert change.high is not None
-        misses += change.high < true, change.low > true
+        frame = pl.DataFrame({"cluster": np.arange(25), **sums})
+        pair = filled_pair(_BY_WEIGHT, frame, "cluster")
+        assert pair is not None
+        low, high = ChangeTest.of(_BY_WEIGHT, [pair]).interval(0.05)
+        misses += high < true, low > true
     assert (misses / 300).max() <= 0.04

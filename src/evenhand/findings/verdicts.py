@@ -55,6 +55,11 @@ def of_report(report: "Report") -> Verdict:
         return Verdict(state=decided, says=says, next=_next(report, decided))
     if not measures:
         return Verdict(state=None, says=says, next=_next(report, None))
+    return _of_scores(report, measures, says)
+
+
+def _of_scores(report: "Report", measures: Sequence[Measure], says: tuple[str, ...]) -> Verdict:
+    """Conclude from the bias scores over all items and in the groups."""
     groups = [by_group(report, measure) for measure in measures]
     in_a_group = any(one.against or one.other_way for found in groups for one in found.values())
     state = _state([report[measure.name] for measure in measures], in_a_group)
