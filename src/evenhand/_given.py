@@ -54,6 +54,14 @@ def cast_of(model: Model | None, system: str | None = None) -> Cast:
     return Cast(model).with_system(system)
 
 
+def cast_for(method: Method, model: Model, system: str | None) -> Cast:
+    """The cast of a model for a method; a system prompt that nobody would get is refused."""
+    cast = cast_of(model, system)
+    if system is not None and not any(map(cast.system_for, method.agents())):
+        raise UserError(f"nobody gets the system prompt: {method.name} asks no agent that writes")
+    return cast
+
+
 def opener_of(model: Model | None, system: str | None = None) -> OpenCast:
     """An opener of models that exist already. A run that asks nobody never calls it."""
     if model is not None:
@@ -254,3 +262,11 @@ def question_of(until: str | None, these: bool) -> Question | None:
     if until is None and these:
         raise UserError('until_these says of what, and not what: add until="MEASURE=MARGIN"')
     return None if until is None else Question(until, these)
+
+
+def why_no_report(ended: Ended, out: str) -> str:
+    """Why there is no report: no item was finished."""
+    if ended.capped_by is None:
+        return f"no item of {out} was finished; call it again to go on"
+    cap = ended.capped_by.lstrip("-").replace("-", "_")
+    return f"{cap} was reached before an item of {out} was finished: raise {cap}"

@@ -30,7 +30,7 @@ from evenhand.experiments.confirming import confirmed, fresh_sample
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.experiments.measuring import Measured, Measurement
 from evenhand.experiments.request import Engine
-from evenhand.experiments.running import Ended, execute, is_done
+from evenhand.experiments.running import execute, is_done
 from evenhand.experiments.stopping import until_decided
 from evenhand.experiments.sweep import Series
 from evenhand.experiments.watch import Watch
@@ -85,11 +85,8 @@ async def answer(
         if on_turn is not None:
             on_turn(turn)
 
-    cast = _given.cast_of(model, system)
-    if system is not None and not any(map(cast.system_for, chosen.agents())):
-        raise UserError(f"nobody gets the system prompt: {chosen.name} asks no agent that writes")
     talk = Conversation(
-        cast,
+        _given.cast_for(chosen, model, system),
         recorded,
         limits=limits,
         item_id=item.id,
@@ -219,7 +216,7 @@ async def measure(
         certificates=certificates,
     )
     if found.report is None:
-        raise UserError(_nothing(found.ended, str(out)))
+        raise UserError(_given.why_no_report(found.ended, str(out)))
     return found.report
 
 
@@ -401,11 +398,3 @@ async def _measured(
         source = await asyncio.to_thread(until_decided, instrument, source, question, seed=seed)
     request = _given.request_of(source, chosen, **settings)
     return await measuring.measure(measurement, request, watch or Watch())
-
-
-def _nothing(ended: Ended, out: str) -> str:
-    """Why there is no report: no item was finished."""
-    if ended.capped_by is None:
-        return f"no item of {out} was finished; call it again to go on"
-    cap = ended.capped_by.lstrip("-").replace("-", "_")
-    return f"{cap} was reached before an item of {out} was finished: raise {cap}"

@@ -158,8 +158,7 @@ class Config(BaseModel):
         return self.models.get("default", ModelConfig())
 
     def systems(self) -> dict[str, str]:
-        """The system prompt of each role that the cast names, and of the default model: "" where it
-        has none."""
+        """The system prompt of the default model and of each role in the cast: "" for none."""
         played = {"default": self.default_model(),
                   **{role: self.models.get(name) for role, name in self.cast.items()}}  # fmt: skip
         return {role: (one and one.system) or "" for role, one in played.items()}
@@ -191,13 +190,12 @@ def load(
 ) -> Config:
     """The config file, overruled by the environment, overruled by what was said on the spot."""
     config = _read_config(path)
-    default = config.default_model()
     changes = {
         "base_url": base_url or environment.base_url(),
         "model": model or os.environ.get("EVENHAND_MODEL"),
         "system": system,
     }
-    default = _moved(default, {k: v for k, v in changes.items() if v})
+    default = _moved(config.default_model(), {k: v for k, v in changes.items() if v})
     limits = replace(
         config.limits,
         reply_tokens=reply_tokens or config.limits.reply_tokens,
@@ -299,14 +297,10 @@ def _misplaced(path: Path, place: tuple[int | str, ...], problem: str) -> str:
     return said
 
 
-def _data() -> Path | None:
-    local = os.environ.get("EVENHAND_DATA")
-    return Path(local) if local else None
-
-
 def data_folder() -> DataFolder:
     """The folder that EVENHAND_DATA names, and the user's cache that downloads go to."""
-    return DataFolder(local=_data(), cache=_cache())
+    local = os.environ.get("EVENHAND_DATA")
+    return DataFolder(local=Path(local) if local else None, cache=_cache())
 
 
 def _cache() -> Path:
@@ -330,11 +324,6 @@ def state_of_key(variable: str) -> str:
 def secret(variable: str | None) -> str | None:
     """What a variable holds that somebody named; None if none was named or it is empty."""
     return os.environ.get(variable) or None if variable else None
-
-
-def use_one_blas_thread() -> None:
-    """For processes that start from now on, unless the variable says otherwise."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def endpoint(config: ModelConfig, model: str) -> Endpoint:

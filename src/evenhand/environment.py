@@ -42,3 +42,8 @@ def github_summary() -> str | None:
 def any_inspect_grader() -> bool:
     """EVENHAND_INSPECT_GRADERS: with "any", a model may grade in Inspect without a certificate."""
     return os.environ.get("EVENHAND_INSPECT_GRADERS") == "any"
+
+
+def use_one_blas_thread() -> None:
+    """For processes that start from now on, unless the variable says otherwise."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")

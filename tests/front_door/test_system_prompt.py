@@ -93,7 +93,7 @@ def test_the_report_names_it_and_a_comparison_says_that_it_differs(tmp_path: Pat
     before, after = _measured(tmp_path / "a", None), _measured(tmp_path / "b", SHOP)
     assert (before.side.system, after.side.system) == ("", SHOP)
     assert (before.to_dict()["system"], after.to_dict()["system"]) == (None, SHOP)
-    assert SHOP in str(after._repr_html_())  # type: ignore[attr-defined]
+    assert SHOP in str(after._repr_html_())
     (differs,) = eh.compare(before, after).differ
     assert (differs.part, differs.setting) == ("cast", "system prompt of generator")
     assert (differs.before, differs.after) == ("not set", f'"{SHOP}"')

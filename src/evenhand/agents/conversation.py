@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from evenhand.agents.agent import Agent, FreeText, Reply
 from evenhand.agents.budget import Budget
+from evenhand.agents.system_prompt import instructed
 from evenhand.domain import Message, Turn, Usage
 from evenhand.errors import (
     REFUSAL,
@@ -334,16 +335,6 @@ def _worded(agent: Agent[Any], variables: dict[str, Any]) -> tuple[Message, ...]
         return agent.prompt.render(variables)
     so_far = variables.pop("so_far", "")
     return (Message("user", agent.prompt.render(variables)[-1].content + so_far),)
-
-
-def instructed(messages: tuple[Message, ...], system: str | None) -> tuple[Message, ...]:
-    """Put a system prompt before the words of an agent. Both are one message where the agent has
-    its own: many chat templates take no second one."""
-    if system is None:
-        return messages
-    own = messages[0].content if messages[0].role == "system" else ""
-    first = Message("system", f"{system}\n\n{own}" if own else system)
-    return (first, *messages[1:]) if own else (first, *messages)
 
 
 def _settings(request: ModelRequest) -> bytes:

@@ -146,6 +146,23 @@ def plan(
     )
 
 
+def detectable(instrument: Scored, items: int, power: float = 0.8) -> float | None:
+    """Give the smallest change that two runs over so many items show, by the spread that the
+    instrument declares.
+
+    Args:
+        instrument: One that has measured its spread; of another it is None.
+        items: Those that are asked in each run.
+        power: The chance with which the change is shown.
+    """
+    spread = instrument.spread
+    if spread is None:
+        return None
+    aim = Aim(power, max(1, len(instrument.primary())))
+    rows = items // spread.items_per_row
+    return _shown_by(rows, spread.per_cluster, spread, aim) if rows else math.inf
+
+
 class Aim(NamedTuple):
     """The aim of a plan: with what chance a change is to be shown, after Holm over how many."""
 

@@ -8,11 +8,11 @@ answers came out. Not known: neither.
 """
 
 import math
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from evenhand.findings.failures import look_at_failures
 from evenhand.findings.found import Bounds, Estimate, Verdict
 from evenhand.findings.measures import Measure
 from evenhand.findings.rules import ALPHA, direction, in_unit, smallest_shown, too_few
@@ -222,7 +222,7 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
     if report.not_run:
         return (f"evenhand measure {name} --out {run}    (with the same options: it goes on)",)
     if report.coverage.below_floor:
-        return _look_at_failures(report)
+        return look_at_failures(report)
     # `plan` and a remedy need a harm; of answers that were given elsewhere nothing is asked again.
     if report.instrument.harm is None or report.side.method["name"] == "stored":
         return ()
@@ -235,19 +235,6 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
         f"evenhand measure {name} --method fairness --out runs/{name}-fairness",
         f"evenhand compare {run} runs/{name}-fairness",
     )
-
-
-def _look_at_failures(report: "Report") -> tuple[str, ...]:
-    """Name what shows why answers are missing: more items would not help."""
-    show = ["evenhand", "runs", "show", report.side.run]
-    if report.failed_item is not None:
-        show += ["--item", report.failed_item]
-    steps = [f"{shlex.join(show)}    (why answers could not be scored)"]
-    if any(reason.endswith("cut_off") for reason in report.failed_by_reason):
-        steps.append("the same command with a higher --reply-tokens and another --out")
-    if report.failed_by_reason and report.side.method["name"] != "stored":
-        steps.append("evenhand doctor    (what the endpoint can do)")
-    return tuple(steps)
 
 
 def of_comparison(comparison: "Comparison") -> Verdict:
