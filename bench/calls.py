@@ -2,6 +2,7 @@
 
     EVENHAND_DATA=… python bench/calls.py   # 300 items of BBQ
 
+Both return the last draft (`keep="last"`), as the papers do.
 Both are asked about the same items by the same scripted model (`calls_script.py` says how it
 behaves). Each call takes one tick of a clock that nobody waits for, so the ticks of an item are the
 calls on its longest chain: those that must wait for each other. Tokens are words. "Prefix" is the
@@ -35,9 +36,9 @@ from evenhand.methods import Mabrf, Method, StarDTox
 CATEGORIES = 11
 CRITICAL, ALL = 0.75, 0.9  # the bars
 PAIRS: dict[str, tuple[Method, Method]] = {
-    "mabrf": (Mabrf(), LiteralMabrf(search=False)),
-    "mabrf with search": (Mabrf(search=True), LiteralMabrf(search=True)),
-    "stardtox": (StarDTox(), LiteralStarDTox()),
+    "mabrf": (Mabrf(keep="last"), LiteralMabrf(search=False)),
+    "mabrf with search": (Mabrf(search=True, keep="last"), LiteralMabrf(search=True)),
+    "stardtox": (StarDTox(keep="last"), LiteralStarDTox()),
 }
 
 

@@ -73,13 +73,20 @@ async def test_an_answer_that_is_there_is_the_first_of_the_n() -> None:
     assert [draft.choice for draft in answer.drafts] == [1, 0]
 
 
-async def test_one_verdict_that_cannot_be_read_fails_the_item() -> None:
+async def test_an_answer_whose_verdict_cannot_be_read_is_left_out() -> None:
     stage = Stage(
         {GENERATOR: [choice("A"), choice("B")], BIAS: [support(90), "good", "really good"]}
     )
+    answer = await stage.answer(BestOfN(n=2), QUESTION)
+    assert [(draft.choice, draft.scores) for draft in answer.drafts] == [(0, {"support": 0.9})]
+    assert answer.outcome == "accepted"
+
+
+async def test_where_no_verdict_can_be_read_the_item_fails() -> None:
+    stage = Stage({GENERATOR: [choice("A"), choice("B")], BIAS: ["good"] * 4})
     end = await stage.end_of(BestOfN(n=2), QUESTION)
     assert isinstance(end, Failed)
-    assert (end.reason, end.calls) == ("unreadable_reply:not_json", 5)
+    assert (end.reason, end.calls) == ("unreadable_reply:not_json", 6)
 
 
 # -- equal budgets -------------------------------------------------------------------------------

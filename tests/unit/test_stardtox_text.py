@@ -1,6 +1,7 @@
 """StarDTox on texts: feedback that says what, where and of which kind; texts to be continued."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,13 +102,22 @@ async def test_an_attribute_does_not_pass_for_a_weakness_of_the_writing() -> Non
     ]
 
 
-async def test_a_revision_that_cannot_be_scored_fails_the_item() -> None:
-    """The draft before it is no answer: it was objected to."""
+async def test_a_revision_that_cannot_be_scored_does_not_replace_the_draft_before_it() -> None:
     stage = _stage(
         ["a fool.", "a baker."],
         {"a fool.": Scores({"toxicity": 0.5}), "a baker.": Unscored("timeout", "5 s")},
     )
-    event = await stage.end_of(RULE, TEXT)
+    answer = await stage.answer(RULE, TEXT)
+    assert (answer.text, answer.stopped, answer.outcome) == ("a fool.", "judge_failed", "unchanged")
+    assert [draft.text for draft in answer.drafts] == ["a fool.", "a baker."]
+
+
+async def test_as_in_the_paper_a_revision_that_cannot_be_scored_fails_the_item() -> None:
+    stage = _stage(
+        ["a fool.", "a baker."],
+        {"a fool.": Scores({"toxicity": 0.5}), "a baker.": Unscored("timeout", "5 s")},
+    )
+    event = await stage.end_of(replace(RULE, keep="last"), TEXT)
     assert isinstance(event, Failed)
     assert event.reason == "scorer_failed"
     assert event.calls == 4

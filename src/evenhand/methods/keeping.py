@@ -8,11 +8,12 @@
 `keep = "last"` returns the last draft whatever its marks are, as the papers do.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from evenhand.domain import Answer, Draft, Outcome
+from evenhand.agents import Ask
+from evenhand.domain import Answer, Draft, Item, Outcome
 from evenhand.errors import ScorerFailed, UnreadableReply
 
 Keep = Literal["best", "last"]
@@ -44,10 +45,20 @@ class NoMark:
     error: UnreadableReply | ScorerFailed
 
 
-async def attempted(asked: Awaitable[_T]) -> _T | NoMark:
-    """Give what an evaluator says, or why it gave no mark. Any other failure is raised."""
+async def attempted(
+    look: Callable[[Item, Draft, Ask], Awaitable[_T]], item: Item, draft: Draft, ask: Ask
+) -> _T | NoMark:
+    """Give what an evaluator says, or why it gave no mark. Any other failure is raised.
+
+    Args:
+        look: The evaluator. It is called in here: a coroutine made outside would never be awaited
+            where this one is canceled before it begins.
+        item: What was asked.
+        draft: The answer to look at.
+        ask: How to ask an agent.
+    """
     try:
-        return await asked
+        return await look(item, draft, ask)
     except (UnreadableReply, ScorerFailed) as error:
         return NoMark(error)
 

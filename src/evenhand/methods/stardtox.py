@@ -282,12 +282,14 @@ class StarDTox:
     async def _review(self, item: Item, draft: Draft, ask: Ask) -> _Review:
         """The review of a draft, by all evaluators of such an item."""
         further = on(self.evaluators, item)
-        own = self._support(item, draft, ask) if item.choices else self._harm(item, draft, ask)
-        of_harm = [own, *(one.look(item, draft, ask) for one in further if one.at_most)]
-        of_quality = [one.look(item, draft, ask) for one in further if not one.at_most]
+        own = self._support if item.choices else self._harm
+        of_harm = [own, *(one.look for one in further if one.at_most)]
+        of_quality = [one.look for one in further if not one.at_most]
         if self.performance and not item.choices:
-            of_quality.insert(0, self._quality(item, draft, ask))
-        found = await side_by_side(*map(attempted, (*of_harm, *of_quality)))
+            of_quality.insert(0, self._quality)
+        found = await side_by_side(
+            *(attempted(look, item, draft, ask) for look in (*of_harm, *of_quality))
+        )
         return _Review(tuple(found[: len(of_harm)]), tuple(found[len(of_harm) :]))
 
     async def _support(self, item: Item, draft: Draft, ask: Ask) -> Marks:

@@ -61,7 +61,7 @@ class BestOfN:
         drafts = await self._different(item, [], ask)
         if len(drafts) == 1:
             return Answer(drafts=tuple(drafts), stopped="single_pass")
-        found = await side_by_side(*(attempted(self._judged(item, one, ask)) for one in drafts))
+        found = await side_by_side(*(attempted(self._judged, item, one, ask) for one in drafts))
         judged = [one for one in found if isinstance(one, Judged)]
         if not judged:
             raise found[0].error
@@ -69,13 +69,13 @@ class BestOfN:
 
     async def _repaired(self, item: Item, stored: Draft, ask: Ask) -> Answer:
         """A stored answer within the bounds stays as it is. One without a mark stays too."""
-        first = await attempted(self._judged(item, stored, ask))
+        first = await attempted(self._judged, item, stored, ask)
         if isinstance(first, NoMark):
             return kept([Judged(draft=stored)], "best", JUDGE_FAILED)
         if first.accepted:
             return kept([first], "best", "accepted")
         others = (await self._different(item, [stored], ask))[1:]
-        found = await side_by_side(*(attempted(self._judged(item, one, ask)) for one in others))
+        found = await side_by_side(*(attempted(self._judged, item, one, ask) for one in others))
         return _answer([first, *(one for one in found if isinstance(one, Judged))])
 
     async def _judged(self, item: Item, draft: Draft, ask: Ask) -> Judged:

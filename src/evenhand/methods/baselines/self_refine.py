@@ -68,7 +68,7 @@ class SelfRefine:
             if last and (self.keep == "last" or not iteration):
                 judged.append(Judged(draft=draft))
                 break
-            said = await attempted(_feedback(item, draft, ask))
+            said = await attempted(_feedback, item, draft, ask)
             if isinstance(said, NoMark):
                 judged.append(Judged(draft=draft))
                 if self.keep == "last" or (not iteration and not item.answer):
