@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand import config as configuration
+from evenhand import environment
 from evenhand.agents import Cast, Limits
 from evenhand.domain import Item
 from evenhand.domain.prices import Prices
@@ -95,7 +96,7 @@ def request_of(  # noqa: PLR0913 - what the calls of the front door take
         replay=None if replay is None else str(replay),
         certificates=None if certificates is None else Path(certificates),
         engine=engine,
-        ray_address=configuration.ray_cluster() if engine == "ray" else None,
+        ray_address=environment.ray_cluster() if engine == "ray" else None,
         **settings,
     )
 
@@ -254,3 +255,11 @@ def question_of(until: str | None, these: bool) -> Question | None:
     if until is None and these:
         raise UserError('until_these says of what, and not what: add until="MEASURE=MARGIN"')
     return None if until is None else Question(until, these)
+
+
+def nothing_finished(ended: Ended, out: str) -> str:
+    """Say why there is no report: no item was finished."""
+    if ended.capped_by is None:
+        return f"no item of {out} was finished; call it again to go on"
+    cap = ended.capped_by.lstrip("-").replace("-", "_")
+    return f"{cap} was reached before an item of {out} was finished: raise {cap}"

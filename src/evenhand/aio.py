@@ -30,7 +30,7 @@ from evenhand.experiments.confirming import confirmed, fresh_sample
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.experiments.measuring import Measured, Measurement
 from evenhand.experiments.request import Engine
-from evenhand.experiments.running import Ended, execute, is_done
+from evenhand.experiments.running import execute, is_done
 from evenhand.experiments.stopping import until_decided
 from evenhand.experiments.sweep import Series
 from evenhand.experiments.watch import Watch
@@ -88,13 +88,8 @@ async def answer(
     cast = _given.cast_of(model, system)
     if system is not None and not any(map(cast.system_for, chosen.agents())):
         raise UserError(f"nobody gets the system prompt: {chosen.name} asks no agent that writes")
-    talk = Conversation(
-        cast,
-        recorded,
-        limits=limits,
-        item_id=item.id,
-        declared=declared_by(chosen.agents()),
-    )
+    declared = declared_by(chosen.agents())
+    talk = Conversation(cast, recorded, limits=limits, item_id=item.id, declared=declared)
     try:
         async with asyncio.timeout_at(talk.deadline):
             final = await chosen.answer(item, talk)
@@ -219,7 +214,7 @@ async def measure(
         certificates=certificates,
     )
     if found.report is None:
-        raise UserError(_nothing(found.ended, str(out)))
+        raise UserError(_given.nothing_finished(found.ended, str(out)))
     return found.report
 
 
@@ -401,11 +396,3 @@ async def _measured(
         source = await asyncio.to_thread(until_decided, instrument, source, question, seed=seed)
     request = _given.request_of(source, chosen, **settings)
     return await measuring.measure(measurement, request, watch or Watch())
-
-
-def _nothing(ended: Ended, out: str) -> str:
-    """Why there is no report: no item was finished."""
-    if ended.capped_by is None:
-        return f"no item of {out} was finished; call it again to go on"
-    cap = ended.capped_by.lstrip("-").replace("-", "_")
-    return f"{cap} was reached before an item of {out} was finished: raise {cap}"

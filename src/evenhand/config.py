@@ -313,12 +313,6 @@ def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
 
 
-def ray_cluster() -> str | None:
-    """The cluster that RAY_ADDRESS names, as it does within a Ray job; None: start one here."""
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else Ray warns at every start
-    return os.environ.get("RAY_ADDRESS")
-
-
 def state_of_key(variable: str) -> str:
     """What to say of a key that doctor names: nothing where all is well."""
     key = os.environ.get(variable)
@@ -330,11 +324,6 @@ def state_of_key(variable: str) -> str:
 def secret(variable: str | None) -> str | None:
     """What a variable holds that somebody named; None if none was named or it is empty."""
     return os.environ.get(variable) or None if variable else None
-
-
-def use_one_blas_thread() -> None:
-    """For processes that start from now on, unless the variable says otherwise."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def endpoint(config: ModelConfig, model: str) -> Endpoint:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from evenhand import config as configuration
+from evenhand import environment
 from evenhand.cli.groups import group_for
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, PriceFile
 from evenhand.cli.screen import err, out, print_json
@@ -207,7 +208,7 @@ def _serve(application: Callable[[], Any], *, idle_seconds: int, **settings: Any
     # Our choice: one thread of BLAS. Two make a score of one text a fifth faster and take half as
     # much CPU again; where the cores have other work, they wait for each other busily. It is read
     # where numpy is loaded, which here has happened, so that the processes begin anew.
-    configuration.use_one_blas_thread()
+    environment.use_one_blas_thread()
     multiprocessing.set_start_method("spawn", force=True)
     Granian(
         "evenhand gateway",
