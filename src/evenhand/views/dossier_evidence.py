@@ -23,8 +23,8 @@ _METHOD = (
     "Holm over the main changes of all comparisons here, after Holm over the groups of one run or "
     "comparison, and after Benjamini and Hochberg over its further numbers. A red line is crossed "
     "by its own p-value, uncorrected: an alarm, not a discovery.",
-    "A missing answer is never counted as a good one: it is reported, and in a comparison it "
-    "counts against the run that failed to give it.",
+    "A missing answer is evidence neither of better nor of worse: it is reported, and what it "
+    "could overturn is not called shown.",
 )
 _SELECTED = (
     "Of groups that are selected or ranked first, each is tested against all others by an exact "
