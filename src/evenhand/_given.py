@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand import config as configuration
+from evenhand import environment
 from evenhand.agents import Cast, Limits
 from evenhand.domain import Item
 from evenhand.domain.prices import Prices
@@ -103,7 +104,7 @@ def request_of(  # noqa: PLR0913 - what the calls of the front door take
         replay=None if replay is None else str(replay),
         certificates=None if certificates is None else Path(certificates),
         engine=engine,
-        ray_address=configuration.ray_cluster() if engine == "ray" else None,
+        ray_address=environment.ray_cluster() if engine == "ray" else None,
         **settings,
     )
 

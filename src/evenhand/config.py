@@ -307,12 +307,6 @@ def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
 
 
-def ray_cluster() -> str | None:
-    """The cluster that RAY_ADDRESS names, as it does within a Ray job; None: start one here."""
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else Ray warns at every start
-    return os.environ.get("RAY_ADDRESS")
-
-
 def state_of_key(variable: str) -> str:
     """What to say of a key that doctor names: nothing where all is well."""
     key = os.environ.get(variable)

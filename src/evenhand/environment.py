@@ -44,6 +44,12 @@ def any_inspect_grader() -> bool:
     return os.environ.get("EVENHAND_INSPECT_GRADERS") == "any"
 
 
+def ray_cluster() -> str | None:
+    """The cluster that RAY_ADDRESS names, as it does within a Ray job; None: start one here."""
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else Ray warns at every start
+    return os.environ.get("RAY_ADDRESS")
+
+
 def use_one_blas_thread() -> None:
     """For processes that start from now on, unless the variable says otherwise."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")

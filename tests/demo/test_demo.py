@@ -94,7 +94,7 @@ def test_the_numbers_of_the_demo_are_those_of_the_recorded_runs(
             change.difference,
         )
         assert (one["low"], one["high"], one["p"]) == (change.low, change.high, change.p)
-        assert re.search(rf"{change.after:.2f} +[+-]{abs(change.difference or 0):.2f}", screen)
+        assert re.search(rf"{change.after:.2f} +[+-]{abs(change.effect or 0):.2f}", screen)
 
 
 def test_every_part_says_who_made_it_and_how_to_repeat_it(

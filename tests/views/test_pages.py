@@ -68,7 +68,8 @@ def test_a_category_is_marked_only_after_holm_over_all_of_them() -> None:
 def test_a_run_against_itself_shows_nothing_and_excludes_nothing() -> None:
     found = _comparison("default", "default")
     assert found.verdict.state == "not known"
-    assert all(change.difference == 0 for change in found.primary)
+    assert all(change.effect == 0 for change in found.primary)
+    assert all(change.before == change.after for change in found.primary)
     states = {line.name: line.state for line in found.red_lines}
     assert states["accuracy_disambiguated"] == "open"  # too few templates to say that it kept
     assert "crossed" not in states.values()

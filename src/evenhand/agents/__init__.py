@@ -11,7 +11,8 @@ from evenhand.agents.agent import (
     choice_of,
     words,
 )
-from evenhand.agents.conversation import Ask, Cast, Conversation, Limits, side_by_side
+from evenhand.agents.cast import Cast
+from evenhand.agents.conversation import Ask, Conversation, Limits, side_by_side
 from evenhand.agents.next_token import NextToken, OnScale, Read, YesNo, one_token
 
 __all__ = [

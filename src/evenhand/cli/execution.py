@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from evenhand import config as configuration
+from evenhand import environment
 from evenhand.agents import Cast
 from evenhand.cli.codes import BELOW_FLOOR, CAPPED, STOPPED
 from evenhand.cli.options import open_cast
@@ -154,7 +154,7 @@ class Order:
             replay=self.replay,
             engine="ray" if on_ray else "local",
             actors=self.actors,
-            ray_address=configuration.ray_cluster() if on_ray else None,
+            ray_address=environment.ray_cluster() if on_ray else None,
             pilot=self.pilot,
             share_equal=self.share_equal,
             certificates=self.settings.certificates,

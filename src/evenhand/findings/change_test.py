@@ -160,15 +160,14 @@ class ChangeTest:
     def interval(self, level: float) -> tuple[float, float]:
         """Return the confidence interval at 1 − level: it excludes 0 where `p` ≤ level.
 
-        Its ends are the limits that margins are held against, so that a rare change is covered from
-        both sides. On which side of 0 an end lies is decided by the sign flips.
+        Its far ends are the limits that margins are held against, so that a rare change is covered
+        from both sides. The end beside 0 is that of the sign flips, which decide.
         """
         low, high = self.limits(level / 2)
         if self.p_above() <= level / 2:
-            return (low if low > 0 else self._flipped(self.p_above, level / 2)), high
+            return self._flipped(self.p_above, level / 2), high
         if self.p_below() <= level / 2:
-            below = -self._flipped(lambda change: self.p_below(-change), level / 2)
-            return low, (high if high < 0 else below)
+            return low, -self._flipped(lambda change: self.p_below(-change), level / 2)
         return min(low, 0.0), max(high, 0.0)
 
     def _flipped(self, p_above: _PValue, level: float) -> float:

@@ -21,12 +21,12 @@ from evenhand.findings.frontier_entry import (
     plain_of,
     rows_of,
 )
+from evenhand.findings.frontier_verdict import of_frontier
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import report
 from evenhand.findings.rules import ALPHA, adjusted, unadjusted
 from evenhand.findings.scored import Scored
 from evenhand.findings.shown import Shown
-from evenhand.findings.verdicts import of_frontier
 from evenhand.findings.worth import WORST_FIRST, Kind, Worth, harm_of, regressions, worth
 from evenhand.statistics.pareto import front
 from evenhand.store import RunReader

@@ -6,7 +6,8 @@ from typing import Any
 
 from evenhand import registry
 from evenhand.agents import Cast, Limits
-from evenhand.agents.conversation import Declared, declared_by, require_tools
+from evenhand.agents.cast import require_tools
+from evenhand.agents.conversation import Declared, declared_by
 from evenhand.methods import Method, settings
 from evenhand.runners.source import Source
 from evenhand.store.run_record import RunRecord, now, versions

@@ -1,5 +1,5 @@
-"""The last parts of a dossier's page let a reader check it: chosen answers with their
-conversations, and what everything rests on."""
+"""The last parts of a dossier's page let a reader check it: what is known of the judges, chosen
+answers with their conversations, and what everything rests on."""
 
 import shlex
 
@@ -7,8 +7,10 @@ import orjson
 
 from evenhand.findings.chosen import Chosen
 from evenhand.findings.dossier import Dossier, Folder
-from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line
+from evenhand.views import audit_page
+from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone
 from evenhand.views.diffs import diff
+from evenhand.views.pictures import Pictures
 from evenhand.views.timeline_page import clipped, conversation
 from evenhand.views.visible import hidden
 
@@ -21,8 +23,8 @@ _METHOD = (
     "Holm over the main changes of all comparisons here, after Holm over the groups of one run or "
     "comparison, and after Benjamini and Hochberg over its further numbers. A red line is crossed "
     "by its own p-value, uncorrected: an alarm, not a discovery.",
-    "A missing answer is never counted as a good one: it is reported, and in a comparison it "
-    "counts against the run that failed to give it.",
+    "A missing answer is evidence neither of better nor of worse: it is reported, and what it "
+    "could overturn is not called shown.",
 )
 _SELECTED = (
     "Of groups that are selected or ranked first, each is tested against all others by an exact "
@@ -40,6 +42,30 @@ _LIMITS = (
     "and no others.",
     "Whether a difference matters to the people concerned is not a question of statistics.",
 )
+
+
+def judges(found: Dossier, drawn: Pictures) -> list[Block]:
+    """Give the part that says what is known of the judges."""
+    blocks: list[Block] = [Heading("Can the judge be trusted?")]
+    if found.judges:
+        rows = tuple((one.run, one.role, one.model, one.says) for one in found.judges)
+        tones: tuple[Tone, ...] = tuple("good" if one.passes else "open" for one in found.judges)
+        blocks.append(Grid(("run", "judge", "model", "what is known of it"), rows, tones))
+        if not any(one.passes for one in found.judges):
+            said = "No judge here is certified: nobody checked them, or the check did not pass."
+            blocks += [
+                Line(said, "bad"),
+                Line("next  evenhand judge-check --out runs/judge", "dim"),
+            ]
+    elif not found.audits:
+        blocks.append(
+            Line("No method here asked a language model to judge, so nobody checked one.")
+        )
+    for audit in found.audits:
+        blocks += [Heading(f"{audit.kind} · {audit.title}", 3), *audit_page.opening(audit)]
+        blocks += [*drawn.of(audit, audit.title), *audit_page.checks(audit)]
+        blocks.append(Details("the whole audit", tuple(audit_page.page(audit, full=True))))
+    return blocks
 
 
 def look(found: Dossier) -> list[Block]:

@@ -45,7 +45,7 @@ def page(found: Dossier, *, full: bool = False) -> list[Block]:
         *_numbers(found, drawn),
         *_cost(found, drawn),
         *_overcorrection(found),
-        *_judges(found, drawn),
+        *dossier_evidence.judges(found, drawn),
         *dossier_evidence.look(found),
         *dossier_evidence.method(found),
     ]
@@ -389,29 +389,3 @@ def _spoiled_row(
     sign, tone = comparison_page.mark(change, measure)
     moved = f"{sign} {numbers.signed(change.effect, measure)}"
     return (*cells, moved, numbers.change_interval(change, measure)), tone
-
-
-# -- 7. can the judge be trusted -------------------------------------------------------------------
-
-
-def _judges(found: Dossier, drawn: Pictures) -> list[Block]:
-    blocks: list[Block] = [Heading("Can the judge be trusted?")]
-    if found.judges:
-        rows = tuple((one.run, one.role, one.model, one.says) for one in found.judges)
-        tones: tuple[Tone, ...] = tuple("good" if one.passes else "open" for one in found.judges)
-        blocks.append(Grid(("run", "judge", "model", "what is known of it"), rows, tones))
-        if not any(one.passes for one in found.judges):
-            said = "No judge here is certified: nobody checked them, or the check did not pass."
-            blocks += [
-                Line(said, "bad"),
-                Line("next  evenhand judge-check --out runs/judge", "dim"),
-            ]
-    elif not found.audits:
-        blocks.append(
-            Line("No method here asked a language model to judge, so nobody checked one.")
-        )
-    for audit in found.audits:
-        blocks += [Heading(f"{audit.kind} · {audit.title}", 3), *audit_page.opening(audit)]
-        blocks += [*drawn.of(audit, audit.title), *audit_page.checks(audit)]
-        blocks.append(Details("the whole audit", tuple(audit_page.page(audit, full=True))))
-    return blocks
