@@ -120,6 +120,9 @@ SUMS = ("framings", "gest")
 MEANS_OF_CLUSTERS = ("stereoset",)
 
 
+_DESIGNS = 2 * len(SHAPES)  # of planted audits: all shapes, with and without missing answers
+
+
 def planted_design(number: int, clusters: int = 40) -> Design:
     """Give the design of an audit with a planted bias: all shapes in turn. It has so many clusters
     that there is room for twice the stated bias."""
@@ -162,12 +165,12 @@ def _report_case(name: str, path: str) -> Case:
         return found.verdict.state == "shown"
 
     @cache
-    def of_shape(place: int) -> float:
+    def of_design(place: int) -> float:
         """Half the width of the interval: how large a bias so many clusters would tell, as a
         verdict that is open says ("about 4 times as many …")."""
         rng, halves = np.random.default_rng(place), []
-        for number in (place, place + len(SHAPES)):
-            found = reported(name, rng, System.drawn(rng, planted_design(number, clusters)))
+        for _ in range(2):
+            found = reported(name, rng, System.drawn(rng, planted_design(place, clusters)))
             measure = bias_measures(found)[0]
             one = found[measure.name]
             assert one.low is not None
@@ -176,7 +179,7 @@ def _report_case(name: str, path: str) -> Case:
         return float(np.mean(halves))
 
     return Case(command="measure", instrument=name, path=path, concludes=concludes,
-                stated=lambda number: of_shape(number % len(SHAPES)))  # fmt: skip
+                stated=lambda number: of_design(number % _DESIGNS))  # fmt: skip
 
 
 # -- compare ---------------------------------------------------------------------------------------
@@ -214,7 +217,7 @@ def compared(
 
 
 def _compare_case(name: str, path: str) -> Case:
-    clusters = 160 if name in (*SHARES, *SUMS, *MEANS_OF_CLUSTERS) else 40
+    clusters = 480 if name in SUMS else 240 if name in (*SHARES, *MEANS_OF_CLUSTERS) else 40
     repeats = (1, 1, 1, 2) if name in ("subtler_choices", "crows_pairs") else (1,)
 
     def concludes(rng: Rng, number: int, effect: float) -> bool:
@@ -227,11 +230,11 @@ def _compare_case(name: str, path: str) -> Case:
         return found.verdict.state == "shown"
 
     @cache
-    def of_shape(place: int) -> float:
+    def of_design(place: int) -> float:
         """The smallest change that a comparison says that it would have shown."""
         rng, sizes = np.random.default_rng(place), []
-        for number in (place, place + len(SHAPES)):
-            system = System.drawn(rng, planted_design(number, clusters))
+        for _ in range(2):
+            system = System.drawn(rng, planted_design(place, clusters))
             found = compared(name, rng, system, system, again=0.3)
             judged_by = list(found.judged())
             change, measure = judged_by[0]
@@ -241,7 +244,7 @@ def _compare_case(name: str, path: str) -> Case:
         return float(np.mean(sizes))
 
     return Case(command="compare", instrument=name, path=path, concludes=concludes,
-                stated=lambda number: of_shape(number % len(SHAPES)))  # fmt: skip
+                stated=lambda number: of_design(number % _DESIGNS))  # fmt: skip
 
 
 COMPARED: Mapping[str, Sequence[str]] = {
