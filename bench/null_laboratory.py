@@ -54,6 +54,8 @@ from evenhand.statistics.planning import detectable_change
 from evenhand.statistics.sequences import BEYOND
 
 RECORD = Path(__file__).with_suffix(".json")
+PAGE = Path(__file__).parents[1] / "docs/null-laboratory.md"
+BEGINS, ENDS = "<!-- measured -->", "<!-- as measured -->"  # what `--record` writes stands between
 NULL, PLANTED = 400, 200
 MOST_FALSE, LEAST_FOUND = 0.05, 0.8
 Rng = np.random.Generator
@@ -599,6 +601,18 @@ def record(rows: Sequence[Row]) -> None:
     order = [name for kind in ("path", "name") for name in cases_by(kind)]
     kept = [both[name] for name in dict.fromkeys(order) if name in both]
     RECORD.write_text(json.dumps({"versions": versions, "rows": kept}, indent=1) + "\n")
+    text = PAGE.read_text()
+    before, after = text.split(BEGINS)[0], text.split(ENDS)[1]
+    PAGE.write_text(f"{before}{table([Row(**one) for one in kept], versions)}{after}")
+
+
+def table(rows: Sequence[Row], versions: Mapping[str, str]) -> str:
+    """Give the part of the page that is measured."""
+    with_versions = ", ".join(f"{name} {version}" for name, version in versions.items())
+    lines = [f"| {one.name} | {100 * one.false:.1f} % | {100 * one.found:.1f} % |" for one in rows]
+    head = ("| Cases | False | Found |", "| --- | --- | --- |")
+    written = "\n".join([*head, *lines, "", result_line(rows), "", f"({with_versions})"])
+    return f"{BEGINS}\n{written}\n{ENDS}"
 
 
 def main() -> None:
@@ -612,7 +626,7 @@ def main() -> None:
         help="a row for each case, or for all cases of a path or a command in turn",
     )
     parser.add_argument("--only", default="", help="rows whose name begins with this")
-    parser.add_argument("--record", action="store_true", help=f"write {RECORD.name}")
+    parser.add_argument("--record", action="store_true", help="write the record and the page")
     given = parser.parse_args()  # fmt: skip
     began, rows = time.perf_counter(), []
     print(f"{'row':32} {'false':>7} {'found':>7}   of {given.null} and {given.planted}")
