@@ -112,10 +112,10 @@ def _chances(rng: np.random.Generator, shape: Shape, clusters: int) -> tuple[Flo
     even = np.full(clusters, {"ties": 0.45, "rare": 0.02}.get(shape, 0.3))
     if shape == "clustered":
         way = rng.random(clusters) < 0.5
-        return 0.6 * way, 0.6 * ~way
+        return np.where(way, 0.6, 0.0), np.where(way, 0.0, 0.6)
     if shape == "skewed":
         far = rng.random(clusters) < 1 / 4
-        ways = 0.3 * ~far, 0.9 * far
+        ways = np.where(far, 0.0, 0.3), np.where(far, 0.9, 0.0)
         return ways if rng.random() < 0.5 else ways[::-1]
     if shape == "ties":
         even = np.where(rng.random(clusters) < 0.8, 0.0, even)
