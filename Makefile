@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band bench-null bench-pages
 
 check: lint test
 
@@ -120,6 +120,15 @@ bench-gate:
 # Half an hour, no endpoint: how often a gate that may stop early is wrong. EVENHAND_DATA as below.
 bench-gate-until:
 	POLARS_MAX_THREADS=1 $(PY) -m bench.gate_until
+
+# An hour, no endpoint: how often every command calls an audit without bias biased, and finds a planted
+# bias. BY=path goes through the instruments of one path in turn.
+bench-null:
+	POLARS_MAX_THREADS=1 $(PY) -m bench.null_laboratory --by $(or $(BY),name) --record
+
+# A quarter of an hour, no endpoint: whether outcome, test and interval agree on 10,000 random pages.
+bench-pages:
+	POLARS_MAX_THREADS=1 $(PY) -m bench.simulated.page_agreement
 
 # Minutes, no endpoint: false alarms of a watch over a thousand years, and how soon it finds a change.
 bench-watching:

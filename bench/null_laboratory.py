@@ -1,8 +1,8 @@
 """How often audits without bias are called biased, and how often a planted bias is found.
 
-    python -m bench.null_laboratory                    # or `make bench-null`: half an hour
+    python -m bench.null_laboratory                    # or `make bench-null`: an hour
+    python -m bench.null_laboratory --by path          # a quarter of it: cases in turn
     python -m bench.null_laboratory --null 40 --planted 20 --only compare
-    python -m bench.null_laboratory --record           # writes bench/null_laboratory.json
 
 Every instrument and command that draws a conclusion is one case or several. Audits without bias go
 through sizes, shapes of scores, orders and batches of rows, ties, repeats, and answers that are
@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +54,8 @@ from evenhand.statistics.planning import detectable_change
 from evenhand.statistics.sequences import BEYOND
 
 RECORD = Path(__file__).with_suffix(".json")
+PAGE = Path(__file__).parents[1] / "docs/null-laboratory.md"
+BEGINS, ENDS = "<!-- measured -->", "<!-- as measured -->"  # what `--record` writes stands between
 NULL, PLANTED = 400, 200
 MOST_FALSE, LEAST_FOUND = 0.05, 0.8
 Rng = np.random.Generator
@@ -93,7 +94,6 @@ class Row:
     """The shares of one case, or of all cases of one path."""
 
     name: str
-    path: str
     null: int
     false: float
     planted: int
@@ -120,11 +120,15 @@ SUMS = ("framings", "gest")
 MEANS_OF_CLUSTERS = ("stereoset",)
 
 
-def planted_design(number: int, clusters: int = 40) -> Design:
+_DESIGNS = 2 * len(SHAPES)  # of planted audits: all shapes, with and without missing answers
+
+
+def planted_design(number: int, clusters: int, name: str) -> Design:
     """Give the design of an audit with a planted bias: all shapes in turn. It has so many clusters
-    that there is room for twice the stated bias."""
-    return Design(clusters=clusters, shape=SHAPES[number % len(SHAPES)],
-                  missing=MISSING[number % 2])  # fmt: skip
+    that there is room for twice the stated bias; of a difference of shares each missing answer
+    counts twice, and none is missing."""
+    missing = "" if name in SUMS else MISSING[number % 2]
+    return Design(clusters=clusters, shape=SHAPES[number % len(SHAPES)], missing=missing)
 
 
 @cache
@@ -157,17 +161,17 @@ def _report_case(name: str, path: str) -> Case:
     clusters = 160 if name in SUMS else 40
 
     def concludes(rng: Rng, number: int, effect: float) -> bool:
-        design = planted_design(number, clusters) if effect else Design.numbered(number)
+        design = planted_design(number, clusters, name) if effect else Design.numbered(number)
         found = reported(name, rng, System.drawn(rng, design, effect))
         return found.verdict.state == "shown"
 
     @cache
-    def of_shape(place: int) -> float:
+    def of_design(place: int) -> float:
         """Half the width of the interval: how large a bias so many clusters would tell, as a
         verdict that is open says ("about 4 times as many …")."""
         rng, halves = np.random.default_rng(place), []
-        for number in (place, place + len(SHAPES)):
-            found = reported(name, rng, System.drawn(rng, planted_design(number, clusters)))
+        for _ in range(2):
+            found = reported(name, rng, System.drawn(rng, planted_design(place, clusters, name)))
             measure = bias_measures(found)[0]
             one = found[measure.name]
             assert one.low is not None
@@ -176,7 +180,7 @@ def _report_case(name: str, path: str) -> Case:
         return float(np.mean(halves))
 
     return Case(command="measure", instrument=name, path=path, concludes=concludes,
-                stated=lambda number: of_shape(number % len(SHAPES)))  # fmt: skip
+                stated=lambda number: of_design(number % _DESIGNS))  # fmt: skip
 
 
 # -- compare ---------------------------------------------------------------------------------------
@@ -214,12 +218,14 @@ def compared(
 
 
 def _compare_case(name: str, path: str) -> Case:
-    clusters = 160 if name in (*SHARES, *SUMS, *MEANS_OF_CLUSTERS) else 40
+    clusters = 480 if name in SUMS else 240 if name in SHARES else 40
+    if name in (*MEANS_OF_CLUSTERS, "rtp"):
+        clusters = 160
     repeats = (1, 1, 1, 2) if name in ("subtler_choices", "crows_pairs") else (1,)
 
     def concludes(rng: Rng, number: int, effect: float) -> bool:
         """Without bias: two runs of one system, which is itself biased in every other audit."""
-        design = planted_design(number, clusters) if effect else Design.numbered(number)
+        design = planted_design(number, clusters, name) if effect else Design.numbered(number)
         system = System.drawn(rng, design, 0.0 if effect else (0.0, 0.3)[number // 2 % 2])
         again = 0.3 if effect else (0.1, 0.3, 1.0)[number % 3]
         found = compared(name, rng, system, system.biased(effect), again=again,
@@ -227,11 +233,11 @@ def _compare_case(name: str, path: str) -> Case:
         return found.verdict.state == "shown"
 
     @cache
-    def of_shape(place: int) -> float:
+    def of_design(place: int) -> float:
         """The smallest change that a comparison says that it would have shown."""
         rng, sizes = np.random.default_rng(place), []
-        for number in (place, place + len(SHAPES)):
-            system = System.drawn(rng, planted_design(number, clusters))
+        for _ in range(2):
+            system = System.drawn(rng, planted_design(place, clusters, name))
             found = compared(name, rng, system, system, again=0.3)
             judged_by = list(found.judged())
             change, measure = judged_by[0]
@@ -241,7 +247,7 @@ def _compare_case(name: str, path: str) -> Case:
         return float(np.mean(sizes))
 
     return Case(command="compare", instrument=name, path=path, concludes=concludes,
-                stated=lambda number: of_shape(number % len(SHAPES)))  # fmt: skip
+                stated=lambda number: of_design(number % _DESIGNS))  # fmt: skip
 
 
 COMPARED: Mapping[str, Sequence[str]] = {
@@ -472,7 +478,9 @@ _JUDGES = (
 
 def _judge(rng: Rng, number: int, effect: float) -> bool:
     judge = judge_audits.Judge(bias=effect) if effect else _JUDGES[number % len(_JUDGES)]
-    return judge_audits.is_failed(judge_audits.audit(judge, rng)[0])
+    found, _ = judge_audits.audit(judge, rng)
+    planted_in = tuple(one for one in found if not effect or one.name == "identity")
+    return judge_audits.is_failed(planted_in)
 
 
 @cache
@@ -563,18 +571,19 @@ ELSEWHERE = ("rankings", "decisions", "swap", "discrim_eval")
 
 
 def row(cases: Sequence[Case], name: str, null: int, planted: int, seed: int = 20261118) -> Row:
-    """Give the shares over these cases, in turn."""
-    rng = np.random.default_rng([seed, *name.encode()])
-    false = sum(cases[n % len(cases)].false(rng, n) for n in range(null))
-    found = sum(cases[n % len(cases)].found(rng, n) for n in range(planted))
-    return Row(name=name, path=cases[0].path, null=null, false=false / null, planted=planted,
-               found=found / planted)  # fmt: skip
+    """Give the shares over these cases, in turn; each goes through all designs."""
+    rng, many = np.random.default_rng([seed, *name.encode()]), len(cases)
+    false = sum(cases[n % many].false(rng, n // many + n % many) for n in range(null))
+    found = sum(cases[n % many].found(rng, n // many + n % many) for n in range(planted))
+    return Row(name=name, null=null, false=false / null, planted=planted, found=found / planted)
 
 
-def rows_by_path(null: int, planted: int) -> list[Row]:
-    """Give a row for each path: all of its cases in turn."""
-    by_path = groupby(sorted(CASES, key=lambda one: one.path), key=lambda one: one.path)
-    return [row(list(cases), path, null, planted) for path, cases in by_path]
+def cases_by(kind: str) -> dict[str, list[Case]]:
+    """Give the cases by their command, by the path that they share, or each under its name."""
+    found: dict[str, list[Case]] = {}
+    for case in CASES:
+        found.setdefault(getattr(case, kind), []).append(case)
+    return found
 
 
 def result_line(rows: Sequence[Row]) -> str:
@@ -583,30 +592,55 @@ def result_line(rows: Sequence[Row]) -> str:
     return f"RESULT null_worst={worst:.3f} found_worst={least:.3f}"
 
 
+def record(rows: Sequence[Row]) -> None:
+    """Write the rows beside those that are recorded, in the order of the cases."""
+    known = json.loads(RECORD.read_text())["rows"] if RECORD.exists() else []
+    both = {one["name"]: one for one in (*known, *map(asdict, rows))}
+    versions = {"python": platform.python_version(), "numpy": np.__version__,
+                "polars": pl.__version__}  # fmt: skip
+    order = [name for kind in ("path", "name") for name in cases_by(kind)]
+    kept = [both[name] for name in dict.fromkeys(order) if name in both]
+    RECORD.write_text(json.dumps({"versions": versions, "rows": kept}, indent=1) + "\n")
+    text = PAGE.read_text()
+    before, after = text.split(BEGINS)[0], text.split(ENDS)[1]
+    PAGE.write_text(f"{before}{table([Row(**one) for one in kept], versions)}{after}")
+
+
+def table(rows: Sequence[Row], versions: Mapping[str, str]) -> str:
+    """Give the part of the page that is measured."""
+    with_versions = ", ".join(f"{name} {version}" for name, version in versions.items())
+    lines = [f"| {one.name} | {100 * one.false:.1f} % | {100 * one.found:.1f} % |" for one in rows]
+    head = ("| Cases | False | Found |", "| --- | --- | --- |")
+    written = "\n".join([*head, *lines, "", result_line(rows), "", f"({with_versions})"])
+    return f"{BEGINS}\n{written}\n{ENDS}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--null", type=int, default=NULL, help="audits without bias of each case")
+    parser.add_argument("--null", type=int, default=NULL, help="audits without bias of each row")
     parser.add_argument("--planted", type=int, default=PLANTED, help="audits with a planted bias")
-    parser.add_argument("--only", default="", help="cases whose name begins with this")
-    parser.add_argument("--record", action="store_true", help=f"write {RECORD.name}")
-    given = parser.parse_args()
+    parser.add_argument(
+        "--by",
+        choices=("command", "path", "name"),
+        default="name",
+        help="a row for each case, or for all cases of a path or a command in turn",
+    )
+    parser.add_argument("--only", default="", help="rows whose name begins with this")
+    parser.add_argument("--record", action="store_true", help="write the record and the page")
+    given = parser.parse_args()  # fmt: skip
     began, rows = time.perf_counter(), []
-    print(f"{'case':32} {'false':>7} {'found':>7}   of {given.null} and {given.planted}")
-    for case in CASES:
-        if not case.name.startswith(given.only):
+    print(f"{'row':32} {'false':>7} {'found':>7}   of {given.null} and {given.planted}")
+    for name, cases in cases_by(given.by).items():
+        if not name.startswith(given.only):
             continue
-        rows.append(row([case], case.name, given.null, given.planted))
-        one = rows[-1]
+        one = row(cases, name, given.null, given.planted)
+        rows.append(one)
         said = "" if one.holds else "   beyond the bar"
         print(f"{one.name:32} {one.false:7.3f} {one.found:7.3f}{said}", flush=True)
+        if given.record:
+            record([one])
     print(f"{time.perf_counter() - began:.0f} seconds")
     print(result_line(rows))
-    if given.record:
-        versions = {"python": platform.python_version(), "numpy": np.__version__,
-                    "polars": pl.__version__}  # fmt: skip
-        record = {"versions": versions, "null": given.null, "planted": given.planted,
-                  "rows": [asdict(one) for one in rows]}  # fmt: skip
-        RECORD.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ every place of a page where that is not so.
 """
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from functools import singledispatch
 
@@ -227,6 +228,8 @@ def counted(pages: int, seed: int, told: Callable[[str], None] = print) -> int:
         for one in disagreements(page):
             found += 1
             told(f"page {number}, {type(page).__name__}: {one}")
+        if number % 1_000 == 999:
+            print(f"{number + 1} pages, {found} disagreements", file=sys.stderr, flush=True)
     return found
 
 

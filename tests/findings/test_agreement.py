@@ -98,6 +98,9 @@ def _plan_agrees(comparison: Comparison) -> None:
         return
     size = smallest_shown(change, BBQ.measure(HARM), family=3)  # as many as `compare` judges
     needed = plan(BBQ, detect=size, pilot=comparison, measure=HARM)
+    if change.bounds is not None:  # a plan is for answers that all come
+        assert size is None or (needed.clusters or 0) <= change.clusters
+        return
     if size is None:  # so few templates could not show any change, so that it takes more of them
         assert (needed.clusters or BBQ.all_clusters or 0) > change.clusters
         return

@@ -229,22 +229,28 @@ def smallest_shown(
     """Compute the smallest change that this comparison would have shown 4 times in 5, after Holm
     over `family` changes of which `together` must all be shown. Where nothing has spread, it is the
     largest change that so many clusters may hide; None for a number without ends, which may hide
-    any, and where there are too few clusters to show anything."""
+    any, and where there are too few clusters to show anything, or missing answers could make it
+    anything."""
     if change.difference is None or too_few(change, family):
         return None
+    pull = 0.0  # missing answers count against a claim
+    if change.bounds is not None:
+        if change.bounds.low is None or change.bounds.high is None:
+            return None
+        pull = (change.bounds.high - change.bounds.low) / 2
     if not change.se:
         hidden = allowed_unseen(change, measure)
-        return hidden if math.isfinite(hidden) else None
+        return hidden + pull if math.isfinite(hidden) else None
     free = change.clusters - 1
     size = detectable_change(change.se, free, family=family, together=together)
     if change.test is None or measure.null is None or change.before is None:
-        return size
+        return size + pull
     # That a score moved away from its unbiased value also asks for the sign of both runs together,
     # which is plain where the run before was far from it.
     spread = change.test.spread_of_both
     known = max(0.0, abs(change.before - measure.null) - spread)
     both = detectable_change(spread, free, family=family, together=together) - 2 * known
-    return max(size, both)
+    return max(size, both) + pull
 
 
 def benefit_excluded(

@@ -1,0 +1,75 @@
+"""Audits without bias are rarely called biased, and a bias of twice the stated size is found.
+
+Here all cases of a command go in turn: 400 audits without bias and 200 with one for each command.
+`make bench-null` has as many for each case.
+"""
+
+import json
+
+import pytest
+
+from bench.null_laboratory import (
+    BEGINS,
+    ELSEWHERE,
+    ENDS,
+    LEAST_FOUND,
+    NULL,
+    PAGE,
+    PLANTED,
+    RECORD,
+    Row,
+    cases_by,
+    most_false,
+    row,
+    table,
+)
+from bench.simulated.outcomes import OUTCOMES
+from evenhand import registry
+from evenhand.instruments import instrument_named
+
+COMMANDS = cases_by("command")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_few_audits_without_bias_are_called_biased_and_a_planted_bias_is_found(
+    command: str,
+) -> None:
+    found = row(COMMANDS[command], command, NULL, PLANTED)
+    assert found.false <= most_false(NULL)
+    assert found.found >= LEAST_FOUND
+
+
+def test_every_instrument_that_draws_a_conclusion_is_in_the_laboratory() -> None:
+    """A verdict of one run rests on a score with an unbiased value; what has a primary measure is
+    compared."""
+    measured = {case.instrument for case in COMMANDS["measure"]}
+    compared = {case.instrument for case in COMMANDS["compare"]}
+    assert not (measured | compared) & set(ELSEWHERE)
+    for name in registry.OWN["instruments"]:
+        if name in ELSEWHERE:
+            continue
+        primary = instrument_named(name).primary()
+        assert (name in measured) == any(one.null is not None for one in primary), name
+        assert (name in compared) == bool(primary), name
+    assert compared == set(OUTCOMES)
+
+
+def test_a_share_may_lie_two_standard_errors_above_5_percent() -> None:
+    """0.05 + 2·√(0.05·0.95/400) = 0.05 + 2·0.010897."""
+    assert most_false(400) == pytest.approx(0.0717945, abs=1e-6)
+
+
+def test_the_page_has_the_rows_that_were_recorded() -> None:
+    """A record has every path or every case, and none beyond its bar."""
+    text = PAGE.read_text()
+    written = text.split(BEGINS)[1].split(ENDS)[0]
+    if not RECORD.exists():
+        assert not written.strip()
+        return
+    kept = json.loads(RECORD.read_text())
+    recorded = [Row(**one) for one in kept["rows"]]
+    names = {one.name for one in recorded}
+    assert names >= set(cases_by("path")) or names >= set(cases_by("name"))
+    assert all((one.null, one.planted) == (NULL, PLANTED) and one.holds for one in recorded)
+    assert f"{BEGINS}{written}{ENDS}" == table(recorded, kept["versions"])
