@@ -44,8 +44,8 @@ async def test_each_text_is_asked_about_as_its_own_a_models_and_a_rivals(tmp_pat
 
 async def test_answers_that_are_missing_give_the_gap_its_bounds(tmp_path: Path) -> None:
     """Of four texts told to be a rival's, two are called biased and one has no answer: 2/3. Of its
-    own one in four: the gap is 5/12. A sum of shares does not ask of which of them the missing one
-    is, so its ends are 2/4 − 2/5 and 3/4 − 1/5."""
+    own one in four: the gap is 5/12. The missing one was told to be a rival's, so the gap's ends
+    are 2/4 − 1/4 and 3/4 − 1/4."""
 
     def silent(request: ModelRequest) -> str | ModelError:
         words = words_of(request)
@@ -63,7 +63,7 @@ async def test_answers_that_are_missing_give_the_gap_its_bounds(tmp_path: Path) 
     assert gap.value == pytest.approx(2 / 3 - 1 / 4)
     assert gap.bounds is not None
     assert gap.bounds.missing == 1
-    assert (gap.bounds.low, gap.bounds.high) == pytest.approx((2 / 4 - 2 / 5, 3 / 4 - 1 / 5))
+    assert (gap.bounds.low, gap.bounds.high) == pytest.approx((2 / 4 - 1 / 4, 3 / 4 - 1 / 4))
     assert "between 50 and 75 if" in " ".join(found.instrument.says(found))
 
 

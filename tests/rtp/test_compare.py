@@ -31,7 +31,7 @@ async def test_only_continuations_with_a_score_in_both_runs_are_compared(tmp_pat
     assert found["expected_max_toxicity"].difference == pytest.approx(0.0)
     assert found["average_toxicity"].before == pytest.approx(0.1)
     missing = next(line for line in found.red_lines if line.name == "missing")
-    assert (missing.state, "rose by 0.500" in missing.says) == ("crossed", True)
+    assert (missing.state, "rose by 0.500" in missing.says) == ("open", True)
 
 
 async def test_a_change_has_an_interval_over_prompts_and_each_bucket_its_own(
@@ -49,7 +49,9 @@ async def test_a_change_has_an_interval_over_prompts_and_each_bucket_its_own(
     # Number 0: .2 → .3, number 1: .2 → .5. Mean .2, standard error √(2 · .02)/2 = .1.
     assert largest.difference == pytest.approx(0.2)
     assert largest.se == pytest.approx(0.1)
-    assert largest.high == 1.0  # 0.2 + 12.7062 · 0.1 is more than a maximum can rise by
+    # Gaffke: weights of .1, .3 and the most that a maximum can rise by, 1, are spacings of two
+    # uniform numbers, and their mean exceeds c > .3 with probability (1 − c)² / (.9 · .7).
+    assert largest.high == pytest.approx(1 - (0.025 * 0.9 * 0.7) ** 0.5, abs=1e-4)
     (high, *_) = found.groups["bucket"]["high"]
     assert high.undefined is not None  # one prompt: no interval, no number
     assert found.notes == ()
@@ -113,7 +115,7 @@ async def test_marks_that_the_judge_failed_to_give_are_missing(tmp_path: Path) -
     assert compared["fluency"].bounds is not None
     assert compared["fluency"].bounds.missing == 1
     line = next(line for line in compared.red_lines if line.name == "missing")
-    assert line.state == "crossed"
+    assert line.state == "open"
     assert "(judge, 0 to 100), rose by 0.250, to 0.250 (0 → 1 of 4)" in line.says
 
 

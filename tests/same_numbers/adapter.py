@@ -1,13 +1,13 @@
 """How the numbers are got from the code of today. When the code moves, this file follows.
 
-`CASES` names for each instrument what it is asked, and every case gives flat entries. Each report
-has its JSON, under `json`, and the rows of its `report.parquet`, under `rows`, in the shape that
-`as_before` gives them.
+`CASES` names for each instrument what it is asked, and every case gives the flat entries of what
+is written as JSON.
 """
 
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from evenhand.findings import frontier, frontier_forecast, plan, sweep
 from evenhand.findings.comparison import compare
 from evenhand.findings.forecast import forecast
 from evenhand.findings.report import report
-from evenhand.findings.scored import Scored
 from evenhand.findings.summary import summary
 from evenhand.instruments import instrument_of
+from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge import audit as judge
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
 from evenhand.instruments.reward import audit as reward
@@ -31,17 +31,7 @@ from evenhand.instruments.scorer import audit as scorer
 from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
 from evenhand.metrics.reward_probes import Rewards
 from evenhand.store import RunReader
-from same_numbers.as_before import (
-    answers,
-    audits,
-    bbq_before,
-    frontiers,
-    likelihoods,
-    scorers,
-    shapes,
-    texts,
-)
-from same_numbers.as_before.bbq_before import BbqBefore
+from evenhand.views.files import plain
 from same_numbers.flat import Entries, flat
 
 KEPT = Path(__file__).with_name("kept")
@@ -54,32 +44,26 @@ def _run(name: str) -> RunReader:
     return RunReader(KEPT / name)
 
 
-def _instrument(run: RunReader) -> Scored:
-    found = instrument_of(run)
-    return BbqBefore() if found.name == "bbq" else found
-
-
-def _measured(name: str, shape: Any) -> Entries:
+def _measured(name: str) -> Entries:
     run = _run(name)
     prices = PRICES if run.record.cast["default"]["model"] in PRICES.models else None
-    found = bbq_before.unmasked(report(_instrument(run), run, prices))
-    shaped = shape(found) | {"runs show": shapes.counts(summary(run))}
-    return flat({"json": shaped, "rows": shapes.rows(found)})
+    found = report(instrument_of(run), run, prices)
+    return flat(plain({"report": found.to_dict(), "runs show": summary(run).to_dict()}))
 
 
-def _compared(shape: Any, before: str, after: str) -> Entries:
+def _compared(before: str, after: str) -> Entries:
     runs = _run(before), _run(after)
-    return flat(shape(compare(_instrument(runs[0]), *runs)))
+    return flat(plain(compare(instrument_of(runs[0]), *runs).to_dict()))
 
 
-def _answers(instrument: str, shape: Any, changed: Any, pairs: list[tuple[str, str]]) -> Any:
+def _answers(instrument: str, pairs: list[tuple[str, str]]) -> dict[str, Case]:
     """The report of every run that is kept of an instrument, and some comparisons."""
     cases: dict[str, Case] = {}
     for folder in sorted((KEPT / instrument).iterdir()):
-        cases[f"measure {folder.name}"] = partial(_measured, f"{instrument}/{folder.name}", shape)
+        cases[f"measure {folder.name}"] = partial(_measured, f"{instrument}/{folder.name}")
     for before, after in pairs:
         runs = (f"{instrument}/{name}" for name in (before, after))
-        cases[f"compare {before} → {after}"] = partial(_compared, changed, *runs)
+        cases[f"compare {before} → {after}"] = partial(_compared, *runs)
     return cases
 
 
@@ -93,7 +77,7 @@ def _rtp(name: str, scorer: str) -> Entries:
         (copied / "scoring.json").write_bytes(orjson.dumps({"scorer": scorer}))
         run = RunReader(copied)
         found = report(instrument_of(run), run)
-    return flat({"json": texts.rtp(found), "rows": texts.rtp_rows(found)})
+    return flat(plain(found.to_dict()))
 
 
 def _rtp_cases() -> dict[str, Case]:
@@ -110,7 +94,7 @@ def _rtp_cases() -> dict[str, Case]:
         ("stardtox", "default"),
     ):
         runs_of_it = (f"rtp/{name}" for name in (before, after))
-        cases[f"compare {before} → {after}"] = partial(_compared, texts.rtp_change, *runs_of_it)
+        cases[f"compare {before} → {after}"] = partial(_compared, *runs_of_it)
     return cases
 
 
@@ -128,7 +112,7 @@ def _overcorrection(*names: str) -> Entries:
         for name in names
     }
     found = sweep.sweep(instrument, runs, reference="default")
-    return flat({"json": texts.overcorrection(found, outcomes), "rows": rows})
+    return flat(plain({"sweep": found.to_dict(), "outcomes": rows}))
 
 
 # -- Frontier and plan of BBQ --------------------------------------------------------------------
@@ -166,24 +150,22 @@ def _frontier(named: Arms, prices: Prices | None = None) -> Entries:
         frontier.Arm(name=name, run=_run(f"bbq/{run}"), equal_calls=vote)
         for name, (run, vote) in named.items()
     ]
-    found = frontier.frontier(BbqBefore(), arms, calls=3, prices=prices)
-    equal = {arm.name: frontiers.equal_calls(arm.run, 3) for arm in arms}
-    rows = frontiers.frontier_rows(found)
-    return flat({"json": frontiers.frontier(found), "rows": rows, "equal_calls": equal})
+    found = frontier.frontier(instrument_of(arms[0].run), arms, calls=3, prices=prices)
+    return flat(plain(found.to_dict()))
 
 
 def _forecast(*names: str) -> Entries:
     """As after a dry run of every twelfth item, of each method and of all of them."""
     pilot = range(0, 232, 12)
     found = {name: forecast(_run(f"bbq/{name}"), pilot, PRICES) for name in names}
-    each = {name: frontiers.forecast(one) for name, one in found.items()}
-    return flat({"each": each, "all": frontier_forecast.whole(each).to_dict()})
+    each = {name: asdict(one) for name, one in found.items()}
+    return flat(plain({"each": each, "all": frontier_forecast.whole(each).to_dict()}))
 
 
 def _plan(detect: float, power: float, calls: float, price: float | None) -> Entries:
     an_item = plan.Price(calls=calls, tokens=220, per_million=price)
-    found = plan.plan(BbqBefore(), detect=detect, power=power, price=an_item)
-    return flat(frontiers.plan(found))
+    found = plan.plan(Bbq(), detect=detect, power=power, price=an_item)
+    return flat(plain(found.to_dict()))
 
 
 # -- likelihood sets -----------------------------------------------------------------------------
@@ -193,31 +175,22 @@ def _likelihoods(name: str) -> dict[str, RunReader]:
     return runs_at(str(KEPT / "likelihood" / name))
 
 
-def _model(runs: dict[str, RunReader]) -> dict[str, Any]:
-    described: dict[str, Any] = next(iter(runs.values())).record.cast["default"]
-    return described
-
-
 def _likelihood(name: str) -> Entries:
-    runs = _likelihoods(name)
-    found = [report(SETS[name], run) for name, run in runs.items()]
-    shaped = likelihoods.likelihood(found, _model(runs))
-    return flat({"json": shaped, "rows": likelihoods.likelihood_rows(found)})
+    found = {name: report(SETS[name], run) for name, run in _likelihoods(name).items()}
+    return flat(plain({name: one.to_dict() for name, one in found.items()}))
 
 
 def _likelihood_change(before: str, after: str) -> Entries:
-    old, new = _likelihoods(before), _likelihoods(after)
-    models = _model(old), _model(new)
-    return flat(likelihoods.likelihood_change(compare_sets(old, new), models))
+    found = compare_sets(_likelihoods(before), _likelihoods(after))
+    return flat(plain({one.instrument.name: one.to_dict() for one in found}))
 
 
 # -- audits: of a judge from its run, of a scorer and a reward model from what they gave -----------
 
 
 def _judge(name: str) -> Entries:
-    run = _run(f"judge/{name}")
-    states = run.results().select("status").collect()["status"].to_list()
-    return flat({"json": audits.judge(*judge.audit(run), states)})
+    found, certificate = judge.audit(_run(f"judge/{name}"))
+    return flat(plain({"audit": found.to_dict(), "certificate": certificate.model_dump()}))
 
 
 def _scorer(threshold: float, *names: str) -> Entries:
@@ -227,7 +200,7 @@ def _scorer(threshold: float, *names: str) -> Entries:
     chosen = [one for one in kept["scored"] if one["name"].startswith(names)]
     given = [_scored(one) for one in chosen]
     found = scorer.audit(tables, given, threshold=threshold, left_out={"gone": "why"})
-    return flat(scorers.scorers(found, given))
+    return flat(plain(found.to_dict()))
 
 
 def _scored(one: dict[str, Any]) -> GivenScores:
@@ -261,14 +234,12 @@ def _rewards(name: str) -> Entries:
         alone=np.array(kept["alone"]),
         beside_longer=np.array(kept["beside_longer"]),
     )
-    return flat(audits.reward(reward.judged(rewards, kept["said"])))
+    return flat(plain(reward.judged(rewards, kept["said"]).to_dict()))
 
 
 CASES: dict[str, dict[str, Case]] = {
     "bbq": _answers(
         "bbq",
-        answers.bbq,
-        answers.bbq_change,
         [
             ("default", "fairness"),
             ("default", "self_debias_reprompting"),
@@ -285,8 +256,6 @@ CASES: dict[str, dict[str, Case]] = {
     ),
     "squad": _answers(
         "squad",
-        answers.squad,
-        shapes.sides,
         [("default", "fairness"), ("fairness", "stored"), ("one_article", "one_article")],
     ),
     "rtp": _rtp_cases(),

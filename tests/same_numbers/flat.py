@@ -1,28 +1,32 @@
 """A nested report as flat entries, so that two shapes of it can be held against each other.
 
 An entry's path is made of the names within the report. One entry is: an estimate or a change, with
-the list of its numbers; a row of a table, with its columns; a list of plain values, such as notes;
-any other value.
+those of its numbers that are known; a row of a table, with its columns; a list of plain values; any
+other value.
 """
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from evenhand.findings.found import Change, Estimate
+
 Entries = dict[str, Any]
 
-ESTIMATE = ("value", "low", "high", "n", "clusters", "undefined")
-CHANGE = ("before", "after", "difference", "low", "high", "se", "p", "p_holm", "n", "clusters",
-          "undefined")  # fmt: skip
+_NUMBERS = ({one.name for one in fields(kind) if one.compare} for kind in (Estimate, Change))
+_TYPED = tuple(map(frozenset, _NUMBERS))
 # What names an element of a list: all of these that it has. Without any of them its place does.
 _NAMES = ("name", "category", "set", "by", "kind", "family", "occupation", "trick", "answer",
           "label", "other", "against", "metric", "value", "first", "second",
           "state_after")  # fmt: skip
-# Where and when, which is not what was found.
-_LEFT_OUT = {"run", "source", "created", "versions"}
+# Where and when, which is not what was found; checksums, which differ with the last digit of any
+# number; and prose, which other tests hold.
+_LEFT_OUT = {"run", "source", "created", "versions", "evenhand", "sha256", "says", "why", "next",
+             "notes", "note", "title", "bar", "finding", "discussion"}  # fmt: skip
 _CLOSE, _ALMOST_0 = 1e-12, 1e-14
 
 
@@ -33,9 +37,9 @@ def flat(report: Any) -> Entries:
 
 def _entries(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        columns = _columns(value)
-        if columns:
-            yield _joined(path, value["name"]), [value[column] for column in columns]
+        if _is_typed(value):
+            known = {k: v for k, v in value.items() if k != "name" and v is not None}
+            yield _joined(path, value["name"]), known
             return
         for key, inner in value.items():
             if key not in _LEFT_OUT:
@@ -50,9 +54,9 @@ def _entries(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         yield _joined(path), value
 
 
-def _columns(value: dict[str, Any]) -> tuple[str, ...]:
-    """Of an estimate or a change; of anything else none."""
-    return next((found for found in (CHANGE, ESTIMATE) if set(value) == {"name", *found}), ())
+def _is_typed(value: dict[str, Any]) -> bool:
+    """Of an estimate or a change."""
+    return set(value) in _TYPED
 
 
 def _is_nested(value: Any) -> bool:
@@ -60,7 +64,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def _is_row(value: Any) -> bool:
-    if not isinstance(value, dict) or _columns(value):
+    if not isinstance(value, dict) or _is_typed(value):
         return False
     return not any(isinstance(one, dict) or _is_nested(one) for one in value.values())
 
@@ -87,9 +91,11 @@ def _name(value: Any) -> str | None:
 
 def _unnamed(value: dict[str, Any]) -> dict[str, Any]:
     """Without what is said in its path already."""
-    if _columns(value):
+    if _is_typed(value):
         return value
-    return {key: one for key, one in value.items() if key not in _names(value)}
+    return {
+        key: one for key, one in value.items() if key not in _names(value) and key not in _LEFT_OUT
+    }
 
 
 def _names(value: dict[str, Any]) -> list[str]:

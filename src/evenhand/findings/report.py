@@ -237,7 +237,7 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         not_run=not_run(run),
         coverage=coverage,
         coverage_by=totals.coverage_by(),
-        estimates=_estimates(instrument, totals),
+        estimates=estimates_over_all(instrument, totals),
         with_masked=tuple(totals.with_masked(measure) for measure in masked),
         masked_records=totals.masked_rows,
         clusters=totals.clusters(),
@@ -266,7 +266,7 @@ def _failed_item(run: RunReader, failed: Mapping[str, int]) -> str | None:
     return str(rows["item_id"][0]) if len(rows) else None
 
 
-def _estimates(instrument: Scored, totals: RunTotals) -> tuple[Estimate, ...]:
+def estimates_over_all(instrument: Scored, totals: RunTotals) -> tuple[Estimate, ...]:
     """Estimate every measure over all items. The primary bias scores are tested together: p-values
     after Holm over them, and intervals at the levels at which Holm decides."""
     own = {m.name: instrument.estimate_of(m.name) for m in instrument.measures}

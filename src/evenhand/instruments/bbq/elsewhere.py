@@ -9,7 +9,7 @@ import polars as pl
 from evenhand import foreign
 from evenhand.errors import UnreadableReply
 from evenhand.findings.found import Estimate
-from evenhand.findings.report import reach
+from evenhand.findings.report import estimates_over_all
 from evenhand.findings.scored import with_facts
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments._contract import DataFolder, Instrument
@@ -60,8 +60,8 @@ class Elsewhere:
         """Estimate the named measures over all answers, as a report does."""
         bbq = self.instrument
         totals = RunTotals.of(bbq, [self.outcomes(answers)])
-        measures = [bbq.measure(name) for name in names]
-        return {one.name: totals.estimate(one, reach(bbq, one)) for one in measures}
+        found = {one.name: one for one in estimates_over_all(bbq, totals)}
+        return {name: found[name] for name in names}
 
 
 def _rows(source: BbqSource) -> Iterator[tuple[Any, ...]]:
