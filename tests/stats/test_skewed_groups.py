@@ -11,7 +11,8 @@ from evenhand.findings.found import Estimate
 from evenhand.findings.measures import Measure, Share
 from evenhand.statistics.bounded import lowest_mean, p_mean_above
 from evenhand.statistics.multiplicity import holm, holm_errors
-from stats.scenarios import group_without_bias
+
+from .scenarios import group_without_bias
 
 import polars as pl  # isort: skip
 

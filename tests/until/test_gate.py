@@ -87,7 +87,7 @@ def _third(values: np.ndarray) -> float:
 
 def _ends(one: Checked) -> tuple[float | None, float | None]:
     assert one.change is not None
-    assert (one.change.p, one.change.evidence, one.more) == (None, None, None)
+    assert (one.change.p, one.change.test, one.more) == (None, None, None)
     return one.change.low, one.change.high
 
 
