@@ -15,11 +15,11 @@ def _read(folder: Path, text: str) -> str:
     return str(raised.value)
 
 
-def test_the_example_is_a_file_whose_two_checks_share_a_run(tmp_path: Path) -> None:
+def test_the_example_is_a_file_whose_three_checks_share_a_run(tmp_path: Path) -> None:
     (tmp_path / "g.toml").write_text(EXAMPLE)
     found = read(tmp_path / "g.toml")
-    assert [one.measure.margin for one in found.checks] == [0.03, 0.05]
-    assert [EXAMPLE.splitlines()[one.line - 1][:9] for one in found.checks] == ["[[check]]"] * 2
+    assert [one.measure.margin for one in found.checks] == [0.03, 0.05, 0.1]
+    assert [EXAMPLE.splitlines()[one.line - 1][:9] for one in found.checks] == ["[[check]]"] * 3
     [run] = found.runs
     assert set(found.folders.values()) == {run.folder} == {"run-names-somebody-without-grounds"}
 
