@@ -189,7 +189,7 @@ async def test_a_method_that_answers_less_often_is_never_worth_it(tmp_path: Path
     assert "if the 2 missing answers were known" in verdict.why
     file = io.StringIO()
     Console(file=file, width=300).print(terminal_of(report))
-    assert "✗ silent: unreadable or missing answers rose" in file.getvalue()
+    assert "unreadable or missing answers rose" in file.getvalue()
     assert "98.7%" in file.getvalue()  # of its answers were scored: 316 of 320
 
 
@@ -224,9 +224,9 @@ async def test_the_front_counts_missing_answers_as_the_worst(tmp_path: Path) -> 
     assert report.pareto == ("default", "fairness", "good", "mistaken")
 
 
-async def test_a_reference_is_taken_only_if_no_red_line_is_crossed_or_open(tmp_path: Path) -> None:
+async def test_a_reference_is_taken_only_if_no_red_line_is_open(tmp_path: Path) -> None:
     """The fairness prompt does no harm and is always right in 12 templates, where 2 points are not
-    shown to have kept: open. With 2 answers of 12 missing a red line is crossed."""
+    shown to have kept: open. With 2 answers of 12 missing it is open too."""
 
     async def says(name: str, fair: Rule) -> tuple[str | None, tuple[str, ...]]:
         arms = await _arms(tmp_path / name, {"same": (_stereotyped, 3)})
@@ -240,9 +240,8 @@ async def test_a_reference_is_taken_only_if_no_red_line_is_crossed_or_open(tmp_p
     assert (state, keep) == ("not known", nobody)
     assert open_.startswith("open: fairness does less harm than the plain prompt, but ")
     assert "is not shown to have kept within 0.02" in open_
-    state, crossed = await says("crossed", _silent_twice)
-    assert (state, crossed[1]) == ("not shown", nobody)
-    assert not any(line.startswith("open: fairness") for line in crossed)
+    state, missing = await says("missing", _silent_twice)
+    assert (state, missing[1]) == ("not known", nobody)
 
 
 async def test_nothing_is_called_unharmed_while_a_red_line_is_open(tmp_path: Path) -> None:
