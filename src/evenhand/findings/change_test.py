@@ -8,7 +8,7 @@ evidence neither of good news nor of bad news.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -102,6 +102,7 @@ class ChangeTest:
     """Tests one change; of several ways to cluster the pairs the largest p-value counts."""
 
     ways: tuple[_Tested, ...]
+    _limits: dict[float, tuple[float, float]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, measure: Measure, pairs: Sequence[FilledPair]) -> "ChangeTest":
@@ -184,9 +185,11 @@ class ChangeTest:
 
     def limits(self, level: float) -> tuple[float, float]:
         """Return the one-sided limits, each at 1 − level, that margins are held against."""
-        return _lowest(self.p_beyond, level, self.ends), -_lowest(
-            lambda change: self.p_within(-change), level, self.ends
-        )
+        if level not in self._limits:
+            low = _lowest(self.p_beyond, level, self.ends)
+            high = -_lowest(lambda change: self.p_within(-change), level, self.ends)
+            self._limits[level] = low, high
+        return self._limits[level]
 
 
 def _lowest(p_above: _PValue, level: float, ends: tuple[float, float]) -> float:

@@ -76,10 +76,13 @@ class Comparison(Shown):
 
     @property
     def same(self) -> bool:
-        """Whether every item that has a result gave the same one in both runs."""
+        """Whether every item has a result in both runs, and the same one."""
         changes = [one for one in (*self.primary, *self.secondary) if one.difference is not None]
+        whole = all(side.scored == side.n for side in self.coverage)
+        whole = whole and not any(one.bounds for one in changes)
         moved = any(old != new for old, new, _ in self.transitions)
-        return bool(changes) and not moved and all(one.se == 0 == one.difference for one in changes)
+        alike = all(one.se == 0 == one.difference for one in changes)
+        return bool(changes) and whole and alike and not moved
 
     def judged(self) -> Iterator[tuple[Change, Measure]]:
         """Yield the primary changes, each with the measure that says which way is better; of an
@@ -240,7 +243,7 @@ def _group(instrument: Scored, pairs: PairTotals, column: str) -> dict[str, tupl
     grouping = next(one for one in instrument.groups if one.column == column)
     values = grouping.ordered(pairs.values_of(column))
     primary = instrument.primary()
-    return {v: tuple(pairs.change(m, False, **{column: v}) for m in primary) for v in values}
+    return {v: tuple(pairs.change(m, **{column: v}) for m in primary) for v in values}
 
 
 def _regressions(

@@ -140,18 +140,18 @@ def defended_change(
     ways: Sequence[FilledPair | None],
     *,
     missing: int,
-    limits: bool = True,
 ) -> Change:
     """Test a change: add what is tested, its interval, its limits, p-value and bounds. A number
-    without a test, or whose missing answers could be anything, keeps what it has or has none.
-    Limits take longest; no margin is held against those of a group in a comparison."""
+    without a test, or whose missing answers could be anything, keeps what it has or has none."""
     known = [pair for pair in ways if pair is not None and len(pair.missing)]
     lost = Bounds(missing=missing) if missing else None
-    if change.difference is None or len(known) < len(ways) or not known:
-        untested = replace(change, bounds=lost)
+    if change.difference is None:
+        return replace(change, bounds=lost)
+    effect = _effect(change, measure) if ways else change.effect
+    if len(known) < len(ways) or not known:
+        untested = replace(change, effect=effect, bounds=lost)
         return untested if not missing else replace(untested, low=None, high=None, limits=None)
     bounds = filled.bounds_of_change(measure, known[0])
-    effect = _effect(change, measure)
     if missing and not measure.bounded:
         return replace(change, effect=effect, bounds=bounds)
     test = ChangeTest.of(measure, known)
@@ -159,7 +159,7 @@ def defended_change(
         return replace(change, effect=effect, p=test.p, bounds=bounds)
     low, high = test.interval(ALPHA)
     return replace(change, effect=effect, low=low, high=high, p=test.p, bounds=bounds, test=test,
-                   limits=test.limits(ALPHA / 2) if limits else None)  # fmt: skip
+                   limits=test.limits(ALPHA / 2))  # fmt: skip
 
 
 def _effect(change: Change, measure: Measure) -> float:

@@ -142,9 +142,8 @@ class PairTotals:
         out."""
         return sorted(self._values[column])
 
-    def change(self, measure: Measure, limits: bool = True, /, **where: str) -> Change:
-        """Compute after minus before, over all pairs or those of one group; with the limits that a
-        margin is held against, or without."""
+    def change(self, measure: Measure, /, **where: str) -> Change:
+        """Compute after minus before, over all pairs or those of one group."""
         try:
             found = self._change(measure, where)
         except Undefined as undefined:
@@ -152,11 +151,9 @@ class PairTotals:
             found = Change(
                 name=measure.name, before=None, after=None, difference=None, undefined=reason
             )
-        return self._defended(found, measure, where, limits)
+        return self._defended(found, measure, where)
 
-    def _defended(
-        self, found: Change, measure: Measure, where: dict[str, str], limits: bool
-    ) -> Change:
+    def _defended(self, found: Change, measure: Measure, where: dict[str, str]) -> Change:
         if self._sums is None:
             return found
         if isinstance(measure.statistic, STREAMED):
@@ -164,13 +161,13 @@ class PairTotals:
             clusterings = ("cluster", *self._instrument.also_clusters)
             ways = [filled_pair(measure, frame, cluster) for cluster in clusterings]
             missing = int(frame[f"{measure.name}:m"].sum())
-            return defended_change(found, measure, ways, missing=missing, limits=limits)
+            return defended_change(found, measure, ways, missing=missing)
         rows = self._rows(where, measure)
         lost = [pl.col(f"{missing_of(measure)}{side}") for side in ("", AFTER)]
         missing = rows.select((lost[0] | lost[1]).sum()).item()
         of_clusters = isinstance(measure.statistic, MeanOfClusters)
         ways = [filled_pair_of_clusters(measure, rows)] if of_clusters else []
-        return defended_change(found, measure, ways, missing=missing, limits=limits)
+        return defended_change(found, measure, ways, missing=missing)
 
     def places(self, measure: Measure) -> tuple[Place, ...]:
         """Say where the clusters lie before and after, over the pairs that have a value on both

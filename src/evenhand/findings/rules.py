@@ -14,7 +14,7 @@ from evenhand.statistics.proportions import zero_event_upper
 from evenhand.statistics.sign_flips import least_p
 
 ALPHA = 0.05  # the significance level of every decision
-MISSING_MARGIN = 0.01  # our choice: by how much the share of unscored answers may rise
+MISSING_MARGIN = 0.01  # our choice: the largest share of unscored answers that is no gap
 
 Direction = Literal["better", "worse", "open"]
 State = Literal["crossed", "open", "kept"]
@@ -164,7 +164,7 @@ Sides = tuple[Coverage, Coverage]  # of the run before and of the run after, ove
 def missing_line(parts: Mapping[str, Sides]) -> RedLine:
     """Say whether more answers are missing than before, of that part of the items (all of them, a
     condition, a measure) where it is worst: what is lost in one is not made good by another. It is
-    a count of these very runs: kept where hardly any is missing, open where many are in both."""
+    a count of these very runs: kept where hardly any is missing, else open."""
     asked = {of: sides for of, sides in parts.items() if all(one.n for one in sides)}
     found = [_missing_in(of, *sides) for of, sides in asked.items()]
     nothing = RedLine(name="missing", state="open", says="no item was asked in both runs")
@@ -183,7 +183,7 @@ def _missing_in(
     counts = f"{before.n - before.scored:,} → {after.n - after.scored:,} of {after.n:,}"
     says = f"unreadable or missing answers{of and f', {of},'} {moved}{by} ({counts})"
     line = RedLine(name="missing", state=state, says=says)
-    return (("kept", "open", "crossed").index(state), rise, new), line
+    return (int(state == "open"), rise, new), line
 
 
 def seen(change: Change, measure: Measure) -> str:
@@ -198,8 +198,17 @@ def seen(change: Change, measure: Measure) -> str:
     if change.interval is None:
         return f"{number} ({why}){lost}" if why else f"{number}{lost}"
     low, high = change.interval
-    ends = f"{low:+.{digits}f} to {high:+.{digits}f}"
+    ends = f"{_end(low, digits)} to {_end(high, digits)}"
     return f"{number} ({ends}{f'; {why}' if why else ''}){lost}"
+
+
+def _end(number: float, digits: int) -> str:
+    """Write an end of an interval with so many digits that what is not 0 does not look like 0."""
+    while 1e-6 <= abs(number) < 0.5 * 10**-digits:
+        digits += 1
+    if 0 < abs(number) < 1e-6:
+        return "above 0" if number > 0 else "below 0"
+    return f"{number:+.{digits}f}"
 
 
 def _digits(measure: Measure) -> int:

@@ -1,10 +1,10 @@
 """A verdict is the answer in words, first and last: is it biased, against whom, how sure, what
 next.
 
-Shown: the main measure is told from "no bias" (p ≤ 0.05), or a group's after Holm over all groups,
-with the missing answers at "no bias" or beyond it, by a bound that needs no symmetry of the
-clusters. Not shown: a bias that matters is excluded (one-sided at 2.5 %), however the missing
-answers came out. Not known: neither.
+Shown: a primary bias score is told from "no bias" (p ≤ 0.05 after Holm over these scores), or that
+of a group after Holm over all groups, with the missing answers at "no bias" or beyond it, by a
+bound that needs no symmetry of the clusters. Not shown: in every score a bias that matters is
+excluded (one-sided at 2.5 %), however the missing answers came out. Not known: neither.
 """
 
 import math

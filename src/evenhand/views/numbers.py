@@ -78,7 +78,7 @@ def change_interval(change: Change, measure: Measure | None, *, full: bool = Fal
 
 def _end(number: float, measure: Measure | None, *, full: bool) -> str:
     """Write an end of an interval; one that the test puts just beside 0 is not written as 0."""
-    if 0 < abs(number) < 1e-9:
+    if 0 < abs(number) < 1e-6:
         return "above 0" if number > 0 else "below 0"
     return signed(number, measure, full=full)
 
