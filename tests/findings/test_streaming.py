@@ -77,21 +77,32 @@ def test_a_streamed_report_equals_the_one_from_all_rows_at_once(
             if measure.null is None:
                 assert (found.low, found.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
             else:
-                _same_test(found, values(outcomes, measure).drop_nulls(), levels)
+                _same_test(found, values(outcomes, measure), levels)
         assert streamed.coverage.scored == outcomes["answer"].count()
 
 
 def _same_test(found: Estimate, rows: pl.DataFrame, levels: dict[str, float]) -> None:
     """At the ends of the interval the test of all rows at once has a p-value of half its level."""
-    sums = rows.group_by("cluster").agg(
-        pl.col(f"{found.name}.value").sum().alias("y"), pl.len().cast(pl.Float64).alias("n")
-    )
-    y, n = sums["y"].to_numpy(), sums["n"].to_numpy()
-    assert found.low is not None
-    assert found.high is not None
+    value, rows = pl.col(f"{found.name}.value"), asked(rows, f"{found.name}.value")
     for sign, end in ((1, found.low), (-1, found.high)):
+        assert end is not None
+        y, n = sums_of(rows, value.fill_null(-sign))
         p = p_mean_above(sign * (y - end * n), n.max() * (-1 - sign * end))
         assert p == pytest.approx(levels[found.name], rel=1e-3)
+
+
+def asked(rows: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The rows of a measure, missing answers too: conditions take turns."""
+    condition = rows["item_id"].cast(pl.Int64) % 4
+    return rows.filter(
+        condition.is_in(condition.filter(rows[name].is_not_null()).unique().to_list())
+    )
+
+
+def sums_of(rows: pl.DataFrame, value: pl.Expr) -> tuple[np.ndarray, np.ndarray]:
+    """The sum of a value and the number of rows, by cluster."""
+    table = rows.group_by("cluster").agg(value.sum().alias("y"), n=pl.len().cast(pl.Float64))
+    return table["y"].to_numpy(), table["n"].to_numpy()
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -120,12 +131,13 @@ def _same_change(found: Comparison, measure: Measure, old: pl.DataFrame, new: pl
     assert (streamed.n, streamed.clusters) == (plain.n, plain.clusters)
     assert streamed.limits is not None
     if measure.null is None:
-        sums = known.with_columns(y=pl.Series(change)).group_by("cluster")
-        table = sums.agg(pl.col("y").sum(), pl.len().cast(pl.Float64).alias("n")).sort("cluster")
-        y, n = table["y"].to_numpy(), table["n"].to_numpy()
+        least, most = measure.within
+        pairs, before, after = asked(both, name), pl.col(name), pl.col(f"{name}_after")
         for sign, end in zip((1, -1), streamed.limits, strict=True):
+            worst = (least, most) if sign > 0 else (most, least)
+            y, n = sums_of(pairs, after.fill_null(worst[0]) - before.fill_null(worst[1]))
             p = p_mean_above(sign * (y - end * n), n.mean() * (-reach - sign * end))
-            assert p == pytest.approx(0.025, rel=1e-3)
+            assert p == pytest.approx(0.025, rel=1e-3), (measure.name, sign, end)
 
 
 def test_the_cost_from_counts_equals_the_one_from_all_rows(

@@ -149,7 +149,7 @@ def test_a_verdict_that_cannot_be_read_is_missing_and_not_unchanged(
     assert "coverage 90.0% is below 95%" in shown.stdout
     (entry,) = json.loads(ran.stdout)["arms"]
     coverage = entry["report"]["scores"]["coverage"]
-    assert coverage["by_reason"] == {"unreadable_reply:not_json": 4}
+    assert coverage["by_reason"] == {"not_judged": 4}
     assert _estimates(entry)["made_worse"]["value"] == pytest.approx(10 / 36)
     assert _counts(entry)["unchanged"] == 26
 

@@ -81,7 +81,7 @@ class OverCorrection(Instrument):
     name = "overcorrection"
     title = "Over-correction"
     clusters = "templates or groups"
-    columns = ("text",)
+    columns = ("text", "outcome")
     facts: ClassVar = {
         "set": pl.String(),
         "family": pl.String(),
@@ -123,8 +123,8 @@ class OverCorrection(Instrument):
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The texts before and after, and what became of each; null where there is no text
-        after."""
-        columns = ("position", "item_id", "reason", "text", "set", "family", "identity",
+        after, or where it is the one before because an evaluator of the method gave no mark."""
+        columns = ("position", "item_id", "reason", "outcome", "text", "set", "family", "identity",
                    "template", "tag.text")  # fmt: skip
         found = [_row(*row) for row in rows.select(columns).iter_rows()]
         return pl.DataFrame(found, schema=_SCHEMA, orient="row")
@@ -161,9 +161,15 @@ class OverCorrection(Instrument):
 
 
 def _row(
-    position: int, item_id: str, reason: str | None, after: str | None, *facts: str
+    position: int,
+    item_id: str,
+    reason: str | None,
+    judged: str | None,
+    after: str | None,
+    *facts: str,
 ) -> tuple[object, ...]:
     set_, family, identity, template, before = facts
-    became = None if after is None else outcome(before, after, identity.split(";"))
-    state = SCORED if after is not None else reason or "missing"
+    known = after is not None and judged != "not_judged"
+    became = outcome(before, after, identity.split(";")) if after is not None and known else None
+    state = SCORED if known else reason or judged or "missing"
     return position, item_id, set_, family, identity, template, before, after, became, state
