@@ -19,12 +19,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from bench.gate import InMemory, checks, judged, two_runs
-from bench.simulated import judge_audits
+from bench.simulated import judge_audits, people, ranked, swap_answers
 from bench.simulated.outcomes import (
     MISSING,
     SHAPES,
@@ -259,6 +260,68 @@ COMPARED: Mapping[str, Sequence[str]] = {
     "compare: sum of shares": SUMS,
     "compare: mean of clusters": ("stereoset", "rtp"),
 }  # fmt: skip
+
+# -- people: decisions, rankings, swaps ------------------------------------------------------------
+
+
+class Simulated(Protocol):
+    """How audits of one instrument about people are drawn."""
+
+    def detectable(self, number: int) -> float:
+        """Say what an audit of this number calls its smallest detectable effect."""
+
+    def two_systems(self, rng: Rng, number: int, effect: float) -> tuple[Any, Any]:
+        """Draw two runs, of which the second has so large an effect more than the first."""
+
+
+def _decisions(rng: Rng, number: int, effect: float) -> bool:
+    table = people.with_bias(rng, number, effect) if effect else people.without_bias(rng, number)
+    return _is_shown("decisions", people.run_of(table))
+
+
+def _rankings(rng: Rng, number: int, effect: float) -> bool:
+    drawn = ranked.with_bias(rng, number, effect) if effect else ranked.without_bias(rng, number)
+    return _is_shown("rankings", drawn)
+
+
+def _swap(rng: Rng, number: int, effect: float) -> bool:
+    """The conclusion alone, which `measure swap` and `discrim_eval` share."""
+    answers = (swap_answers.with_bias(rng, number, effect) if effect
+               else swap_answers.without_bias(rng, number))  # fmt: skip
+    return swap_answers.measured([answers])[0].state == "shown"
+
+
+def _is_shown(name: str, run: OutcomeRun) -> bool:
+    return report(instrument_named(name), run).verdict.state == "shown"
+
+
+def _people_compared(name: str, simulated: Simulated) -> Case:
+    """Compare two systems that decide about the same people."""
+
+    def concludes(rng: Rng, number: int, effect: float) -> bool:
+        runs = simulated.two_systems(rng, number, effect)
+        return compare(instrument_named(name), *runs).verdict.state == "shown"
+
+    @cache
+    def of_design(place: int) -> float:
+        """The smallest change that a comparison says that it would have shown, as the effect that
+        moves it so far."""
+        rng = np.random.default_rng(place)
+        sizes: list[float] = []
+        slopes: list[float] = []
+        for effect, found in ((0.0, sizes), (0.5, slopes), (0.0, sizes), (0.5, slopes)):
+            runs = simulated.two_systems(rng, place, effect)
+            changes = list(compare(instrument_named(name), *runs).judged())
+            change, measure = max(changes, key=lambda one: abs(one[0].difference or 0.0))
+            size = smallest_shown(change, measure, family=len(changes))
+            assert change.difference is not None
+            assert size is not None
+            found.append(abs(change.difference) / effect if effect else size)
+        return float(np.mean(sizes) / np.mean(slopes))
+
+    return Case(command="compare", instrument=name, path="compare: people", concludes=concludes,
+                stated=lambda number: of_design(number % 12))  # fmt: skip
+
 
 # -- gate ------------------------------------------------------------------------------------------
 
@@ -550,7 +613,25 @@ CASES: tuple[Case, ...] = (
     *(_report_case(name, "measure: shares") for name in SHARES),
     *(_report_case(name, "measure: sums of shares") for name in SUMS),
     *(_report_case(name, "measure: mean of clusters") for name in MEANS_OF_CLUSTERS),
+    *(
+        Case(
+            command="measure",
+            instrument=name,
+            path=f"measure: {name}",
+            concludes=concludes,
+            stated=simulated.detectable,
+        )
+        for name, concludes, simulated in (
+            ("decisions", _decisions, people),
+            ("rankings", _rankings, ranked),
+            ("swap", _swap, swap_answers),
+        )
+    ),
     *(_compare_case(name, path) for path, names in COMPARED.items() for name in names),
+    *(
+        _people_compared(name, simulated)
+        for name, simulated in (("decisions", people), ("rankings", ranked), ("swap", swap_answers))
+    ),
     *(
         Case(command=command, instrument="", path=command, concludes=concludes, stated=stated)
         for command, concludes, stated in (
@@ -566,8 +647,7 @@ CASES: tuple[Case, ...] = (
         )
     ),
 )
-# Instruments whose verdict has simulations of its own, in their tests.
-ELSEWHERE = ("rankings", "decisions", "swap", "discrim_eval")
+LIKE = {"discrim_eval": "swap"}  # instruments that conclude by the code of another one
 
 
 def row(cases: Sequence[Case], name: str, null: int, planted: int, seed: int = 20261118) -> Row:

@@ -330,26 +330,38 @@ def bias_scores(name: str, columns: Sequence[str]) -> Scored:
 _TURNS = {"position": pl.Int64, "model": pl.String, "seconds": pl.Float64}
 
 
+def _tags(facts: Sequence[str]) -> pl.Expr:
+    """What the source of a run tagged its items with, from columns of these names."""
+    if not facts:
+        return pl.lit([], pl.List(pl.Struct({"name": pl.String, "value": pl.String})))
+    return pl.concat_list(
+        pl.struct(pl.lit(one).alias("name"), pl.col(one).cast(pl.String).alias("value"))
+        for one in facts
+    )
+
+
 class OutcomeRun(RunReader):
-    """A run that was never run: its rows are outcomes, in any order and in batches of any size."""
+    """A run that was never run: its rows are outcomes, or answers with the `facts` of their items,
+    in any order and in batches of any size."""
 
     def __init__(
         self, benchmark: str, rows: pl.DataFrame, rng: np.random.Generator | None = None,
-        *, path: str = "simulated", seed: int | None = None,
+        *, path: str = "simulated", seed: int | None = None, facts: Sequence[str] = (),
+        source: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         order = np.arange(len(rows)) if rng is None else rng.permutation(len(rows))
         self._size = len(rows) if rng is None else int(rng.integers(5, len(rows) + 5))
         self._rows = rows[order].with_columns(
             position=pl.Series(order), status=pl.lit("answered"), reason=pl.lit(None, pl.String),
-            tags=pl.lit([], pl.List(pl.Struct({"name": pl.String, "value": pl.String}))),
+            tags=_tags(facts),
             calls=pl.lit(1), prompt_tokens=pl.lit(100), completion_tokens=pl.lit(1),
         )  # fmt: skip
         self.path = path
-        source = {"benchmark": benchmark, "sha256": "", "sampling": {}, "items": len(rows)}
+        known = {"benchmark": benchmark, "sha256": "", "sampling": {}, "items": len(rows)}
         self.record = SimpleNamespace(  # type: ignore[assignment]
-            source=source, planned=len(rows), created="", versions={}, seed=seed, prompts={},
-            method={"name": "default", "settings": {}}, told_apart=lambda _: (),
-            cast={"default": {"kind": "endpoint", "model": "simulated"}},
+            source=known | dict(source or {}), planned=len(rows), created="", versions={},
+            seed=seed, prompts={}, method={"name": "default", "settings": {}},
+            told_apart=lambda _: (), cast={"default": {"kind": "endpoint", "model": "simulated"}},
         )  # fmt: skip
 
     @property

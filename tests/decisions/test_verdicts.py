@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decisions.made_up import KINDS, People, counted_people, with_bias, without_bias
+from bench.simulated.people import KINDS, People, counted_people
 from evenhand.findings.ratios import INCONCLUSIVE, NOT_SHOWN, SHOWN, GroupResults
 from evenhand.instruments.decisions.counted import counted
 from evenhand.instruments.decisions.judged import judged, verdict_of
@@ -32,15 +32,6 @@ def _states(found: GroupResults) -> dict[str, str]:
 
 def _verdict(people: People, draws: int | None = None) -> str:
     return verdict_of(people.group, people.selected, people.stratum, draws)
-
-
-def test_400_tables_without_bias_are_seldom_called_biased() -> None:
-    shown = sum(_verdict(people, 200) == "shown" for people in without_bias(400))
-    assert shown / 400 <= 0.05 + 2 * (0.05 * 0.95 / 400) ** 0.5
-
-
-def test_twice_the_effect_that_a_page_calls_detectable_is_found_in_80_percent() -> None:
-    assert sum(_verdict(people, 200) == "shown" for people in with_bias(200)) >= 160
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from .conftest import NEW, clean_of_ours
 
 
 def said(ran: subprocess.CompletedProcess[str]) -> Any:
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, ran.stderr + ran.stdout
     return json.loads(ran.stdout)
 
 

@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from bench.simulated.swap_answers import DECISION, Answers, lines_of
 from evenhand.experiments import gate_file, gating
 from evenhand.findings.filled import Filled, p_of_bias
 from evenhand.findings.measures import Mean, Measure
 from evenhand.findings.report import Report
 from evenhand.views.blocks import Grid, Line
 from evenhand.views.report_page import page
-from swap.arrays import DECISION, Answers, lines_of
 from swap.test_runs import _file
 
 GATE = """

@@ -1,14 +1,12 @@
-"""People who were decided on with and without bias, as arrays: for every test of what a verdict on
-them is worth.
+"""People who were decided on with and without bias: tables, and runs of `decisions` over them."""
 
-    for people in without_bias(400): verdict_of(people.group, people.selected, people.stratum)
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
+from bench.simulated.outcomes import OutcomeRun
 from evenhand.instruments.decisions.judged import judged_counts
 
 
@@ -80,7 +78,7 @@ def _lost(people: People, kind: str, chance: Callable[[str], float], rng: np.ran
 
 
 def _lost_at_random(rng: np.random.Generator) -> People:
-    return _lost(_even(rng), "missing at random", lambda group: 0.04, rng)
+    return _lost(_even(rng), "missing at random", lambda _: 0.04, rng)
 
 
 def _lost_by_group(rng: np.random.Generator) -> People:
@@ -106,37 +104,72 @@ def _strata(rng: np.random.Generator) -> People:
 
 
 KINDS = (_even, _skewed, _tiny, _quotas, _lost_at_random, _lost_by_group, _ties, _strata)
+DESIGNS = [(sizes, rate) for sizes in ((300, 300), (400,) * 4, (800, 200, 100), (1500, 300, 20))
+           for rate in (0.3, 0.5)]  # fmt: skip
 
 
-def without_bias(count: int, seed: int = 0) -> Iterator[People]:
-    """Give so many tables in which the group says nothing of the outcome, of all kinds in turn."""
-    rng = np.random.default_rng(seed)
-    for number in range(count):
-        yield KINDS[number % len(KINDS)](rng).shuffled(rng)
+def without_bias(rng: np.random.Generator, number: int) -> People:
+    """Give a table in which the group says nothing of the outcome; all kinds take turns."""
+    return KINDS[number % len(KINDS)](rng).shuffled(rng)
 
 
-def _detectable(sizes: Sequence[int], rate: float) -> float:
-    """The ratio of the second group that a page of these sizes calls detectable."""
+def detectable(number: int) -> float:
+    """Give how far the second group must be behind, as a share of its rate, for a page of this
+    design without bias to call it detectable."""
+    sizes, rate = DESIGNS[number % len(DESIGNS)]
     people = np.array(sizes)
     found = judged_counts(people, np.rint(rate * people).astype(np.int64), 1000)
     contrast = found.groupings[0].tested[1].contrast
     assert contrast is not None
     assert contrast.detectable is not None
-    return contrast.detectable
+    return 1 - contrast.detectable
 
 
-def with_bias(count: int, times: float = 2.0, seed: int = 0) -> Iterator[People]:
-    """Give so many tables in which the second group is behind by `times` the smallest effect that a
-    page without bias, of the same sizes and rate, calls detectable."""
-    rng = np.random.default_rng(seed)
-    designs = [(sizes, rate) for sizes in ((300, 300), (400,) * 4, (800, 200, 100), (1500, 300, 20))
-               for rate in (0.3, 0.5)]  # fmt: skip
-    least = [_detectable(sizes, rate) for sizes, rate in designs]
-    for number in range(count):
-        sizes, rate = designs[number % len(designs)]
-        rates = np.full(len(sizes), rate)
-        rates[1] *= max(0.0, 1 - times * (1 - least[number % len(designs)]))
-        chosen = rng.binomial(sizes, rates)
-        cells = [(f"g{n}", size, int(x))
-                 for n, (size, x) in enumerate(zip(sizes, chosen, strict=True))]  # fmt: skip
-        yield counted_people("one group behind", cells).shuffled(rng)
+def with_bias(rng: np.random.Generator, number: int, behind: float) -> People:
+    """Give a table of this design in which the rate of the second group is so much lower."""
+    sizes, rate = DESIGNS[number % len(DESIGNS)]
+    rates = np.full(len(sizes), rate)
+    rates[1] *= max(0.0, 1 - behind)
+    chosen = rng.binomial(sizes, rates)
+    cells = [(f"g{n}", size, int(x))
+             for n, (size, x) in enumerate(zip(sizes, chosen, strict=True))]  # fmt: skip
+    return counted_people("one group behind", cells).shuffled(rng)
+
+
+def run_of(people: People, path: str = "simulated") -> OutcomeRun:
+    """Give the run that `measure decisions` makes of these people."""
+    said = ["" if one is None else str(one) for one in people.selected]
+    rows = pl.DataFrame({
+        "item_id": [str(place) for place in range(len(said))],
+        "text": said,
+        "group": [f'["{one}"]' for one in people.group],
+        "stratum": people.stratum or [""] * len(said),
+        "decided": said,
+    })  # fmt: skip
+    sampling = {"groups": ["group"], "cluster": None}
+    return OutcomeRun("decisions", rows, path=path, facts=("group", "stratum", "decided"),
+                      source={"sampling": sampling, "preset": None, "leave_out_small": False,
+                              "read_as": None, "median": None})  # fmt: skip
+
+
+def two_systems(
+    rng: np.random.Generator, number: int, behind: float
+) -> tuple[OutcomeRun, OutcomeRun]:
+    """Give two runs over the same people, decided by systems that share most of what they decide
+    by. The second system is so much harder on the second group; the first has a bias of its own in
+    every other pair without such a change."""
+    sizes, rate = DESIGNS[number % 4]
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    rates = np.full(len(group), rate)
+    if not behind and number // 4 % 2:
+        rates[group == 0] *= 0.7
+    u = rng.random(len(group))
+    again = np.where(rng.random(len(u)) < (0.1, 0.3)[number % 2], rng.random(len(u)), u)
+    harder = np.where(group == 1, rates * max(0.0, 1 - behind), rates)
+    order = rng.permutation(len(group))
+    lost = rng.random(len(group)) < (0.0, 0.02)[number // 2 % 2 if not behind else 0]
+    sides = []
+    for path, chosen in (("before", u < rates), ("after", again < harder)):
+        selected = [None if lost[n] else int(chosen[n]) for n in order]
+        sides.append(run_of(People("two", [f"g{group[n]}" for n in order], selected), path))
+    return sides[0], sides[1]
