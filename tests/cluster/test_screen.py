@@ -1,6 +1,7 @@
 """`evenhand screen apply` gives the same verdicts on a cluster as on this machine."""
 
 import json
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,20 @@ def _written(place: Path, rows: list[dict[str, Any]]) -> str:
     return place.name  # where the command stands; the workers are in another folder
 
 
+def _room(number: int) -> str:
+    """Nine words that nobody knows: what shares most words with another text counts once."""
+    drawn = random.Random(number)
+    return " ".join("".join(drawn.choices("abdefgiklmnoprstu", k=5)) for _ in range(9))
+
+
 def test_a_screen_on_the_cluster_gives_row_for_row_the_verdicts_of_the_local_one(
     evenhand: Run, nodes: Nodes, tmp_path: Path
 ) -> None:
     """Thirds of the texts are clean, unsure and harmful, as those of the calibration are."""
     thirds = (CLEAN, UNSURE, HARMFUL)
     harmful = {CLEAN: (False, False), UNSURE: (False, True), HARMFUL: (True, True)}
-    labelled = [{"text": f"{words} room {n}.", "harm": harmful[words][n % 2]}
-                for n in range(60) for words in thirds]  # fmt: skip
+    labelled = [{"text": f"{words} {_room(n)}.", "harm": harmful[words][n % 2]}
+                for n in range(120) for words in thirds]  # fmt: skip
     known = _written(tmp_path / "labelled.jsonl", labelled)
     ran = evenhand("screen", "calibrate", known, "--scorer", "wordlist", "--false-alarms", "0.05",
                    "--out", "screen.json")  # fmt: skip

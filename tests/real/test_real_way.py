@@ -66,7 +66,8 @@ def test_prompts_stopped_in_the_middle_resumed_and_replayed_give_equal_bytes(
 
     second = _mitigate(prompts, run, "--base-url", local_server)
     said, _ = second.communicate(timeout=1200)
-    assert second.returncode in (0, 2), said  # 2: a small model may leave replies unreadable
+    # A small model may leave replies unreadable (2) or have nothing accepted (4).
+    assert second.returncode in (0, 2, 4), said
     numbers = json.loads(said)
     assert numbers["answered"] + numbers["failed"] == len(PEOPLE)
     assert numbers["not_run"] == 0
