@@ -42,6 +42,8 @@ WHOLE = tests/docs tests/examples tests/front_door tests/plugins tests/self_test
 COMMANDS = tests/bbq tests/cli tests/debates tests/faults tests/findings tests/frontier tests/fuzz
 APART = $(COMMANDS) $(CLUSTER) $(CRASH) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
 
+# Several processes share few cores: with threads of its own each would wait for the others.
+test: export POLARS_MAX_THREADS = 1
 test:
 	$(MAKE) --jobs=3 --output-sync=target test-others test-commands test-whole test-store test-cluster test-real test-training test-crash types docs contracts
 	$(PYTEST) $(TIMED)

@@ -358,19 +358,18 @@ async def test_a_preference_that_shrinks_at_the_same_fluency_crosses_no_guardrai
     assert _crossed(found) == []
     (primary,) = found.primary
     assert primary.difference == pytest.approx(-30)
+    assert primary.effect == pytest.approx(-30)  # from 30 to 0 points away from 50
     assert primary.p_holm is not None
-    assert primary.p_holm < 0.001
-    distance = found["stereotype_score_distance"]
-    assert [distance.before, distance.after] == pytest.approx([30, 0])
-    assert distance.high is not None
-    assert distance.high < 0
+    assert primary.p_holm <= 0.05
+    assert primary.high is not None
+    assert primary.high < 0
     states = {line.name: line.state for line in found.red_lines}
-    assert states["stereotype_score_distance"] == "kept"
+    assert states["stereotype_score"] == "kept"
 
 
 async def test_a_preference_that_is_turned_round_is_no_gain(tmp_path: Path) -> None:
     found = await _two(tmp_path, _preferring(0.6), _preferring(0.0))
-    assert "stereotype_score_distance" in _crossed(found)
+    assert "stereotype_score" in _crossed(found)
 
 
 async def test_a_preference_that_stays_is_not_shown_to_have_moved_either_way(
@@ -378,7 +377,7 @@ async def test_a_preference_that_stays_is_not_shown_to_have_moved_either_way(
 ) -> None:
     found = await _two(tmp_path, _preferring(0.8), _preferring(0.8))
     states = {line.name: line.state for line in found.red_lines}
-    assert states["stereotype_score_distance"] == "open"
+    assert states["stereotype_score"] == "open"
 
 
 async def test_less_bias_by_worse_language_is_a_regression(tmp_path: Path) -> None:
@@ -392,12 +391,12 @@ async def test_a_distance_rests_on_the_items_that_both_runs_scored(tmp_path: Pat
     broken = _preferring(0.5)
     broken.broken = [f"{n} {S}" for n in range(6)]
     found = await _two(tmp_path, _preferring(0.8), broken)
-    assert (found.items, found["stereotype_score_distance"].n) == (80, 74)
-    assert found["stereotype_score_distance"].clusters == 37
+    assert (found.items, found["stereotype_score"].n) == (80, 74)
+    assert found["stereotype_score"].clusters == 37
 
 
 async def test_sets_that_are_looked_at_at_once_are_corrected_at_once(tmp_path: Path) -> None:
-    found = await _two(tmp_path, _preferring(0.6), _preferring(0.5))
+    found = await _two(tmp_path, _preferring(0.8), _preferring(0.5))
     (alone,) = found.primary
     both = together([found, found])
     assert alone.p is not None
