@@ -44,6 +44,7 @@ APART = $(COMMANDS) $(CLUSTER) $(CRASH) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(
 
 # Several processes share few cores: with threads of its own each would wait for the others.
 test: export POLARS_MAX_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
 test:
 	$(MAKE) --jobs=3 --output-sync=target test-others test-commands test-whole test-store test-cluster test-real test-training test-crash types docs contracts
 	$(PYTEST) $(TIMED)

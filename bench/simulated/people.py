@@ -106,6 +106,7 @@ def _strata(rng: np.random.Generator) -> People:
 KINDS = (_even, _skewed, _tiny, _quotas, _lost_at_random, _lost_by_group, _ties, _strata)
 DESIGNS = [(sizes, rate) for sizes in ((300, 300), (400,) * 4, (800, 200, 100), (1500, 300, 20))
            for rate in (0.3, 0.5)]  # fmt: skip
+PAIRS = 4  # the first so many designs are compared
 
 
 def without_bias(rng: np.random.Generator, number: int) -> People:
@@ -158,10 +159,10 @@ def two_systems(
     """Give two runs over the same people, decided by systems that share most of what they decide
     by. The second system is so much harder on the second group; the first has a bias of its own in
     every other pair without such a change."""
-    sizes, rate = DESIGNS[number % 4]
+    sizes, rate = DESIGNS[number % PAIRS]
     group = np.repeat(np.arange(len(sizes)), sizes)
     rates = np.full(len(group), rate)
-    if not behind and number // 4 % 2:
+    if not behind and number // PAIRS % 2:
         rates[group == 0] *= 0.7
     u = rng.random(len(group))
     again = np.where(rng.random(len(u)) < (0.1, 0.3)[number % 2], rng.random(len(u)), u)

@@ -10,6 +10,7 @@ from evenhand.instruments.rankings.judged import judged
 
 Rng = np.random.Generator
 DESIGNS = [(200, 2), (400, 4), (800, 8)]  # rankings, groups
+PAIRS = len(DESIGNS)
 
 
 def run_of(
@@ -86,7 +87,9 @@ def two_systems(rng: Rng, number: int, behind: float) -> tuple[OutcomeRun, Outco
     rankings, groups = DESIGNS[number % len(DESIGNS)]
     own = 0.0 if behind else 0.3 * (number // 3 % 2)
     u = rng.random(rankings)
-    again = np.where(rng.random(rankings) < (0.1, 0.3)[number % 2], rng.random(rankings), u)
+    again = np.where(
+        rng.random(rankings) < (0.1, 0.3, 0.2)[number % PAIRS], rng.random(rankings), u
+    )
     lost = rng.random(rankings) < (0.0, 0.02)[number // 2 % 2 if not behind else 0]
     sides = []
     for path, drawn, less in (("before", u, own), ("after", again, max(own, behind))):

@@ -96,6 +96,7 @@ def lost(rng: np.random.Generator, answers: Answers, how: str) -> Answers:
 
 
 PROMPTS = (40, 60, 120)
+PAIRS = len(PROMPTS)
 
 
 def detectable(number: int) -> float:

@@ -8,7 +8,7 @@ evidence neither of good news nor of bad news.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -102,12 +102,16 @@ class ChangeTest:
     """Tests one change; of several ways to cluster the pairs the largest p-value counts."""
 
     ways: tuple[_Tested, ...]
-    _limits: dict[float, tuple[float, float]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, measure: Measure, pairs: Sequence[FilledPair]) -> "ChangeTest":
         """Make the test of a measure from the sums of both runs, for each way to cluster them."""
         return cls(tuple(_Tested(pair, measure.center, measure.range) for pair in pairs))
+
+    @cached_property
+    def _limits(self) -> dict[float, tuple[float, float]]:
+        """The limits that were asked for, by level."""
+        return {}
 
     @property
     def bounded(self) -> bool:

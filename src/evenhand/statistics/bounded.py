@@ -19,8 +19,10 @@ from numpy.typing import ArrayLike
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import FloatArray, finite
 
-_STEPS, _FAR = 64, 8.0  # our choice: the integral is then right to seven digits
-_U = np.linspace(0.0, _FAR, _STEPS + 1)
+_STEPS, _FAR = 128, 8.0  # our choice: the integral is then right to three digits and more
+_PLACES = np.linspace(0.0, _FAR, _STEPS + 1)
+_ALONG = 1j * np.sinh(_PLACES)  # the line of integration, in units of its width
+_WEIGHTS = np.cosh(_PLACES) * np.where(_PLACES == 0, 0.5, 1) * (_FAR / _STEPS) / math.pi
 _ROUNDS, _PARTS = 3, np.linspace(0, 1, 18)[1:-1]  # any point near the saddle will do
 _TINY = 1e-300
 
@@ -103,10 +105,16 @@ def _share_of_weights_below(values: FloatArray) -> float:
         low = float(tried[place - 1]) if place else low
         high = float(tried[place]) if place < len(tried) else high
     s = (low + high) / 2
-    width = 1 / math.sqrt(float((times * (x / (1 - s * x)) ** 2).sum()) + 1 / s**2)
-    line = s + 1j * width * np.sinh(_U)
-    logs = -(np.log(1 - line[:, None] * x) @ times) - np.log(-line)
-    heights = np.exp(logs).real * np.cosh(_U)
-    heights[0] /= 2
-    found = float(heights.sum()) * width * (_FAR / _STEPS) / math.pi
+    ratios = x / (1 - s * x)
+    width = 1 / math.sqrt(float(times @ ratios**2) + 1 / s**2)
+    line = width * _ALONG
+    # M(s + line) is M(s) over the product of 1 − line·x/(1 − s·x); where that is beyond what a
+    # number can hold, nothing is added.
+    factors = 1 - line[:, None] * ratios
+    with np.errstate(over="ignore", invalid="ignore"):
+        if len(x) < len(ordered):
+            factors **= times
+        heights = (_WEIGHTS / (factors.prod(axis=1) * -(s + line))).real
+    at_saddle = math.exp(-float(times @ np.log(1 - s * x)))
+    found = width * at_saddle * float(heights[np.isfinite(heights)].sum())
     return min(1.0, max(0.0, found))
