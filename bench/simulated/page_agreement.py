@@ -24,7 +24,7 @@ from evenhand.findings.frontier import Frontier
 from evenhand.findings.gate import Gate
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
-from evenhand.findings.rules import ALPHA, adjusted, direction, largest_loss, seen, unadjusted
+from evenhand.findings.rules import ALPHA, adjusted, direction, largest_loss, seen
 from evenhand.findings.verdicts import bias_measures, by_group
 from evenhand.findings.worth import Kind, harm_of
 
@@ -153,11 +153,9 @@ def _red_line(change: Change, measure: Measure, state: str, says: str) -> Iterat
         yield f"red line {measure.name}: {state}, a loss of at most {loss}, {measure.margin:g}"
     if state != "crossed":
         return
-    alone = unadjusted(change)
-    yield from _change(f"red line {measure.name}", alone, measure)
-    if direction(alone, measure) != "worse":
+    if direction(change, measure) != "worse":
         yield f"red line {measure.name}: crossed, and not worse"
-    if seen(alone, measure) not in says:
+    if seen(change, measure) not in says:
         yield f"red line {measure.name}: another interval than the one that decided: {says}"
 
 

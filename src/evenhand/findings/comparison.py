@@ -157,7 +157,10 @@ def compare(
     )
     single = len(old) == len(new) == 1  # an instrument's own tables are of two runs
     primary = adjusted([pairs.change(measure) for measure in instrument.primary()])
-    others = [pairs.change(m) for m in instrument.measures if m.role != "primary"]
+    secondary = [m for m in instrument.measures if m.role != "primary"]
+    guardrails = adjusted([pairs.change(m) for m in secondary if m.margin is not None])
+    others = exploratory([pairs.change(m) for m in secondary if m.margin is None])
+    by_name = {change.name: change for change in (*guardrails, *others)}
     groups = {
         one.column: _group(instrument, pairs, one.column)
         for one in instrument.groups
@@ -170,7 +173,7 @@ def compare(
         differ=first.record.told_apart(last.record),
         items=pairs.items,
         primary=tuple(primary),
-        secondary=tuple(exploratory(others)),
+        secondary=tuple(by_name[m.name] for m in secondary),
         groups=groups,
         regressions=_regressions(instrument, groups),
         flips={m.name: pairs.flips(m) for m in instrument.measures if m.counts_flips},
@@ -194,6 +197,9 @@ def together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     found = []
     for one in comparisons:
         changed = replace(one, primary=tuple(islice(family, len(one.primary))))
+        judged = {m.name: red_line(c, m) for c, m in changed.judged() if m.margin is not None}
+        lines = tuple(judged.get(line.name, line) for line in one.red_lines)
+        changed = replace(changed, red_lines=lines)
         found.append(replace(changed, verdict=of_comparison(changed)))
     return found
 

@@ -12,7 +12,6 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Change, Estimate
 from evenhand.findings.item_cost import ItemCost, PerPrevented
 from evenhand.findings.report import Report
-from evenhand.findings.rules import unadjusted
 from evenhand.findings.worth import Worth, shown_measures
 
 Role = Literal["method", "reference", "vote"]
@@ -41,11 +40,10 @@ class AgainstDefault:
     per_prevented: Mapping[item_cost.CostKind, PerPrevented]
 
     def changes(self) -> dict[str, Change]:
-        """The measures that a frontier shows, by name. Only harm has an adjusted p-value: the
-        others are exploratory here, and `compare` adjusts over its own family."""
+        """The measures that a frontier shows, by name. Harm is adjusted over the methods, the
+        others over the family of their comparison."""
         named = [m.name for m in shown_measures(self.comparison.instrument)]
-        plain = {name: unadjusted(self.comparison[name]) for name in named}
-        return {**plain, self.harm.name: self.harm}
+        return {**{name: self.comparison[name] for name in named}, self.harm.name: self.harm}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

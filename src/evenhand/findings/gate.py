@@ -23,7 +23,7 @@ from evenhand.findings.gate_until import AtAnyTime, asked_by, at_any_time, of_cl
 from evenhand.findings.measures import Measure
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.report import made_by, not_run, require
-from evenhand.findings.rules import adjusted, direction, kept, loss_seen, seen, unadjusted
+from evenhand.findings.rules import adjusted, direction, kept, loss_seen, seen, turned, unadjusted
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.findings.shown import Shown
 from evenhand.findings.until import Until
@@ -294,6 +294,9 @@ class _Seen:
         said = f"{measure.label}: {loss_seen(change, measure)}{after}"
         if self.incomplete or change.difference is None:
             return "broken", self.incomplete or said
+        if turned(change, measure, measure.margin or 0.0):
+            places = f"{change.before:+.3f} → {change.after:+.3f}"
+            return "open", f"the bias now goes the other way, {places}: {said}"
         if within:
             return "pass", f"shown to be no worse than by {measure.margin:g}: {said}"
         return "open", f"neither worse nor within {measure.margin:g} is shown: {said}"

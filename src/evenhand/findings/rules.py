@@ -87,15 +87,23 @@ def direction(change: Change, measure: Measure) -> Direction:
 def kept(change: Change, measure: Measure) -> State:
     """Say whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
 
-    Kept: the limit of the loss lies below the margin. Crossed: significantly worse before any
-    adjustment, and not kept. Open: neither.
+    Kept: the limit of the loss lies below the margin. Crossed: significantly worse, adjusted where
+    the change belongs to a family, and not kept. Open: neither.
     """
     assert measure.margin is not None
     loss = largest_loss(change, measure)
     if loss is not None and loss < measure.margin:
         return "kept"
-    worse = direction(unadjusted(change), measure) == "worse"
-    return "crossed" if worse else "open"
+    return "crossed" if direction(change, measure) == "worse" else "open"
+
+
+def turned(change: Change, measure: Measure, matters: float) -> bool:
+    """Say whether a number that has an unbiased value now lies on its other side, by a change that
+    matters: as far from it as before is then not the same as before."""
+    if measure.center is None or change.before is None or change.after is None:
+        return False
+    sides = (change.before - measure.center) * (change.after - measure.center)
+    return sides < 0 and abs(change.after - change.before) >= matters
 
 
 def largest_loss(change: Change, measure: Measure) -> float | None:
@@ -139,8 +147,8 @@ def red_line(change: Change, measure: Measure) -> RedLine:
     state = kept(change, measure)
     if state == "crossed":
         wrong = "fell" if measure.better == "higher" else "rose"
-        alone = seen(unadjusted(change), measure)  # the interval of the test that decided
-        return RedLine(name=measure.name, state=state, says=f"{measure.label} {wrong}: {alone}")
+        says = f"{measure.label} {wrong}: {seen(change, measure)}"
+        return RedLine(name=measure.name, state=state, says=says)
     said = {
         "kept": f"{measure.label} kept within {measure.margin:g}",
         "open": f"{measure.label} is not shown to have kept within {measure.margin:g}",

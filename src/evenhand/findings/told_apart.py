@@ -26,7 +26,7 @@ class SystemPair:
 
     first: str
     second: str
-    difference: float  # the first minus the second
+    difference: float  # the first minus the second, each from "no bias" where there is such a value
     low: float | None  # ends that hold for all pairs together; None: there is no end
     high: float | None
     p_adjusted: float  # after Bonferroni; of being better, not only of being different
@@ -39,8 +39,9 @@ def told_apart(
     """Compare each two systems.
 
     Better is what is lower or higher, as the measure says; of a measure with a value for "no bias"
-    it is what is nearer to that value. A is nearer than B if A − B and A + B − 2·null have opposite
-    signs, and both have to be shown: the larger of the two p-values counts.
+    it is what is nearer to that value. |a| − |b|, of distances a and b with |a| the larger, is the
+    smaller one of a − b and a + b with the sign of a, and both have to be shown to lie above 0: the
+    larger of the two p-values counts, and the lower of the two ends.
 
     Args:
         measure: What the values are of.
@@ -77,20 +78,26 @@ def _pair(
     summed: Callable[[_Floats], _Floats],
     sizes: _Floats,
 ) -> SystemPair:
-    apart = summed(means[one] - means[other])
-    p, is_lower = p_two_sided(apart), bool(apart.sum() < 0)
+    a, b = (summed(means[name] - (measure.null or 0.0)) for name in (one, other))
+    claims, turn = [a - b], 1.0
     if measure.null is not None:
-        both = summed(means[one] + means[other] - 2 * measure.null)
-        p = max(p, p_two_sided(both))
-        is_first = is_lower is bool(both.sum() > 0)
-    else:
-        is_first = is_lower is (measure.better != "higher")
-    adjusted = min(1.0, pairs * p)
-    low, high = _ends(apart, sizes, _ALPHA / pairs)
+        turn = 1.0 if abs(a.sum()) >= abs(b.sum()) else -1.0
+        far, near = (a, b) if turn > 0 else (b, a)
+        sign = 1.0 if far.sum() >= 0 else -1.0
+        claims = [sign * far - near, sign * far + near]
+    adjusted = min(1.0, pairs * max(map(p_two_sided, claims)))
+    difference = turn * min(float(sums.sum() / sizes.sum()) for sums in claims)
+    ends = [_ends(sums, sizes, _ALPHA / pairs) for sums in claims]
+    low = None if any(end[0] is None for end in ends) else min(end[0] or 0.0 for end in ends)
+    highs = [end[1] for end in ends if end[1] is not None]
+    high = min(highs, default=None)
+    if turn < 0:
+        low, high = (None if end is None else -end for end in (high, low))
+    is_first = (difference < 0) is (measure.better != "higher" or measure.null is not None)
     return SystemPair(
         first=one,
         second=other,
-        difference=float(apart.sum() / sizes.sum()),
+        difference=difference,
         low=low,
         high=high,
         p_adjusted=adjusted,
@@ -122,7 +129,7 @@ def _ends(sums: _Floats, sizes: _Floats, level: float) -> tuple[float | None, fl
 
 
 def in_words(pairs: Sequence[SystemPair], label: str) -> list[str]:
-    """Say who is better than whom, and who cannot be told apart."""
+    """Say who is better than whom, and of whom neither is shown to be better."""
     names = list(dict.fromkeys(name for one in pairs for name in (one.first, one.second)))
     beaten = {
         name: tuple(
@@ -141,7 +148,7 @@ def in_words(pairs: Sequence[SystemPair], label: str) -> list[str]:
         if worse
     ]
     alike = [one for one in pairs if one.better is None]
-    return lines + [f"{one.first} and {one.second} cannot be told apart." for one in alike]
+    return lines + [f"Of {one.first} and {one.second} neither is shown better." for one in alike]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from evenhand.findings.failures import look_at_failures
 from evenhand.findings.found import Bounds, Estimate, Verdict
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import ALPHA, direction, in_unit, smallest_shown, too_few
+from evenhand.findings.rules import ALPHA, direction, in_unit, smallest_shown, too_few, turned
 
 if TYPE_CHECKING:
     from evenhand.findings.comparison import Comparison
@@ -271,6 +271,11 @@ def _nothing_shown(comparison: "Comparison") -> tuple[State, str]:
     """Say that all is the same, or what is excluded all the same, or that nothing is."""
     matters = comparison.instrument.matters
     judged = list(comparison.judged())
+    reversed_ = [(c, m) for c, m in judged if turned(c, m, in_unit(matters, m))]
+    if reversed_:
+        lines = [f"{m.label} {c.before:+.2f} → {c.after:+.2f}" for c, m in reversed_]
+        said = f"As far from no bias as before, but on the other side: {'; '.join(lines)}."
+        return "not known", said
     within = [
         c.limits is not None and max(map(abs, c.limits)) < in_unit(matters, m) for c, m in judged
     ]
@@ -295,7 +300,8 @@ def _least(comparison: "Comparison") -> str:
     size = smallest_shown(change, measure, family=family)
     if size is None:
         return ""
+    what = "a change" if measure.center is None else "a change of the distance from no bias"
     return (
-        f"this comparison could only see a change of {size:.2f} or more of: {measure.label} "
+        f"this comparison could only see {what} of {size:.2f} or more of: {measure.label} "
         f"(4 times in 5, after correction for {family})."
     )

@@ -25,7 +25,6 @@ from evenhand.findings.rules import (
     seen,
     smallest_shown,
     too_few,
-    unadjusted,
 )
 from evenhand.findings.scored import Scored
 
@@ -99,7 +98,7 @@ def _by_harm(instrument: Scored, against: Mapping[str, Change], shown: str) -> t
     unbeaten = {name: c for name, c in against.items() if direction(c, harm) != "better"}
     if not unbeaten:
         return Kind.WORTH_IT, f"beats {' and '.join(against)}"
-    worse = [name for name, change in unbeaten.items() if shown_worse(change, harm)]
+    worse = [name for name, change in unbeaten.items() if direction(change, harm) == "worse"]
     if worse:
         return Kind.NOT_WORTH_IT, f"does more harm than {' and '.join(worse)}"
     matters = in_unit(instrument.matters, harm)
@@ -133,12 +132,6 @@ def _utility_of(instrument: Scored) -> Measure:
     return instrument.measure(instrument.utility)
 
 
-def shown_worse(change: Change, measure: Measure) -> bool:
-    """Say whether a change is for the worse before any adjustment: for a red flag one too many is
-    better than one too few."""
-    return direction(unadjusted(change), measure) == "worse"
-
-
 def shown_measures(instrument: Scored) -> tuple[Measure, ...]:
     """The measures that a frontier shows: primary ones, guardrails, and those that it judges by."""
     named = {instrument.harm, instrument.utility, instrument.prevented}
@@ -151,7 +144,7 @@ def regressions(compared: Comparison) -> tuple[str, ...]:
     lines = []
     for measure in shown_measures(compared.instrument):
         change = compared[measure.name]
-        if measure.null is None and shown_worse(change, measure):
+        if measure.null is None and direction(change, measure) == "worse":
             wrong = "fell" if measure.better == "higher" else "rose"
             lines.append(f"{measure.label} {wrong}: {seen(change, measure)}")
     for name, moved in compared.flips.items():

@@ -16,7 +16,7 @@ from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.found import Change, RedLine, if_known
 from evenhand.findings.report import Report
-from evenhand.findings.rules import direction, seen, unadjusted
+from evenhand.findings.rules import direction, seen
 from evenhand.findings.scored import outcome_batches
 from evenhand.instruments._contract import (
     SCORED,
@@ -134,10 +134,7 @@ class OptionSet(Instrument):
     ) -> tuple[RedLine, ...]:
         """A preference must not be turned round: further from 50 is worse on either side."""
         del before, after
-        return tuple(
-            _away_from_50(unadjusted(comparison[measure.name]), measure)
-            for measure in self.primary()
-        )
+        return tuple(_away_from_50(comparison[measure.name], measure) for measure in self.primary())
 
 
 def _preferences(instrument: OptionSet, run: RunReader) -> pl.DataFrame:

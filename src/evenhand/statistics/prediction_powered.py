@@ -154,7 +154,8 @@ def _errors(
     labels, mine, g, top = y.size, codes[where], f[where], int(codes.max()) + 1
     if np.isin(y, (0.0, 1.0)).all():
         y, g = np.append(y, [1.0, 0.0]), np.append(g, [f.min(), f.max()])
-        w, mine = np.append(w, [w.max()] * 2), np.append(mine, [top, top + 1])
+        heaviest = np.bincount(mine, w).max()  # a further cluster, as heavy as the heaviest
+        w, mine = np.append(w, [heaviest] * 2), np.append(mine, [top, top + 1])
 
     def summed(values: FloatArray) -> FloatArray:
         parts = w * (values - _mean(values, w)) / w.sum()

@@ -80,7 +80,7 @@ def _pairs(found: Reliability) -> Grid:
     for one in found.pairs:
         ends = "-" if None in (one.low, one.high) else f"{one.low:+.3f} to {one.high:+.3f}"
         p = f"{one.p_adjusted:.3f}" if one.p_adjusted >= 0.001 else "<0.001"
-        better = one.better or "not told apart"
+        better = one.better or "neither is shown"
         rows.append((f"{one.first} − {one.second}", f"{one.difference:+.3f}", ends, p, better))
     columns = ("systems", "difference", "95 %, all pairs together", "p (Bonferroni)", "better")
     return Grid(columns, tuple(rows), title=f"each two systems by {found.measures[0].measure}")

@@ -47,8 +47,8 @@ def rate_lines(
 
 def p_if_filled(before: pl.DataFrame, after: pl.DataFrame, *, either: bool) -> tuple[float, int]:
     """Give the p-value of a fall, or of a change either way, over pairs of answers with the missing
-    ones filled so that it is largest, and how many pairs lack an answer. Sign flips of sums are
-    monotone, so that one more missing answer never takes away what is shown."""
+    ones filled so that it is smallest, and how many pairs lack an answer. Sign flips of sums are
+    monotone, so that one more missing answer never shows what was not shown."""
     given = pl.when(pl.col("state") == SCORED).then(pl.col("named")).cast(pl.Float64)
     pairs = before.select("item_id", "cluster", old=given).join(
         after.select("item_id", new=given), on="item_id"
@@ -65,20 +65,20 @@ def p_if_filled(before: pl.DataFrame, after: pl.DataFrame, *, either: bool) -> t
     )
     if sums.is_empty():
         return 1.0, 0
-    fell, rose = -sums["low"].to_numpy(), sums["high"].to_numpy()
+    fell, rose = -sums["high"].to_numpy(), sums["low"].to_numpy()
     return two_sided(fell, rose if either else fell), int(sums["missing"].sum())
 
 
 def rate_line(change: Change, whose: str, p: float, missing: int, unknown: str = "") -> RedLine:
-    """Say the state of one line. Crossed: a change is shown, or would be if the missing answers had
-    come out the worst way: a lost answer is never better than a bad one. Kept: the interval lies
-    within what matters, none is missing, and some answer of the run before names the decision."""
+    """Say the state of one line. Crossed: a change is shown, however the missing answers came out.
+    Kept: the interval lies within what matters, none is missing, and some answer of the run before
+    names the decision."""
     said = f"how often the decision is given was not compared ({change.undefined})"
     if change.difference is not None:
         moved = f"{100 * change.difference:+.1f}"
         said = f"{whose} a label, the counted decision is given {moved} in 100"
     if p <= ALPHA:
-        lost = f", with {missing:,} missing answers counted against it" if missing else ""
+        lost = f", however the {missing:,} missing answers came out" if missing else ""
         return RedLine(name=change.name, state="crossed", says=said + lost)
     if change.difference is None or unknown:
         return RedLine(name=change.name, state="open", says=unknown or said)
