@@ -22,8 +22,9 @@ import polars as pl
 from evenhand.findings.found import Change
 from evenhand.findings.gate import Gate, GateCheck, Verdict, gate
 from evenhand.findings.gate_size import clusters_to_decide
-from evenhand.findings.measures import Grouping, Measure, Share
+from evenhand.findings.measures import Grouping, Measure
 from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.summed_statistics import Share
 from evenhand.store import RunReader
 
 MARGIN, PILOT, EACH = 0.03, 60, 4

@@ -39,11 +39,12 @@ from bench.simulated.scenarios import SureScorer, rate_from_few_labels, screen_l
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.found import Change
 from evenhand.findings.frontier import Arm, Frontier, frontier
-from evenhand.findings.measures import Mean, Measure
+from evenhand.findings.measures import Measure
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.report import Report, report
 from evenhand.findings.rules import adjusted, smallest_shown
 from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.told_apart import told_apart
 from evenhand.findings.totals import RunTotals
 from evenhand.findings.until import Until, stand

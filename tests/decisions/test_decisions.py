@@ -16,8 +16,9 @@ import evenhand as eh
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.findings.gate import GateCheck, gate
-from evenhand.findings.measures import Mean, Measure
+from evenhand.findings.measures import Measure
 from evenhand.findings.ratios import INCONCLUSIVE, SHOWN, GroupingResult
+from evenhand.findings.summed_statistics import Mean
 from evenhand.instruments.decisions import presets, tables
 from evenhand.instruments.decisions.counted import Counts
 from evenhand.instruments.decisions.data import Outcomes, outcomes_in, read_people

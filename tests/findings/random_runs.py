@@ -7,20 +7,15 @@ from typing import ClassVar
 import polars as pl
 from hypothesis import strategies as st
 
-from evenhand.findings.measures import (
-    Grouping,
-    Mean,
-    MeanOfClusters,
-    Measure,
-    OfTotals,
-    Ratio,
-    Totals,
-)
+from evenhand.findings.cluster_statistics import MeanOfClusters, OfTotals
+from evenhand.findings.filled import NumericTable
+from evenhand.findings.measures import Grouping, Measure
 from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.summed_statistics import Mean, Ratio
 
 
-def _odds(totals: Totals) -> Totals:
-    odds: Totals = (totals[:, 0] + 1) / (totals[:, 1] + 1)
+def _odds(totals: NumericTable) -> NumericTable:
+    odds: NumericTable = (totals[:, 0] + 1) / (totals[:, 1] + 1)
     return odds
 
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.findings.measures import Mean, Measure
+from evenhand.findings.measures import Measure
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.places import Place, gathered
+from evenhand.findings.summed_statistics import Mean
 
 from .random_runs import Made, Row, outcomes, rows
 

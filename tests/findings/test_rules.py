@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from evenhand.findings.defended_change import defended_change
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.findings.defended_change import defended_change
 from evenhand.findings.filled import Filled, FilledPair
 from evenhand.findings.found import NO_SPREAD, Change, Coverage
-from evenhand.findings.measures import Mean, Measure
+from evenhand.findings.measures import Measure
 from evenhand.findings.rules import (
     adjusted,
     direction,
@@ -21,6 +21,7 @@ from evenhand.findings.rules import (
     red_line,
     smallest_shown,
 )
+from evenhand.findings.summed_statistics import Mean
 from evenhand.statistics.sign_flips import p_two_sided
 
 

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.comparison import compare
-from evenhand.findings.measures import MeanOfClusters
 from evenhand.models import ModelRequest
 
 from .marks import CLUSTERS, HE, SHE, UNKNOWN, Marks, Script, run, steady

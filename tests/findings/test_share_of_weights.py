@@ -6,13 +6,14 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import pytest
+from evenhand.findings.defended_change import filled_pair
 
 from evenhand.findings.change_test import ChangeTest
-from evenhand.findings.defended_change import filled_pair
 from evenhand.findings.found import Change
-from evenhand.findings.measures import Measure, Ratio, Share, Statistic
+from evenhand.findings.measures import Measure, Statistic
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.summed_statistics import Ratio, Share
 from evenhand.statistics.sign_flips import p_two_sided
 
 _YES, _WEIGHT = pl.col("yes").cast(pl.Float64), pl.col("weight")

@@ -15,9 +15,10 @@ from bench.findings_rows import write_run
 from evenhand.findings import spent
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.found import Estimate
-from evenhand.findings.measures import Measure, Share
+from evenhand.findings.measures import Measure
 from evenhand.findings.report import report
 from evenhand.findings.scored import outcomes_of
+from evenhand.findings.summed_statistics import Share
 from evenhand.instruments import instrument_named
 from evenhand.statistics.bounded import p_mean_above
 from evenhand.statistics.clusters import Interval, cluster_sums

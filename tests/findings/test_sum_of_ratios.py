@@ -10,9 +10,10 @@ import pytest
 import statsmodels.api as sm
 
 from evenhand.findings.found import NO_SPREAD
-from evenhand.findings.measures import Mean, Measure, Ratio, Statistic, SumOfRatios
+from evenhand.findings.measures import Measure, Statistic
 from evenhand.findings.pairs import PairTotals
 from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.summed_statistics import Mean, Ratio, SumOfRatios
 from evenhand.findings.totals import RunTotals
 from evenhand.statistics.clusters import linearized
 

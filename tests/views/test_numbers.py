@@ -4,7 +4,8 @@ import polars as pl
 import pytest
 
 from evenhand.findings.found import COVERAGE_FLOOR, Coverage, Estimate
-from evenhand.findings.measures import Mean, Measure
+from evenhand.findings.measures import Measure
+from evenhand.findings.summed_statistics import Mean
 from evenhand.views import numbers
 
 SCORE = Measure(name="s", label="score", statistic=Mean(pl.col("s")), better="zero", within=(-1, 1))

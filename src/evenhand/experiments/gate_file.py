@@ -12,14 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.errors import UserError
 from evenhand.findings.gate import GateCheck
-from evenhand.findings.measures import (
-    Mean,
-    MeanOfClusters,
-    Measure,
-    Ratio,
-    Share,
-    SumOfRatios,
-)
+from evenhand.findings.measures import Measure
+from evenhand.findings.summed_statistics import Mean
 from evenhand.instruments import Instrument, instrument_named
 from evenhand.methods.build import build_method
 from evenhand.store.folder import as_file_name
@@ -207,8 +201,7 @@ def _of_group(form: _Check, instrument: Instrument) -> Measure:
 def _can_be_judged(measure: Measure) -> bool:
     """Say whether a gate can show that a number got no worse: it has a better side and ends, and a
     test of its own."""
-    tested = (Mean, Share, Ratio, SumOfRatios, MeanOfClusters)
-    return measure.better != "none" and measure.bounded and isinstance(measure.statistic, tested)
+    return measure.better != "none" and measure.bounded and measure.statistic.testable
 
 
 def _refuse_group(instrument: Instrument, group: tuple[str, str] | None) -> None:

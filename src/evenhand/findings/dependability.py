@@ -11,8 +11,8 @@ import polars as pl
 
 from evenhand.errors import Undefined
 from evenhand.findings.found import Estimate
-from evenhand.findings.measures import MeanOfClusters, Measure
-from evenhand.findings.rows import cluster_values, row_values
+from evenhand.findings.measures import Measure
+from evenhand.findings.rows import row_values
 from evenhand.findings.scored import SCORED, Scored
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.generalizability import (
@@ -102,12 +102,7 @@ def values_by_run(
         unscored = pl.col("state") != SCORED  # what an answer would say is not known of it
         values = row_values(rows.filter(about.fill_null(unscored)), instrument)
         values = values.filter(~pl.col("masked"))
-        if isinstance(measure.statistic, MeanOfClusters):
-            every = values.select("cluster").unique(maintain_order=True)
-            made = every.join(cluster_values(measure, values), on="cluster", how="left")
-            values = made.with_columns(item_id="cluster")
-        else:
-            values = values.rename({f"{measure.name}.value": "value"})
+        values = measure.statistic.item_values(measure, values)
         kept = values.select("item_id", "cluster", pl.col("value").cast(pl.Float64))
         long.append(kept.with_columns(run=pl.lit(f"run{place}")))
     wide = pl.concat(long).pivot("run", index=["item_id", "cluster"], values="value")

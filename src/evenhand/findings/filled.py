@@ -16,6 +16,7 @@ from evenhand.findings.measures import Measure
 from evenhand.statistics.bounded import lowest_mean, p_mean_above
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns
 
+NumericTable = NDArray[np.float64]
 Sums = NDArray[np.float64]
 _ALPHA = 0.05
 
@@ -34,6 +35,17 @@ class Filled:
     def of(cls, measure: Measure, y: Sums, n: Sums, missing: Sums) -> "Filled":
         least, most = measure.range
         return cls(y + _times(least, missing), y + _times(most, missing), n + missing, missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """What is known of a run with its missing answers filled both ways: sums per cluster where the
+    number is a mean of them, else only the ends of the number itself."""
+
+    missing: int
+    sums: Filled | None = None
+    from_null: Sums | None = None  # of the answers that are there, from "no bias"
+    ends: tuple[float, float] | None = None
 
 
 def _times(value: float, missing: Sums) -> Sums:

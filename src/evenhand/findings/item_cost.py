@@ -9,7 +9,7 @@ import polars as pl
 from evenhand.domain.prices import Prices
 from evenhand.errors import Undefined
 from evenhand.findings.found import Estimate
-from evenhand.findings.measures import Measure, Share
+from evenhand.findings.measures import Measure
 from evenhand.findings.rows import row_values, rows_of
 from evenhand.findings.scored import Scored, outcome_batches
 from evenhand.statistics.clusters import clustered_mean
@@ -103,7 +103,7 @@ def counted_harm(instrument: Scored) -> Measure | None:
     measure = None if name is None else instrument.measure(name)
     if measure is None or measure.better != "lower" or measure.unit != "share":
         return None
-    return measure if isinstance(measure.statistic, Share) else None
+    return measure if measure.statistic.counts_events else None
 
 
 def _money(run: RunReader, prices: Prices | None) -> pl.DataFrame:

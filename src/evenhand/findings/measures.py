@@ -6,109 +6,110 @@ one number, what a good value is, and what the number may lose in a comparison. 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-Totals = NDArray[np.float64]
+if TYPE_CHECKING:
+    from evenhand.findings.filled import FilledPair, Filling
+    from evenhand.findings.found import Change, Estimate
+
+AFTER = ":after"  # ends the columns of the second of two joined runs
+Clusterings = Sequence[str]
 Better = Literal["lower", "higher", "zero", "fifty", "none"]
 Role = Literal["primary", "guardrail", "secondary"]
 Unit = Literal["share", "percent", "points", "nats", "words"]
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """The statistic is the mean over rows; a row whose value is null is left out."""
+class Statistic(ABC):
+    """A statistic turns the values of rows into one number, with all that a finding needs of it.
 
-    value: pl.Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The statistic is the mean of a yes-or-no value, or of one that is 1, 0 or −1 where `within`
-    begins below 0: a share, or one share minus another. Its interval holds for rare events and few
-    clusters too (`statistics.shares`)."""
-
-    value: pl.Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """The statistic is scale · Σnumerator/Σdenominator + shift, over the rows where neither is
-    null."""
-
-    numerator: pl.Expr
-    denominator: pl.Expr
-    scale: float = 1.0
-    shift: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class SumOfRatios:
-    """The statistic is shift + Σ weight · (Σnumerator/Σdenominator), each ratio over the rows where
-    neither of its two is null: a share that is weighted by strata, or one share minus another.
-
-    >>> SumOfRatios(((1.0, right & aligned, aligned), (-1.0, right & ~aligned, ~aligned)))
+    A report, a comparison, a gate, a plan and early stopping ask a statistic through these methods
+    alone, so that a new kind of statistic is one class. A statistic reads a table of one run or of
+    two: its columns are those of `run_sums` or `pair_sums`, one row per cluster, or, where
+    `summed` is false, the values of all rows.
     """
 
-    parts: tuple[tuple[float, pl.Expr, pl.Expr], ...]  # weight, numerator, denominator
-    shift: float = 0.0
+    summed: ClassVar[bool] = False  # sums per cluster are all it needs of the rows
+    testable: ClassVar[bool] = False  # a change of it has a test, so that a gate can judge it
+    is_mean: ClassVar[bool] = False  # it is the mean of one number per row, or per cluster
+    counts_events: ClassVar[bool] = False  # a row is an event or none
+    default_range: ClassVar[tuple[float, float] | None] = None  # where a measure declares none
 
+    @property
+    def row_value(self) -> pl.Expr | None:
+        """The number of a row, where the statistic is the mean of these numbers; else None."""
+        return None
 
-@dataclass(frozen=True, slots=True)
-class MeanOfClusters:
-    """The statistic is the mean over clusters of one number per cluster, such as the maximum of its
-    rows.
+    @property
+    def averages(self) -> bool:
+        """Whether it may be computed from the means of several runs, item by item."""
+        return True
 
-    `over` turns the column of a cluster's values into that number. All rows of a cluster are
-    needed at once, so the values of the whole run are held in memory.
-    """
+    @abstractmethod
+    def columns(self) -> Mapping[str, pl.Expr]:
+        """Return the numbers of a row that it needs, by name."""
 
-    value: pl.Expr
-    over: Callable[[pl.Expr], pl.Expr] = pl.Expr.mean
+    def denominators(self) -> Sequence[pl.Expr]:
+        """Return what a row counts for in each share, where a missing row may belong to some shares
+        and not to others."""
+        return ()
 
+    def run_sums(self, measure: "Measure") -> Sequence[pl.Expr]:
+        """Return what is added up per cluster of one run."""
+        del measure
+        return ()
 
-@dataclass(frozen=True, slots=True)
-class ShareOfClusters(MeanOfClusters):
-    """The statistic is the share of clusters for which `over` says yes. Its interval is that of a
-    share."""
+    def pair_sums(self, measure: "Measure") -> Sequence[pl.Expr]:
+        """Return what is added up per cluster of two joined runs."""
+        del measure
+        return ()
 
+    @abstractmethod
+    def estimate(self, measure: "Measure", table: pl.DataFrame, by: Clusterings) -> "Estimate":
+        """Estimate the number from the answers that one run has.
 
-@dataclass(frozen=True, slots=True)
-class OfMeans:
-    """The statistic is any function of means over clusters, each of the means of their rows. Its
-    interval is what the intervals of the means allow, so that it may have a kink.
+        Args:
+            measure: The measure that the statistic belongs to.
+            table: The run's rows or sums.
+            by: The columns that name the clusters. Of several the widest interval counts.
+        """
 
-    `rows` are numbers per row, and `value` maps their means, one vector per row, to one number
-    each.
-    """
+    @abstractmethod
+    def fillings(
+        self, measure: "Measure", table: pl.DataFrame, by: Clusterings
+    ) -> Sequence["Filling"]:
+        """Fill the missing answers of one run both ways, for each way to cluster it."""
 
-    rows: Mapping[str, pl.Expr]
-    value: Callable[[Totals], Totals]
+    @abstractmethod
+    def change(self, measure: "Measure", table: pl.DataFrame, by: Clusterings) -> "Change":
+        """Estimate the change between two runs, before it is tested."""
 
+    def filled_pairs(
+        self, measure: "Measure", table: pl.DataFrame, by: Clusterings
+    ) -> Sequence["FilledPair | None"]:
+        """Fill the missing answers of two runs both ways, for each way to cluster them; empty where
+        the change has no test."""
+        del measure, table, by
+        return ()
 
-@dataclass(frozen=True, slots=True)
-class OfTotals:
-    """The statistic is any function of totals over clusters; its interval comes from resampling
-    clusters.
+    def missing_pairs(self, measure: "Measure", table: pl.DataFrame) -> int:
+        """Count the pairs of which an answer is missing."""
+        lost = [pl.col(f"{measure.name}.missing{side}") for side in ("", AFTER)]
+        return int(table.select((lost[0] | lost[1]).sum()).item())
 
-    `rows` are numbers per row, `over` the numbers per cluster that are made of them (their sums
-    where it is empty), and `value` maps totals, one resample per row, to one number each.
-    """
+    def cluster_positions(self, measure: "Measure", table: pl.DataFrame) -> pl.DataFrame | None:
+        """Return columns `before` and `after`, the number of each cluster; None where clusters have
+        none."""
+        del measure, table
+        return None
 
-    rows: Mapping[str, pl.Expr]
-    value: Callable[[Totals], Totals]
-    over: Mapping[str, pl.Expr] | None = None
-    # What each number of a missing row may be at least and at most, where `value` is least and
-    # largest with all missing rows alike at such ends; without it they may give any number.
-    if_missing: Mapping[str, tuple[float, float]] | None = None
-
-
-Statistic = Mean | Share | Ratio | SumOfRatios | MeanOfClusters | OfMeans | OfTotals
+    def item_values(self, measure: "Measure", rows: pl.DataFrame) -> pl.DataFrame:
+        """Return columns item_id, cluster and value, of what its number is the mean of."""
+        return rows.rename({f"{measure.name}.value": "value"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +152,8 @@ class Measure:
     def range(self) -> tuple[float, float]:
         """The least and the largest value that it can take, for one row too: what a missing one
         may be. A share for which nothing is declared goes from 0 to 1."""
-        if isinstance(self.statistic, Share) and not math.isfinite(self.within[1]):
-            return 0.0, 1.0
-        return self.within
+        declared = math.isfinite(self.within[1])
+        return self.within if declared else self.statistic.default_range or self.within
 
     @property
     def bounded(self) -> bool:
@@ -167,21 +167,8 @@ class Measure:
 
     def columns(self) -> dict[str, pl.Expr]:
         """Give the numbers per row that the statistic needs, each under a name of its own."""
-        match self.statistic:
-            case Mean(value) | Share(value):
-                parts = {"value": value.cast(pl.Float64)}
-            case MeanOfClusters(value):
-                parts = {"value": value}
-            case Ratio(numerator, denominator):
-                parts = {"y": numerator.cast(pl.Float64), "x": denominator.cast(pl.Float64)}
-            case SumOfRatios(ratios):
-                parts = {f"{name}{place}": expr.cast(pl.Float64)
-                         for place, (_, y, x) in enumerate(ratios)
-                         for name, expr in (("y", y), ("x", x))}  # fmt: skip
-            case OfMeans(rows) | OfTotals(rows):
-                parts = dict(rows)
         kept = {name: expr if self.where is None else pl.when(self.where).then(expr)
-                for name, expr in parts.items()}  # fmt: skip
+                for name, expr in self.statistic.columns().items()}  # fmt: skip
         return {f"{self.name}.{name}": expr for name, expr in kept.items()}
 
 

@@ -17,7 +17,7 @@ from evenhand.errors import EvenhandError, UserError
 from evenhand.findings.comparison import same_sample
 from evenhand.findings.found import Coverage, Estimate
 from evenhand.findings.gate import GateCheck
-from evenhand.findings.measures import Mean, Measure, Share
+from evenhand.findings.measures import Measure
 from evenhand.findings.report import not_run, require
 from evenhand.findings.rows import missing_of, row_values, rows_of
 from evenhand.findings.scored import SCORED, outcome_batches
@@ -155,7 +155,7 @@ def monitoring(
 
 def _refuse_unwatched(check: GateCheck) -> None:
     """Our choice: means and shares are watched, whose clusters add up."""
-    if not isinstance(check.measure.statistic, Mean | Share):
+    if check.measure.statistic.row_value is None:
         raise UserError(
             f"{check.name}: {check.measure.name} is no mean over answers, and a watch adds up "
             "clusters; name another measure of the instrument in the file"

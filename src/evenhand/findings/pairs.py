@@ -5,51 +5,20 @@ few: a comparison of any two runs of one sample takes the memory of a window, no
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import polars as pl
 
 from evenhand.errors import Undefined, UserError
-from evenhand.findings.changes import (
-    change_from,
-    change_of,
-    change_of_means,
-    pair_sums,
-    resampled_change,
-)
 from evenhand.findings.coverage import count_lost, count_states, coverage_of
-from evenhand.findings.defended_change import (
-    AFTER,
-    defended_change,
-    fill_sums,
-    filled_pair,
-    filled_pair_of_clusters,
-)
 from evenhand.findings.found import Change, Coverage, Flips
-from evenhand.findings.measures import (
-    Mean,
-    MeanOfClusters,
-    Measure,
-    OfMeans,
-    OfTotals,
-    Ratio,
-    Share,
-    SumOfRatios,
-)
+from evenhand.findings.measures import AFTER, Measure
+from evenhand.findings.missing_data import defended_change
 from evenhand.findings.places import Place, gathered
-from evenhand.findings.rows import cluster_values, keys_of, missing_of, row_values, rows_of
+from evenhand.findings.rows import keys_of, missing_of, row_values, rows_of
 from evenhand.findings.scored import Scored
-from evenhand.findings.totals import (
-    STREAMED,
-    cluster_interval,
-    reason_of,
-    sums_per_cluster,
-    totals_table,
-)
-from evenhand.statistics.clusters import (
-    NO_ROWS,
-)
+from evenhand.findings.totals import reason_of
 
 
 class PairTotals:
@@ -60,7 +29,7 @@ class PairTotals:
         self._instrument = instrument
         self._groups = [one for one in instrument.groups if one.compared]
         self._keys = keys_of(instrument, self._groups)
-        self._streamed = [m for m in instrument.measures if isinstance(m.statistic, STREAMED)]
+        self._streamed = [m for m in instrument.measures if m.statistic.summed]
         self._held_measures = [m for m in instrument.measures if m not in self._streamed]
         self._sums: pl.DataFrame | None = None
         self._held: list[pl.DataFrame] = []
@@ -111,7 +80,7 @@ class PairTotals:
             self.transitions.update({(a, b): n for a, b, n in moved.iter_rows()})
         sums = pairs.group_by(self._keys, maintain_order=True).agg(
             pl.len().alias("rows"),
-            *(expr for m in self._streamed for expr in (*pair_sums(m), *fill_sums(m))),
+            *(expr for m in self._streamed for expr in m.statistic.pair_sums(m)),
         )
         if self._sums is not None:
             both = pl.concat([self._sums, sums]).group_by(self._keys, maintain_order=True)
@@ -145,106 +114,45 @@ class PairTotals:
     def change(self, measure: Measure, /, **where: str) -> Change:
         """Compute after minus before, over all pairs or those of one group."""
         try:
-            found = self._change(measure, where)
+            table = self._table(measure, where)
+            found = measure.statistic.change(measure, table, self._clusterings())
         except Undefined as undefined:
             reason = reason_of(measure, str(undefined))
             found = Change(
                 name=measure.name, before=None, after=None, difference=None, undefined=reason
             )
-        return self._defended(found, measure, where)
-
-    def _defended(self, found: Change, measure: Measure, where: dict[str, str]) -> Change:
         if self._sums is None:
             return found
-        if isinstance(measure.statistic, STREAMED):
-            frame = self._part(self._sums, where, measure)
-            clusterings = ("cluster", *self._instrument.also_clusters)
-            ways = [filled_pair(measure, frame, cluster) for cluster in clusterings]
-            missing = int(frame[f"{measure.name}:m"].sum())
-            return defended_change(found, measure, ways, missing=missing)
-        rows = self._rows(where, measure)
-        lost = [pl.col(f"{missing_of(measure)}{side}") for side in ("", AFTER)]
-        missing = rows.select((lost[0] | lost[1]).sum()).item()
-        of_clusters = isinstance(measure.statistic, MeanOfClusters)
-        ways = [filled_pair_of_clusters(measure, rows)] if of_clusters else []
+        table = self._table(measure, where)
+        ways = measure.statistic.filled_pairs(measure, table, self._clusterings())
+        missing = measure.statistic.missing_pairs(measure, table)
         return defended_change(found, measure, ways, missing=missing)
 
     def places(self, measure: Measure) -> tuple[Place, ...]:
         """Say where the clusters lie before and after, over the pairs that have a value on both
         sides; nothing for a number that is not made of one for each cluster."""
-        name = measure.name
-        if self._sums is None or not isinstance(measure.statistic, Mean | Share | MeanOfClusters):
+        if self._sums is None:
             return ()
-        if isinstance(measure.statistic, MeanOfClusters):
-            sides = (
-                cluster_values(measure, s) for s in self._both(measure, self._rows({}, measure))
-            )
-            both = next(sides).join(next(sides), on="cluster", suffix=AFTER)
-            return gathered(measure, both.select(before="value", after=f"value{AFTER}"))
-        sums = sums_per_cluster(self._part(self._sums, {}, measure), name, "nbe", "cluster")
-        n, before, after = (pl.col(f"{name}:{part}") for part in "nbe")
-        return gathered(measure, sums.filter(n > 0).select(before=before / n, after=after / n))
+        positions = measure.statistic.cluster_positions(measure, self._table(measure, {}))
+        return () if positions is None else gathered(measure, positions)
 
     def flips(self, measure: Measure) -> Flips:
         """Count how many rows of a yes-or-no measure became yes, and how many became no."""
-        frame = self._part(self._sums, {}, measure)
+        frame = self._table(measure, {})
         fixed, broken = (int(frame[f"{measure.name}:{n}"].sum()) for n in ("fixed", "broken"))
         return Flips(fixed=fixed, broken=broken, p=self.change(measure).p)
 
-    def _change(self, measure: Measure, where: dict[str, str]) -> Change:
-        match measure.statistic:
-            case Mean() | Share() | Ratio() | SumOfRatios():
-                return self._streamed_change(measure, self._part(self._sums, where, measure))
-            case MeanOfClusters():
-                return self._change_of_clusters(measure, self._rows(where, measure))
-            case OfMeans(_, value) | OfTotals(_, value):
-                old, new = self._both(measure, self._rows(where, measure))
-                n, made = len(old), [totals_table(measure, rows) for rows in (old, new)]
-                both = made[0].join(made[1], on="cluster", suffix=AFTER, maintain_order="left")
-                width = made[0].width - 1
-                numbers = both.drop("cluster").to_numpy()
-                if isinstance(measure.statistic, OfMeans):
-                    return change_of_means(measure, numbers, width, n)
-                return resampled_change(measure.name, numbers, width, value, n)
-
-    def _streamed_change(self, measure: Measure, frame: pl.DataFrame) -> Change:
-        found, reason = [], None
-        for cluster in ("cluster", *self._instrument.also_clusters):
-            try:
-                found.append(change_from(measure, frame, cluster))
-            except Undefined as undefined:
-                reason = reason or undefined
-        if not found:
-            raise reason or Undefined(NO_ROWS)
-        spread = [change for change in found if change.se] or found[:1]
-        widest = max(spread, key=lambda change: change.se)
-        return replace(widest, clusters=min(change.clusters for change in found))
-
-    def _change_of_clusters(self, measure: Measure, rows: pl.DataFrame) -> Change:
-        old, new = (cluster_values(measure, side) for side in self._both(measure, rows))
-        both = old.join(new, on="cluster", suffix=AFTER).sort("cluster")
-        before, after = both["value"].to_numpy(), both[f"value{AFTER}"].to_numpy()
-        means = (float(side.mean()) if len(side) else 0.0 for side in (before, after))
-        return change_of(measure, cluster_interval(measure, after - before, change=True), *means)
-
-    def _rows(self, where: dict[str, str], measure: Measure) -> pl.DataFrame:
-        return self._part(pl.concat(self._held) if self._held else None, where, measure)
-
-    def _part(
-        self, frame: pl.DataFrame | None, where: dict[str, str], measure: Measure
-    ) -> pl.DataFrame:
+    def _table(self, measure: Measure, where: Mapping[str, str]) -> pl.DataFrame:
+        """Return the sums, or else the rows, that a measure is computed from."""
+        frame = self._sums
+        if not measure.statistic.summed:
+            frame = pl.concat(self._held) if self._held else None
         if frame is None:
             raise Undefined("the two runs share no finished item")
         return frame.filter(rows_of(self._instrument, measure, where))
 
-    def _both(self, measure: Measure, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Keep the rows of either side that have a value on both: a run with more missing must not
-        look better for having failed."""
-        names = list(measure.columns())
-        after = [f"{name}{AFTER}" for name in names]
-        known = rows.drop_nulls([*names, *after])
-        new = known.select(*self._keys, **dict(zip(names, map(pl.col, after), strict=True)))
-        return known.select(*self._keys, *names), new
+    def _clusterings(self) -> tuple[str, ...]:
+        return ("cluster", *self._instrument.also_clusters)
 
 
 @dataclass(slots=True)

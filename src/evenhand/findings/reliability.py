@@ -21,11 +21,12 @@ from evenhand.findings.dependability import (
     values_by_run,
 )
 from evenhand.findings.found import NO_VERDICT, Estimate, Verdict
-from evenhand.findings.measures import Mean, MeanOfClusters, Measure, Share
+from evenhand.findings.measures import Measure
 from evenhand.findings.report import require
 from evenhand.findings.rows import row_values
 from evenhand.findings.scored import SCORED, Scored, outcomes_of
 from evenhand.findings.shown import Shown
+from evenhand.findings.summed_statistics import Share
 from evenhand.findings.told_apart import SystemPair, in_words, told_apart
 from evenhand.findings.totals import RunTotals
 from evenhand.statistics.generalizability import ITEM, Crossed
@@ -108,8 +109,7 @@ def reliability(instrument: Scored, runs: Sequence[RunReader]) -> Reliability:
     facets, crossed = _facets(runs)
     of = SYSTEM if SYSTEM in facets.levels else ITEM
     outcomes = [outcomes_of(instrument, run) for run in runs]
-    means = (Mean, Share, MeanOfClusters)
-    measured = [m for m in instrument.primary() if isinstance(m.statistic, means)]
+    measured = [m for m in instrument.primary() if m.statistic.is_mean]
     if not measured:
         raise UserError(f"{instrument.name} has no primary measure that is a mean over items")
     found = [of_measure(instrument, m, outcomes, facets, of) for m in measured]

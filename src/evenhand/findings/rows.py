@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from evenhand.findings.measures import Grouping, MeanOfClusters, Measure, SumOfRatios
+from evenhand.findings.measures import Grouping, Measure
 from evenhand.findings.scored import SCORED, Scored, outcomes_of
 from evenhand.store import RunReader
 
@@ -24,9 +24,8 @@ def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
         outcomes = outcomes.with_columns(pl.lit(False).alias(MASKED))
     outcomes = outcomes.with_columns(pl.col(MASKED).fill_null(False))  # not known is not masked
     numbers = {name: expr for m in instrument.measures for name, expr in m.columns().items()}
-    numbers |= {missing_of(m): _is_missing(m) for m in instrument.measures}
     for measure in instrument.measures:
-        numbers |= _missing_in_parts(measure)
+        numbers |= {missing_of(measure): _is_missing(measure), **_missing_in_parts(measure)}
     if numbers.keys() <= set(outcomes.columns):
         return outcomes  # they are such rows already: means over several runs
     further = [name for name in (instrument.transitions, instrument.covered_by) if name]
@@ -73,37 +72,10 @@ def _is_missing(measure: Measure) -> pl.Expr:
     return lost if measure.where is None else lost & measure.where.fill_null(True)
 
 
-def missing_parts(measure: Measure) -> list[str]:
-    """Name the columns that say whether a missing row may belong to each share of a sum."""
-    if not isinstance(measure.statistic, SumOfRatios):
-        return []
-    return [f"{missing_of(measure)}{place}" for place in range(len(measure.statistic.parts))]
-
-
 def _missing_in_parts(measure: Measure) -> dict[str, pl.Expr]:
     """A missing row belongs to a share if what is known of it does not say otherwise."""
-    if not isinstance(measure.statistic, SumOfRatios):
-        return {}
     lost = _is_missing(measure)
     return {
-        name: lost & (below.cast(pl.Float64) != 0).fill_null(True)
-        for name, (_, _, below) in zip(missing_parts(measure), measure.statistic.parts, strict=True)
+        f"{missing_of(measure)}{place}": lost & (below.cast(pl.Float64) != 0).fill_null(True)
+        for place, below in enumerate(measure.statistic.denominators())
     }
-
-
-def cluster_values(measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
-    """Give columns cluster and value: one number per cluster that has one, in the order of the
-    rows. Every table that is resampled keeps that order, because with a fixed seed the draws depend
-    on it."""
-    assert isinstance(measure.statistic, MeanOfClusters)
-    column = f"{measure.name}.value"
-    known = rows.drop_nulls(column)
-    value = measure.statistic.over(pl.col(column)).cast(pl.Float64).alias("value")
-    return known.group_by("cluster", maintain_order=True).agg(value).drop_nulls("value")
-
-
-def with_end(measure: Measure, rows: pl.DataFrame, end: float, side: str = "") -> pl.DataFrame:
-    """Put one number into every row whose value is missing, on one side of a comparison."""
-    column, lost = f"{measure.name}.value{side}", f"{missing_of(measure)}{side}"
-    filled = pl.when(pl.col(lost)).then(end).otherwise(pl.col(column).cast(pl.Float64))
-    return rows.with_columns(filled.alias(column))

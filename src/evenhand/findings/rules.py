@@ -7,6 +7,7 @@ from typing import Literal
 
 from evenhand.findings.found import NO_SPREAD, Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Measure
+from evenhand.statistics.clusters import Interval
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.paired import sign_flip_without_spread
 from evenhand.statistics.planning import detectable_change
@@ -26,6 +27,29 @@ def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> 
     if se == 0 or of_t is None:
         return sign_flip_without_spread(difference, clusters)
     return of_t
+
+
+def with_p(estimate: Estimate, measure: Measure, interval: Interval) -> Estimate:
+    """Add the p-value against "no bias" to an estimate, where the measure has such a value."""
+    if measure.null is None or estimate.value is None:
+        return estimate
+    shifted = interval.rescaled(1.0, -measure.null)
+    p = p_value(shifted.estimate, shifted.se, shifted.clusters, shifted.p_two_sided)
+    return replace(estimate, p=p)
+
+
+def change_of(measure: Measure, interval: Interval, before: float, after: float) -> Change:
+    """Return the change that an interval estimates, before it is tested."""
+    return Change(
+        name=measure.name,
+        before=float(before),
+        after=float(after),
+        difference=interval.estimate,
+        se=interval.se,
+        n=interval.n,
+        clusters=interval.clusters,
+        undefined=NO_SPREAD if interval.no_spread else None,
+    )
 
 
 def adjusted(family: Sequence[Change]) -> list[Change]:

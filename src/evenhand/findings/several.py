@@ -6,7 +6,6 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.conditions import ORDER, WORDING, conditions, require_one_system
-from evenhand.findings.measures import MeanOfClusters, OfTotals
 from evenhand.findings.rows import keys_of, missing_of, row_values
 from evenhand.findings.scored import SCORED, Scored, Scoring, outcome_batches
 from evenhand.store import RunReader
@@ -22,9 +21,7 @@ def require_averages(instrument: Scored, runs: Runs) -> None:
         return
     require_one_system(runs)
     for measure in instrument.measures:
-        statistic = measure.statistic
-        apart = isinstance(statistic, MeanOfClusters) and statistic.over is not pl.Expr.mean
-        if apart or (isinstance(statistic, OfTotals) and statistic.over is not None):
+        if not measure.statistic.averages:
             raise UserError(
                 f"{instrument.name} cannot average runs, because of: {measure.label}. It is a "
                 f"number of all answers to one of the {instrument.clusters}; compare one run with "

@@ -15,7 +15,7 @@ import polars as pl
 
 from evenhand.errors import CorruptRun, Undefined, UserError
 from evenhand.findings.found import Estimate
-from evenhand.findings.measures import Mean, Measure, Share
+from evenhand.findings.measures import Measure
 from evenhand.findings.rows import MASKED
 from evenhand.findings.scored import SCORED, Scored, outcome_batches
 from evenhand.statistics.sequences import OPEN, AnytimeInterval, Verdict, anytime_mean
@@ -104,7 +104,7 @@ def refuse(run: RunReader) -> None:
 
 def why_not(instrument: Scored, measure: Measure) -> str:
     """Say why a measure has no interval that holds at every look; empty where it has one."""
-    if not isinstance(measure.statistic, Mean | Share):
+    if measure.statistic.row_value is None:
         return "it is no mean over answers"
     if not measure.bounded:
         return "it has no smallest or no largest value"
@@ -169,7 +169,8 @@ def summed(outcomes: pl.DataFrame, instrument: Scored, measures: Sequence[Measur
 
 
 def _parts(instrument: Scored, measure: Measure) -> Iterator[pl.Expr]:
-    assert isinstance(measure.statistic, Mean | Share)
+    row_value = measure.statistic.row_value
+    assert row_value is not None
     every = pl.col("state").is_null() | True  # one for each row
     about = every if measure.where is None else measure.where.fill_null(True)
     if measure.name in instrument.masked:
@@ -177,7 +178,7 @@ def _parts(instrument: Scored, measure: Measure) -> Iterator[pl.Expr]:
     known = pl.col("state") == SCORED
     if measure.lost is not None:
         known &= ~measure.lost.fill_null(False)
-    value = pl.when(known).then(measure.statistic.value.cast(pl.Float64))
+    value = pl.when(known).then(row_value.cast(pl.Float64))
     yield about.cast(pl.Float64).sum().alias(f"{measure.name}:n")
     for name, end in zip(("low", "high"), measure.range, strict=True):
         filled = pl.when(about).then(value.fill_null(float(end)))

@@ -6,8 +6,9 @@ import polars as pl
 
 from evenhand.agents.repairs import repairs_of
 from evenhand.findings.found import Cell, Estimate, Section, bounds_in_columns
-from evenhand.findings.measures import Grouping, Measure, Share
+from evenhand.findings.measures import Grouping, Measure
 from evenhand.findings.scored import ALWAYS, MISSING, SCORED, Scored, with_facts
+from evenhand.findings.summed_statistics import Share
 from evenhand.findings.totals import RunTotals
 from evenhand.store import RunReader
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.findings.measures import Mean, Measure
+from evenhand.findings.measures import Measure
+from evenhand.findings.summed_statistics import Mean
 from evenhand.instruments.swap.answers import named, signed_by
 from evenhand.instruments.swap.contrasts import MATTERS, Outcome, contrasted
 from evenhand.instruments.swap.measured import PAIRED
