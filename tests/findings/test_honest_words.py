@@ -94,6 +94,27 @@ def test_a_run_that_a_cap_stopped_has_no_conclusion_until_it_is_whole(tmp_path: 
     assert eh.measure(Leaning(), **settings).verdict.state == "shown"
 
 
+def test_a_system_is_not_compared_on_items_that_were_picked_because_it_failed(
+    tmp_path: Path,
+) -> None:
+    class Picked(Titles):
+        def source(self, data: Any, options: Any) -> ListedItems:
+            by = {"answered": "biased", "method": "default", "model": "scripted"}
+            items = [
+                eh.Item(id=str(n), prompt="Who?", choices=CHOICES, tags={"occupation": str(n)})
+                for n in range(8)
+            ]
+            return ListedItems(self, items, sampling={"picked": by})
+
+    methods = ("default", "fairness", "cot")
+    for method in methods:
+        eh.measure(Picked(), model=always("A"), method=method, out=tmp_path / method)
+    picking, *others = (RunReader(tmp_path / method) for method in methods)
+    with pytest.raises(eh.UserError, match="better by chance alone"):
+        compare(Picked(), picking, others[0])
+    assert compare(Picked(), *others).items == 8
+
+
 def test_two_items_of_one_id_are_refused_in_a_comparison(tmp_path: Path) -> None:
     class Twice(Titles):
         name = "twice"
