@@ -97,12 +97,12 @@ def test_a_run_that_a_cap_stopped_has_no_conclusion_until_it_is_whole(tmp_path: 
 def test_a_system_is_not_compared_on_items_that_were_picked_because_it_failed(
     tmp_path: Path,
 ) -> None:
-    class Picked(Titles):
+    class Picked(Leaning):
         def source(self, data: Any, options: Any) -> ListedItems:
             by = {"answered": "biased", "method": "default", "model": "scripted"}
             items = [
                 eh.Item(id=str(n), prompt="Who?", choices=CHOICES, tags={"occupation": str(n)})
-                for n in range(8)
+                for n in range(24)
             ]
             return ListedItems(self, items, sampling={"picked": by})
 
@@ -112,7 +112,9 @@ def test_a_system_is_not_compared_on_items_that_were_picked_because_it_failed(
     picking, *others = (RunReader(tmp_path / method) for method in methods)
     with pytest.raises(eh.UserError, match="better by chance alone"):
         compare(Picked(), picking, others[0])
-    assert compare(Picked(), *others).items == 8
+    assert compare(Picked(), *others).items == 24
+    states = [report(Picked(), run).verdict.state for run in (picking, *others)]
+    assert states == ["not known", "shown", "shown"]
 
 
 def test_two_items_of_one_id_are_refused_in_a_comparison(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LEAST_CLUSTERS = 2
 _NOT_WHOLE = "no conclusion before all are run."
+_NO_SAMPLE = "They say nothing about other items; another system may be measured on them."
 State = Literal["shown", "not shown", "not known"]
 
 
@@ -48,6 +49,10 @@ def of_report(report: "Report") -> Verdict:
         return Verdict(
             state="not known" if measures else None, says=(none,), next=_next(report, None)
         )
+    answered = report.side.picked_by_itself(report.source)
+    if answered:
+        says = f"These items were picked because this system answered them {answered}. {_NO_SAMPLE}"
+        return Verdict(state="not known", says=(says,))
     says = report.instrument.says(report)
     decided = report.instrument.state_of(report)  # by the tests that its tables print
     if decided is not None:
