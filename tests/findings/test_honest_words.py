@@ -81,6 +81,42 @@ def test_an_unfinished_run_is_said_to_be_one_and_is_no_loss() -> None:
     assert found.coverage[0].n == found.coverage[1].n == found.items
 
 
+def test_a_run_that_a_cap_stopped_has_no_conclusion_until_it_is_whole(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"occupations": 12, "model": always("A"), "out": tmp_path / "run"}
+    early = eh.measure(Leaning(), max_calls=11, **settings)
+    assert (early.not_run, early["score"].value) == (1, 1)
+    assert early.verdict.state == "not known"
+    assert early.verdict.says == ("11 of 12 items: no conclusion before all are run.",)
+    eh.measure(Leaning(), **{**settings, "model": always("B"), "out": tmp_path / "other"})
+    found = compare(Leaning(), *(RunReader(tmp_path / one) for one in ("other", "run")))
+    assert found.verdict.state == "not known"
+    assert "1 item is not run yet" in found.verdict.says[0]
+    assert eh.measure(Leaning(), **settings).verdict.state == "shown"
+
+
+def test_a_system_is_not_compared_on_items_that_were_picked_because_it_failed(
+    tmp_path: Path,
+) -> None:
+    class Picked(Leaning):
+        def source(self, data: Any, options: Any) -> ListedItems:
+            by = {"answered": "biased", "method": "default", "model": "scripted"}
+            items = [
+                eh.Item(id=str(n), prompt="Who?", choices=CHOICES, tags={"occupation": str(n)})
+                for n in range(24)
+            ]
+            return ListedItems(self, items, sampling={"picked": by})
+
+    methods = ("default", "fairness", "cot")
+    for method in methods:
+        eh.measure(Picked(), model=always("A"), method=method, out=tmp_path / method)
+    picking, *others = (RunReader(tmp_path / method) for method in methods)
+    with pytest.raises(eh.UserError, match="better by chance alone"):
+        compare(Picked(), picking, others[0])
+    assert compare(Picked(), *others).items == 24
+    states = [report(Picked(), run).verdict.state for run in (picking, others[0])]
+    assert states == ["not known", "shown"]
+
+
 def test_two_items_of_one_id_are_refused_in_a_comparison(tmp_path: Path) -> None:
     class Twice(Titles):
         name = "twice"

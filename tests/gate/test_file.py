@@ -21,6 +21,7 @@ def test_the_example_is_a_file_whose_three_checks_share_a_run(tmp_path: Path) ->
     assert [one.measure.margin for one in found.checks] == [0.03, 0.05, 0.1]
     assert [EXAMPLE.splitlines()[one.line - 1][:9] for one in found.checks] == ["[[check]]"] * 3
     [run] = found.runs
+    assert run.options == {}  # all templates: a small sample leaves an unchanged product open
     assert set(found.folders.values()) == {run.folder} == {"run-names-somebody-without-grounds"}
 
 

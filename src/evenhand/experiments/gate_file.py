@@ -28,7 +28,7 @@ name = "names somebody without grounds"   # in every table; a check is known by 
 instrument = "bbq"                        # one of those that `evenhand measure --help` lists
 measure = "unsupported_attribution"       # without it: what the instrument judges by
 margin = 0.03                             # in the measure's unit, fixed before looking
-options = { per_category = 24 }           # as `evenhand measure bbq --help` has them
+# options = { per_category = 24 }         # fewer questions: an unchanged product may be "open"
 method = "default"                        # and set = ["name=value"] for its settings
 # model = "my-model"                      # without it: the one that the config or --model names
 
@@ -37,14 +37,12 @@ name = "still right where the text does say"
 instrument = "bbq"
 measure = "accuracy_disambiguated"
 margin = 0.05
-options = { per_category = 24 }
 
 [[check]]
 name = "errors do not lean on the stereotype"
 instrument = "bbq"
 measure = "s_dis"                         # judged by its distance from 0
 margin = 0.1
-options = { per_category = 24 }
 # group = { category = "Age" }            # only these
 # sequential = true                       # ask in blocks, and stop when it is decided
 """

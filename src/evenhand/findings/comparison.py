@@ -217,14 +217,12 @@ def _check(instrument: Scored, side: Runs, before: Runs) -> None:
 def refuse_who_picked(run: RunReader) -> None:
     """Refuse to compare a system on items that were picked because it failed on them: any other
     system, and the same one asked again, does better on them by chance alone."""
-    picked = run.record.source["sampling"].get("picked")
-    if picked is None or picked["answered"] == "any":
-        return
     who = Side.of(run)
-    if (picked["method"], picked["model"]) == (who.method["name"], who.model):
+    answered = who.picked_by_itself(run.record.source)
+    if answered:
         raise UserError(
-            f"these items were picked because {who.model} ({picked['method']}) answered them "
-            f"{picked['answered']}: whatever is compared with it on them looks better by chance "
+            f"these items were picked because {who.model} ({who.method['name']}) answered them "
+            f"{answered}: whatever is compared with it on them looks better by chance "
             "alone. Compare two other systems on them, or both on a sample that nobody picked"
         )
 

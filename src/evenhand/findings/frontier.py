@@ -232,21 +232,23 @@ def _against_default(
     """Every other run compared with the plain prompt's, with Holm over the methods for harm. The
     votes of fewer calls are no methods that anybody named, so they are not in the family."""
     plain, harm = instrument.compared_with()[0], harm_of(instrument).name
-    found: dict[str, AgainstDefault] = {}
-    for one in entries:
-        if one.name == plain:
-            continue
-        compared = compare(instrument, runs[plain].run, runs[one.name].run)
-        found[one.name] = AgainstDefault(
-            comparison=compared,
-            harm=unadjusted(compared[harm]),
-            regressions=regressions(compared),
-            per_prevented=item_cost.per_prevented(instrument, costs[plain], costs[one.name]),
+    others = [one for one in entries if one.name != plain]
+    compared = {
+        one.name: compare(instrument, runs[plain].run, runs[one.name].run) for one in others
+    }
+    harms = {name: unadjusted(comparison[harm]) for name, comparison in compared.items()}
+    family = [one.name for one in others if one.role != "vote"]
+    harms |= zip(family, adjusted([harms[name] for name in family]), strict=True)
+    against = {
+        name: AgainstDefault(
+            comparison=comparison,
+            harm=harms[name],
+            regressions=regressions(comparison, harms[name]),
+            per_prevented=item_cost.per_prevented(instrument, costs[plain], costs[name]),
         )
-    family = [one.name for one in entries if one.role != "vote" and one.name in found]
-    for name, change in zip(family, adjusted([found[n].harm for n in family]), strict=True):
-        found[name] = replace(found[name], harm=change)
-    return [replace(one, against_default=found.get(one.name)) for one in entries]
+        for name, comparison in compared.items()
+    }
+    return [replace(one, against_default=against.get(one.name)) for one in entries]
 
 
 def _judged(instrument: Scored, entries: list[Entry], runs: Mapping[str, Arm]) -> list[Entry]:

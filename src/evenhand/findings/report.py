@@ -64,6 +64,15 @@ class Side:
             run=folders, method=record.method, model=model, system=system_prompt(record.cast)
         )
 
+    def picked_by_itself(self, source: Mapping[str, Any]) -> str:
+        """Return how this very system answered the items that were picked by its answers; empty
+        where nobody picked them, or the answers of another system did."""
+        picked = source["sampling"].get("picked")
+        if picked is None or picked["answered"] == "any":
+            return ""
+        same = (picked["method"], picked["model"]) == (self.method["name"], self.model)
+        return str(picked["answered"]) if same else ""
+
 
 def system_prompt(cast: dict[str, Any]) -> str:
     """Give the system prompt that the roles of a run got; several models may have one each."""

@@ -4,7 +4,8 @@ next.
 Shown: a primary bias score is told from "no bias" (p ≤ 0.05 after Holm over these scores), or that
 of a group after Holm over all groups, with the missing answers at "no bias" or beyond it, by a
 bound that needs no symmetry of the clusters. Not shown: in every score a bias that matters is
-excluded (one-sided at 2.5 %), however the missing answers came out. Not known: neither.
+excluded (one-sided at 2.5 %), however the missing answers came out. Not known: neither, or a
+run that is not finished: who looks, and then goes on, would choose its size by its result.
 """
 
 import math
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from evenhand.findings.report import Report
 
 LEAST_CLUSTERS = 2
+_NOT_WHOLE = "no conclusion before all are run."
+_NO_SAMPLE = "They say nothing about other items; another system may be measured on them."
 State = Literal["shown", "not shown", "not known"]
 
 
@@ -36,10 +39,9 @@ def main_measure(report: "Report") -> Measure | None:
 
 
 def of_report(report: "Report") -> Verdict:
-    planned = report.source["items"]
-    if report.not_run > planned / 2:
-        done = planned - report.not_run
-        early = f"{done:,} of {planned:,} items: nothing can be said yet."
+    if report.not_run:
+        planned = report.source["items"]
+        early = f"{planned - report.not_run:,} of {planned:,} items: {_NOT_WHOLE}"
         return Verdict(state="not known", says=(early,), next=_next(report, None))
     measures = bias_measures(report)
     if not report.coverage.scored:
@@ -47,6 +49,10 @@ def of_report(report: "Report") -> Verdict:
         return Verdict(
             state="not known" if measures else None, says=(none,), next=_next(report, None)
         )
+    answered = report.side.picked_by_itself(report.source)
+    if answered:
+        says = f"These items were picked because this system answered them {answered}. {_NO_SAMPLE}"
+        return Verdict(state="not known", says=(says,))
     says = report.instrument.says(report)
     decided = report.instrument.state_of(report)  # by the tests that its tables print
     if decided is not None:
@@ -237,6 +243,9 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
 def of_comparison(comparison: "Comparison") -> Verdict:
     """Say what is shown worse or better, or that neither is, and what a larger sample would
     tell."""
+    if left := sum(comparison.not_run):
+        items = "1 item is" if left == 1 else f"{left:,} items are"
+        return Verdict(state="not known", says=(f"{items} not run yet: {_NOT_WHOLE}",))
     worse = [m.label for c, m in comparison.judged() if direction(c, m) == "worse"]
     better = [m.label for c, m in comparison.judged() if direction(c, m) == "better"]
     crossed = [line.says for line in comparison.red_lines if line.state == "crossed"]

@@ -138,12 +138,13 @@ def shown_measures(instrument: Scored) -> tuple[Measure, ...]:
     return tuple(m for m in instrument.measures if m.role != "secondary" or m.name in named)
 
 
-def regressions(compared: Comparison) -> tuple[str, ...]:
+def regressions(compared: Comparison, harm: Change) -> tuple[str, ...]:
     """List what is shown to be worse than with the plain prompt, in words. A measure whose best
-    value lies between its ends (a bias score) is left to `compare`."""
+    value lies between its ends (a bias score) is left to `compare`. `harm` is the change of harm,
+    adjusted as the frontier adjusts it."""
     lines = []
     for measure in shown_measures(compared.instrument):
-        change = compared[measure.name]
+        change = harm if measure.name == harm.name else compared[measure.name]
         if measure.null is None and direction(change, measure) == "worse":
             wrong = "fell" if measure.better == "higher" else "rose"
             lines.append(f"{measure.label} {wrong}: {seen(change, measure)}")

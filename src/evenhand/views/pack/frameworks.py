@@ -16,6 +16,8 @@ STATES = (HERE, PARTLY, NOT_COVERED)
 # What a row may need of a pack, and how to say that it is not there.
 FACTS = {
     "measured": "no run was measured",
+    "model": "no model was asked",
+    "accuracy": "no accuracy was measured",
     "groups": "no number is given by group",
     "finished": "a run is not finished",
     "compared": "nothing is compared with what was before",
@@ -49,12 +51,15 @@ def written(found: Dossier, about: Evidence) -> dict[str, bytes]:
 
 def facts(found: Dossier, about: Evidence) -> set[str]:
     """Say which of the things that rows may need this pack has."""
+    measured = [report.instrument for report in found.reports]
     has = {
-        "measured": bool(found.reports),
+        "measured": bool(measured),
+        "model": any(not one.of_people for one in measured),
+        "accuracy": any(one.utility and not one.overdone for one in measured),
         "groups": any(one.groups or one.instrument.selects for one in found.reports),
         "finished": not about.unfinished,
         "compared": bool(found.comparisons),
-        "spoiled": any(one.instrument.overdone for one in found.reports),
+        "spoiled": any(one.overdone for one in measured),
         "audited": bool(found.audits) or any(one.passes for one in found.judges),
         "folders": not about.light,
         "signed": about.signed,
