@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from evenhand.findings.defended_change import defended_change
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.findings.filled import Filled, FilledPair
 from evenhand.findings.found import NO_SPREAD, Change, Coverage
 from evenhand.findings.measures import Measure
+from evenhand.findings.missing_data import defended_change
 from evenhand.findings.rules import (
     adjusted,
     direction,

@@ -6,7 +6,6 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import pytest
-from evenhand.findings.defended_change import filled_pair
 
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.found import Change
@@ -73,26 +72,14 @@ def test_a_rare_change_of_a_share_of_weights_is_covered_from_both_sides() -> Non
     below the truth in more than a tenth of 300 draws."""
     rng, true, misses = np.random.default_rng(4), 0.03, np.zeros(2)
     four, nothing = np.full(25, 4.0), np.zeros(25)
-    parts = (
-        "n",
-        "y",
-        "x",
-        "ay",
-        "ax",
-        "n:after",
-        "y:after",
-        "x:after",
-        "ay:after",
-        "ax:after",
-        "m",
-    )
+    parts = [f"{part}0{side}" for side in ("", ":after") for part in ("n", "y", "x", "ay", "ax")]
     for _ in range(300):
         weights = rng.choice(_WEIGHTS, 25)
         x, y = 4 * weights, rng.binomial(4, true, 25) * weights
         columns = (four, nothing, x, nothing, x, four, y, x, y, x, nothing)
-        sums = {f"m:{part}": one for part, one in zip(parts, columns, strict=True)}
+        sums = {f"m:{part}": one for part, one in zip([*parts, "m"], columns, strict=True)}
         frame = pl.DataFrame({"cluster": np.arange(25), **sums})
-        pair = filled_pair(_BY_WEIGHT, frame, "cluster")
+        pair = _BY_WEIGHT.statistic.filled_pairs(_BY_WEIGHT, frame, ["cluster"])[0]
         assert pair is not None
         low, high = ChangeTest.of(_BY_WEIGHT, [pair]).interval(0.05)
         misses += high < true, low > true

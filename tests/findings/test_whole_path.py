@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from evenhand.findings.defended_change import defended_change
 
 from evenhand.findings.comparison import compare
 from evenhand.findings.filled import Filled, FilledPair
 from evenhand.findings.found import Bounds, Change, Coverage
 from evenhand.findings.frontier import Arm, frontier
 from evenhand.findings.measures import Measure
+from evenhand.findings.missing_data import defended_change
 from evenhand.findings.report import report
 from evenhand.findings.rules import adjusted, missing_line
 from evenhand.findings.scored import Scored

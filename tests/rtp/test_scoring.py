@@ -10,7 +10,6 @@ import pytest
 
 from evenhand.errors import CorruptRun, UserError
 from evenhand.findings.report import report
-from evenhand.findings.rows import cluster_values
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts.continuations import continuation
 from evenhand.instruments.realtoxicityprompts.diversity import self_bleu
@@ -264,7 +263,7 @@ def test_self_bleu_takes_the_first_ten_by_their_number_in_whatever_order_they_we
             "text": ["one of its own kind", *["the cat sat on the mat"] * 10],
         }
     )
-    found = cluster_values(measure, rows.select("cluster", **measure.columns()))
+    found = measure.statistic.cluster_values(measure, rows.select("cluster", **measure.columns()))
     assert found["value"].to_list() == [1.0]
 
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from evenhand.findings.defended import Filling, defended
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.simulated.scenarios import group_without_bias
-from evenhand.findings.filled import Filled, interval, p_of_bias, p_of_small_bias
+from evenhand.findings.filled import Filled, Filling, interval, p_of_bias, p_of_small_bias
 from evenhand.findings.found import Estimate
 from evenhand.findings.measures import Measure
+from evenhand.findings.missing_data import defended
 from evenhand.findings.summed_statistics import Share
 from evenhand.statistics.bounded import lowest_mean, p_mean_above
 from evenhand.statistics.multiplicity import holm, holm_errors

@@ -1,5 +1,5 @@
-"""Statistics that need all rows of a cluster at once: means over clusters, and functions of means or
-of totals over clusters. The values of the whole run are held in memory."""
+"""Statistics that need all rows of a cluster at once: means over clusters, and functions of means
+or of totals over clusters. The values of the whole run are held in memory."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -195,8 +195,9 @@ class _OfClusterNumbers(Statistic):
         both = old.join(new, on="cluster", suffix=AFTER, maintain_order="left")
         numbers, width = both.drop("cluster").to_numpy(), old.width - 1
         change = self._change_of(measure, numbers[:, :width], numbers[:, width:])
-        ends = change.low, change.high
-        limits = None if None in ends else ends
+        limits = None
+        if change.low is not None and change.high is not None:
+            limits = change.low, change.high
         return replace(change, n=len(known), effect=change.difference, limits=limits)
 
 

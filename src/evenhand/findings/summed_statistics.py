@@ -162,8 +162,9 @@ class Mean(_Summed):
 
     def _change(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Change:
         sums = _sums(table, measure, (*SUMS, "b", "e"), cluster)
+        interval = self._of_change(measure, sums[:, :5])
         before, after = (sums[:, place].sum() / sums[:, 0].sum() for place in (5, 6))
-        return change_of(measure, self._of_change(measure, sums[:, :5]), before, after)
+        return change_of(measure, interval, before, after)
 
     def _filled_pair(self, measure: Measure, table: pl.DataFrame, cluster: str) -> FilledPair:
         sides = [f"{part}{side}" for side in _SIDES for part in ("known", "lost")]
