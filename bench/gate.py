@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.findings.found import Change
+from evenhand.findings.estimates import Change
 from evenhand.findings.gate import Gate, GateCheck, Verdict, gate
 from evenhand.findings.gate_size import clusters_to_decide
 from evenhand.findings.measures import Grouping, Measure
-from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.scoring import SCORED, Scored
 from evenhand.findings.summed_statistics import Share
 from evenhand.store import RunReader
 

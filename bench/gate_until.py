@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bench.cheaper import Templates
 from bench.gate import DRAWN, EACH, NAMES, InMemory, answered
 from evenhand.findings.gate import GateCheck, Verdict, gate
-from evenhand.findings.until import Until, block_of
+from evenhand.findings.sequential import Until, block_of
 from evenhand.statistics._shared import t_quantile
 from evenhand.statistics.stopping_time import Rule, shown_at
 

@@ -37,19 +37,19 @@ from bench.simulated.outcomes import (
 )
 from bench.simulated.scenarios import SureScorer, rate_from_few_labels, screen_looks
 from evenhand.findings.comparison import Comparison, compare
-from evenhand.findings.found import Change
+from evenhand.findings.cost_effectiveness import Kind, worth
+from evenhand.findings.decision_rules import adjusted, smallest_shown
+from evenhand.findings.estimates import Change
 from evenhand.findings.frontier import Arm, Frontier, frontier
 from evenhand.findings.measures import Measure
-from evenhand.findings.pairs import PairTotals
+from evenhand.findings.paired_totals import PairTotals
+from evenhand.findings.pairwise_systems import told_apart
 from evenhand.findings.report import Report, report
-from evenhand.findings.rules import adjusted, smallest_shown
-from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.scoring import SCORED, Scored
+from evenhand.findings.sequential import Until, stand
 from evenhand.findings.summed_statistics import Mean
-from evenhand.findings.told_apart import told_apart
 from evenhand.findings.totals import RunTotals
-from evenhand.findings.until import Until, stand
 from evenhand.findings.verdicts import bias_measures
-from evenhand.findings.worth import Kind, worth
 from evenhand.instruments import instrument_named
 from evenhand.statistics.change_detection import watched
 from evenhand.statistics.planning import detectable_change

@@ -9,7 +9,7 @@ from pathlib import Path
 from dose_response import CONTROLS, SETS, RunReader, interval_of, report_of, split
 
 from evenhand.findings.comparison import Comparison, compare
-from evenhand.findings.found import Change
+from evenhand.findings.estimates import Change
 from evenhand.statistics.clusters import naive_mean
 
 SIGN = {"female": 1.0, "male": -1.0}

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from evenhand.debates.dataset import SCHEMA
 from evenhand.findings.comparison import compare
-from evenhand.findings.found import Change
+from evenhand.findings.estimates import Change
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._options import OptionSource

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from bench.simulated.population import BBQ, Population, outcomes, run_of, totals_of
-from evenhand.findings.pairs import PairTotals
+from evenhand.findings.paired_totals import PairTotals
 from evenhand.instruments import Instrument
 from evenhand.metrics.likelihood import icat
 from evenhand.statistics.region import of_means

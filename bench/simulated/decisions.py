@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from evenhand.config import data_folder
 from evenhand.findings.comparison import compare
-from evenhand.findings.found import Change
+from evenhand.findings.cost_effectiveness import Kind, harm_of, worth
+from evenhand.findings.decision_rules import adjusted, direction
+from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
-from evenhand.findings.pairs import PairTotals
-from evenhand.findings.rules import adjusted, direction
-from evenhand.findings.scored import Scored
+from evenhand.findings.paired_totals import PairTotals
+from evenhand.findings.scoring import Scored
 from evenhand.findings.summed_statistics import Mean
-from evenhand.findings.worth import Kind, harm_of, worth
 from evenhand.instruments.bbq.instrument import Bbq, BbqOptions
 from evenhand.statistics.planning import detectable_change, power_of
 from evenhand.store import RunReader

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.findings.check import Check
+from evenhand.findings.audit import Check
 from evenhand.instruments.harm.checks import Bars, Judged
 from evenhand.instruments.harm.checks import checks as harm_checks
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN

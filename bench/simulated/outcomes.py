@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.findings.scored import ALWAYS, SCORED, Scored
+from evenhand.findings.scoring import ALWAYS, SCORED, Scored
 from evenhand.instruments import instrument_named
 from evenhand.store import RunReader
 

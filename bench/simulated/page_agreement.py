@@ -19,14 +19,14 @@ from bench.gate import judged, two_runs
 from bench.null_laboratory import COMPARED, SHARES, SUMS, compared, reported, simulated_frontier
 from bench.simulated.outcomes import SHAPES, Design, System
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Change, Estimate
+from evenhand.findings.cost_effectiveness import Kind, harm_of
+from evenhand.findings.decision_rules import ALPHA, adjusted, direction, largest_loss, seen
+from evenhand.findings.estimates import Change, Estimate
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.gate import Gate
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
-from evenhand.findings.rules import ALPHA, adjusted, direction, largest_loss, seen
 from evenhand.findings.verdicts import bias_measures, by_group
-from evenhand.findings.worth import Kind, harm_of
 
 Page = Report | Comparison | Gate | Frontier
 

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.config import data_folder
-from evenhand.findings.pairs import PairTotals
+from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments import Instrument, instrument_named
 from evenhand.instruments.bbq import BbqData

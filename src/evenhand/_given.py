@@ -21,7 +21,7 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.comparison import compare as comparison_of
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.instruments import (
     DataFolder,
     Instrument,

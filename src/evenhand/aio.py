@@ -34,8 +34,8 @@ from evenhand.experiments.running import execute, is_done
 from evenhand.experiments.stopping import until_decided
 from evenhand.experiments.sweep import Series
 from evenhand.experiments.watch import Watch
+from evenhand.findings.combined_report import Dossier
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.dossier import Dossier
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.forecast import forecast as forecast_of
 from evenhand.findings.frontier import Frontier, require_harm

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from evenhand.findings.pairs import PairTotals
-from evenhand.findings.rules import direction
+from evenhand.findings.decision_rules import direction
+from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments.bbq.instrument import Bbq
 

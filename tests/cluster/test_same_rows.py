@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from crash.checker import check_whole, committed, said
+from evenhand.findings.cost import Spread
 from evenhand.findings.report import report
-from evenhand.findings.spent import Spread
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 from evenhand.views.files import write_report

@@ -13,8 +13,8 @@ import pytest
 from evenhand.cli.welcome import welcome
 from evenhand.errors import UserError
 from evenhand.experiments.demo import MARK, Demo, parts_of_the_package
-from evenhand.findings.chosen import digest
 from evenhand.findings.comparison import compare
+from evenhand.findings.examples import digest
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.repaired import repaired
 from evenhand.instruments.rankings.data import bloomberg

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from math import inf
 
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Estimate
+from evenhand.findings.cost_effectiveness import Kind
+from evenhand.findings.decision_rules import direction
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.report import Report
-from evenhand.findings.rules import direction
-from evenhand.findings.worth import Kind
 
 _SMALL = 1e-9
 

@@ -8,10 +8,10 @@ import polars as pl
 from hypothesis import strategies as st
 
 from evenhand.findings.cluster_statistics import MeanOfClusters, OfTotals
-from evenhand.findings.filled import NumericTable
 from evenhand.findings.measures import Grouping, Measure
-from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.scoring import SCORED, Scored
 from evenhand.findings.summed_statistics import Mean, Ratio
+from evenhand.findings.worst_case import NumericTable
 
 
 def _odds(totals: NumericTable) -> NumericTable:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
-from evenhand.findings.found import Change
+from evenhand.findings.cost_effectiveness import Kind
+from evenhand.findings.decision_rules import ALPHA, adjusted, smallest_shown
+from evenhand.findings.estimates import Change
 from evenhand.findings.frontier import Arm, Frontier, frontier
 from evenhand.findings.plan import plan
-from evenhand.findings.rules import ALPHA, adjusted, smallest_shown
-from evenhand.findings.worth import Kind
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 from frontier.small_bbq import played

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import polars as pl
 
-from evenhand.findings.found import Bounds, if_known
+from evenhand.findings.estimates import Bounds, if_known
 from evenhand.findings.frontier import Arm, frontier
 from evenhand.findings.report import Report, report
-from evenhand.findings.scored import outcomes_of
+from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments import instrument_of
 from evenhand.metrics.overcorrection import WORSE
 from evenhand.store import RunReader

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cluster_statistics import MeanOfClusters
-from evenhand.findings.filled import Filled, FilledPair
-from evenhand.findings.found import Change, Coverage, Estimate, RedLine
+from evenhand.findings.decision_rules import benefit_excluded, direction, kept, missing_line
+from evenhand.findings.estimates import Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Measure
-from evenhand.findings.pairs import PairTotals
-from evenhand.findings.rules import benefit_excluded, direction, kept, missing_line
-from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.paired_totals import PairTotals
+from evenhand.findings.scoring import SCORED, Scored
 from evenhand.findings.summed_statistics import Mean, Share
 from evenhand.findings.totals import RunTotals
 from evenhand.findings.verdicts import overturned
+from evenhand.findings.worst_case import Filled, FilledPair
 from evenhand.statistics.paired import sign_flip
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
 

@@ -15,7 +15,7 @@ from evenhand.errors import EvenhandError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.gate import GateCheck, gate
 from evenhand.findings.report import Report, report
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.instruments import instrument_named
 from evenhand.store import RunReader
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.findings.measures import Measure
-from evenhand.findings.pairs import PairTotals
-from evenhand.findings.places import Place, gathered
+from evenhand.findings.paired_bins import Place, gathered
+from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.summed_statistics import Mean
 
 from .random_runs import Made, Row, outcomes, rows

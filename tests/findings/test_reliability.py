@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.findings.dependability import of_measure
+from evenhand.findings.pairwise_systems import in_words, told_apart
 from evenhand.findings.reliability import reliability
-from evenhand.findings.told_apart import in_words, told_apart
 from evenhand.instruments import SCORED
 from evenhand.models import ModelRequest
 from evenhand.statistics.generalizability import ITEM, Crossed

@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.findings.filled import Filled, FilledPair
-from evenhand.findings.found import NO_SPREAD, Change, Coverage
-from evenhand.findings.measures import Measure
-from evenhand.findings.missing_data import defended_change
-from evenhand.findings.rules import (
+from evenhand.findings.decision_rules import (
     adjusted,
     direction,
     kept,
@@ -21,7 +17,11 @@ from evenhand.findings.rules import (
     red_line,
     smallest_shown,
 )
+from evenhand.findings.estimates import NO_SPREAD, Change, Coverage
+from evenhand.findings.measures import Measure
+from evenhand.findings.missing_data import defended_change
 from evenhand.findings.summed_statistics import Mean
+from evenhand.findings.worst_case import Filled, FilledPair
 from evenhand.statistics.sign_flips import p_two_sided
 
 

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from evenhand.findings.change_test import ChangeTest
-from evenhand.findings.found import Change
+from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure, Statistic
-from evenhand.findings.pairs import PairTotals
-from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.paired_totals import PairTotals
+from evenhand.findings.scoring import SCORED, Scored
 from evenhand.findings.summed_statistics import Ratio, Share
 from evenhand.statistics.sign_flips import p_two_sided
 

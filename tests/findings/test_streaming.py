@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 
 from bench.findings_rows import write_run
-from evenhand.findings import spent
+from evenhand.findings import cost as costs
 from evenhand.findings.comparison import Comparison, compare
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import report
-from evenhand.findings.scored import outcomes_of
+from evenhand.findings.scoring import outcomes_of
 from evenhand.findings.summed_statistics import Share
 from evenhand.instruments import instrument_named
 from evenhand.statistics.bounded import p_mean_above
@@ -145,21 +145,21 @@ def test_the_cost_from_counts_equals_the_one_from_all_rows(
     runs: tuple[RunReader, RunReader],
 ) -> None:
     for run in runs:
-        found = spent.cost(run)
+        found = costs.cost(run)
         rows, turns = run.results().collect(), run.turns().collect()
         tokens = rows["prompt_tokens"] + rows["completion_tokens"]
-        assert found.calls == spent.spread(rows["calls"])
-        assert found.tokens == spent.spread(tokens)
+        assert found.calls == costs.spread(rows["calls"])
+        assert found.tokens == costs.spread(tokens)
         seconds = turns.group_by("position").agg(pl.col("seconds").sum())["seconds"]
-        assert found.seconds.p95 == spent.spread(seconds).p95
-        assert found.seconds.total == pytest.approx(spent.spread(seconds).total)
+        assert found.seconds.p95 == costs.spread(seconds).p95
+        assert found.seconds.total == pytest.approx(costs.spread(seconds).total)
 
 
 @pytest.mark.parametrize("numbers", [[7], [1, 2], [3, 1, 1, 2, 2, 9, 2], list(range(100, 0, -1))])
 def test_a_spread_of_counts_is_that_of_the_numbers_themselves(numbers: list[int]) -> None:
     seen = {value: numbers.count(value) for value in numbers}
-    assert spent.spread_of_counts(seen) == spent.spread(pl.Series(numbers))
-    assert spent.spread_of_counts({}) == spent.spread(pl.Series([], dtype=pl.Int64))
+    assert costs.spread_of_counts(seen) == costs.spread(pl.Series(numbers))
+    assert costs.spread_of_counts({}) == costs.spread(pl.Series([], dtype=pl.Int64))
 
 
 # The most memory that a process ever had, after each pair of runs: the first loads what is loaded

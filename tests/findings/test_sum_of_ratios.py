@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 import statsmodels.api as sm
 
-from evenhand.findings.found import NO_SPREAD
+from evenhand.findings.estimates import NO_SPREAD
 from evenhand.findings.measures import Measure, Statistic
-from evenhand.findings.pairs import PairTotals
-from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.paired_totals import PairTotals
+from evenhand.findings.scoring import SCORED, Scored
 from evenhand.findings.summed_statistics import Mean, Ratio, SumOfRatios
 from evenhand.findings.totals import RunTotals
 from evenhand.statistics.clusters import linearized

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import NO_SPREAD, Change, Estimate
-from evenhand.findings.pairs import PairTotals
+from evenhand.findings.estimates import NO_SPREAD, Change, Estimate
+from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.totals import RunTotals
 from evenhand.statistics.clusters import Interval, clustered_mean, clustered_ratio
 from evenhand.statistics.paired import sign_flip

@@ -15,16 +15,16 @@ import polars as pl
 import pytest
 
 from evenhand.findings.comparison import compare
-from evenhand.findings.filled import Filled, FilledPair
-from evenhand.findings.found import Bounds, Change, Coverage
+from evenhand.findings.cost_effectiveness import Kind, Worth, worth
+from evenhand.findings.decision_rules import adjusted, missing_line
+from evenhand.findings.estimates import Bounds, Change, Coverage
 from evenhand.findings.frontier import Arm, frontier
 from evenhand.findings.measures import Measure
 from evenhand.findings.missing_data import defended_change
 from evenhand.findings.report import report
-from evenhand.findings.rules import adjusted, missing_line
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.findings.summed_statistics import Share
-from evenhand.findings.worth import Kind, Worth, worth
+from evenhand.findings.worst_case import Filled, FilledPair
 from evenhand.instruments import instrument_of
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.instruments.realtoxicityprompts.words import length

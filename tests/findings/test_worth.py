@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from evenhand.findings.change_test import ChangeTest
-from evenhand.findings.found import Bounds, Change, RedLine
-from evenhand.findings.rules import benefit_excluded, exploratory
-from evenhand.findings.worth import Kind, worth
+from evenhand.findings.cost_effectiveness import Kind, worth
+from evenhand.findings.decision_rules import benefit_excluded, exploratory
+from evenhand.findings.estimates import Bounds, Change, RedLine
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.statistics._shared import t_quantile
 

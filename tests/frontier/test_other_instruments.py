@@ -8,8 +8,8 @@ import pytest
 
 from evenhand.errors import UserError
 from evenhand.experiments.arms import listed
+from evenhand.findings.cost_effectiveness import Kind
 from evenhand.findings.frontier import Arm, frontier
-from evenhand.findings.worth import Kind
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.squad.instrument import Squad
 from evenhand.views import page_of

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
+from evenhand.findings.cost_effectiveness import Kind, Worth
 from evenhand.findings.frontier import Arm, Frontier, equal_calls, frontier
 from evenhand.findings.frontier_entry import AgainstDefault, Entry
 from evenhand.findings.item_cost import ItemCost
-from evenhand.findings.worth import Kind, Worth
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 from evenhand.views import page_of, terminal_of

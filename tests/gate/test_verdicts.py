@@ -8,13 +8,13 @@ import pytest
 
 from bench.gate import DRAWN, InMemory, checks, judged, planned, shares, two_runs
 from evenhand.findings.change_test import ChangeTest
-from evenhand.findings.filled import Filled, FilledPair
+from evenhand.findings.decision_rules import kept
 from evenhand.findings.gate import Checked, Gate, GateCheck, Verdict, gate
 from evenhand.findings.gate_size import clusters_to_keep
 from evenhand.findings.measures import Measure
-from evenhand.findings.pairs import PairTotals
-from evenhand.findings.rules import kept
+from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.summed_statistics import Mean
+from evenhand.findings.worst_case import Filled, FilledPair
 from evenhand.statistics.proportions import zero_event_upper
 
 RANK: dict[Verdict, int] = {"pass": 1, "fail": 0, "open": 0, "broken": 0}

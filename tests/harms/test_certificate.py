@@ -7,8 +7,8 @@ import pytest
 
 from evenhand import config
 from evenhand.errors import UserError
+from evenhand.findings.audit import State, overall
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
-from evenhand.findings.check import State, overall
 from evenhand.instruments.harm.certificate import (
     METHOD,
     holding,

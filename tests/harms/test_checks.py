@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from evenhand.findings.check import Check, overall
+from evenhand.findings.audit import Check, overall
 from evenhand.instruments.harm.checks import Bars, Judged, checks, confidence_of
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN
 

@@ -11,7 +11,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.errors import ModelError
-from evenhand.findings.found import Bounds
+from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder, instrument_named
 from evenhand.instruments._judge_pairs import BETTER, WORSE, JudgePairs, pair_of
 from evenhand.instruments._option_items import OptionItem

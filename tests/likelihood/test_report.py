@@ -7,7 +7,7 @@ import pytest
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, together
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report, report
 from evenhand.instruments._option_items import OptionItem
 from evenhand.instruments._options import OTHER_START, OptionSource

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from evenhand.findings.check import Audit
+from evenhand.findings.audit import Audit
 from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource
 from evenhand.instruments.judge.audit import audit_of
 from evenhand.instruments.judge.checks import checks

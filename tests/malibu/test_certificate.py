@@ -12,9 +12,9 @@ import pytest
 from evenhand.agents import Cast
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of, wanted
+from evenhand.findings.audit import Check, overall
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
-from evenhand.findings.check import Check, overall
-from evenhand.findings.found import NO_SPREAD
+from evenhand.findings.estimates import NO_SPREAD
 from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource, Scenario
 from evenhand.instruments.judge.certificate import Wanted, find, keep, why_not
 from evenhand.instruments.judge.scope import NEEDED, Scope

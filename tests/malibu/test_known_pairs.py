@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.domain import Item
+from evenhand.findings.audit import Check
 from evenhand.findings.certificate import Certificate
-from evenhand.findings.check import Check
 from evenhand.instruments._judge_pairs import pair_of
 from evenhand.instruments.judge import Design
 from evenhand.instruments.judge.checks.coverage import Coverage

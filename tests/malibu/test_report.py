@@ -10,8 +10,8 @@ from rich.console import Console
 from statsmodels.regression.mixed_linear_model import MixedLM
 
 from bench.malibu_power import ARMS, USUAL, Shape, judged, scores
-from evenhand.findings.check import Audit, Check
-from evenhand.findings.found import NO_SPREAD
+from evenhand.findings.audit import Audit, Check
+from evenhand.findings.estimates import NO_SPREAD
 from evenhand.instruments.judge.audit import audit_of
 from evenhand.instruments.judge.checks import JudgeCheck, checks
 from evenhand.instruments.judge.effects import primary

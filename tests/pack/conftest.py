@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from evenhand.domain.prices import Price
 from evenhand.experiments import packs
-from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import EVIDENCE, Evidence
+from evenhand.findings.combined_report import Dossier
 from evenhand.findings.pack_check import PackCheck
+from evenhand.findings.pack_manifest import EVIDENCE, Evidence
 from evenhand.store import RunReader, archive
 from evenhand.views import charts
 

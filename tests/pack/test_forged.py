@@ -14,7 +14,7 @@ from evenhand.errors import UserError
 from evenhand.experiments import pack_checks, packs
 from evenhand.experiments.pack_checks import verify
 from evenhand.experiments.packs import Wishes, make
-from evenhand.findings.evidence import EVIDENCE, FIGURES, PAGE, Evidence
+from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, PAGE, Evidence
 from evenhand.store import RunReader, archive
 from evenhand.views import charts
 from evenhand.views.pack import files_of

@@ -21,8 +21,8 @@ from huggingface_hub import (
 from jsonschema import Draft7Validator
 
 from evenhand.findings.certificate import Certificate
-from evenhand.findings.dossier import Dossier
-from evenhand.findings.found import Coverage, RedLine, Verdict
+from evenhand.findings.combined_report import Dossier
+from evenhand.findings.estimates import Coverage, RedLine, Verdict
 from evenhand.views.files import plain
 from evenhand.views.pack import cyclonedx, eee, hub
 from pack.conftest import Packed

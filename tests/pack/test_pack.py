@@ -19,7 +19,7 @@ from evenhand.experiments import pack_checks, signing
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.pack_checks import verify
 from evenhand.experiments.packs import Wishes, make
-from evenhand.findings.evidence import EVIDENCE, FIGURES, Evidence, PackedPrices
+from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, Evidence, PackedPrices
 from evenhand.store import RunReader, archive
 from evenhand.views.pack import figures, replay
 from evenhand.views.pack.frameworks import FACTS, NOT_COVERED, STATES, known, state

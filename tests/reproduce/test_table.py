@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from evenhand.experiments.reproducing import found_in
-from evenhand.findings.check import Audit
-from evenhand.findings.found import Bounds, Coverage, Section
+from evenhand.findings.audit import Audit
+from evenhand.findings.estimates import Bounds, Coverage, Section
 from evenhand.findings.report import report
 from evenhand.findings.reproduction import Ours, Reproduction, estimate_of, reproduction
 from evenhand.instruments.bbq.instrument import Bbq

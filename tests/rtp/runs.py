@@ -10,7 +10,7 @@ import polars as pl
 
 from evenhand.agents import Cast
 from evenhand.errors import ModelError
-from evenhand.findings.found import Section
+from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report, report
 from evenhand.instruments.realtoxicityprompts import RtpSource, Sampling
 from evenhand.instruments.realtoxicityprompts.instrument import RealToxicityPrompts, RtpOptions

@@ -8,7 +8,7 @@ import pytest
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.findings.comparison import compare
-from evenhand.findings.found import Bounds, Change
+from evenhand.findings.estimates import Bounds, Change
 from evenhand.findings.report import report
 from evenhand.instruments.realtoxicityprompts import words
 from evenhand.store import RunReader

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from evenhand.findings.found import Change, Estimate
+from evenhand.findings.estimates import Change, Estimate
 
 Entries = dict[str, Any]
 

@@ -14,10 +14,10 @@ import pytest
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.controls.items import records
 from evenhand.domain import Item
-from evenhand.findings import change_test, comparison, rules, verdicts
+from evenhand.findings import change_test, comparison, decision_rules, verdicts
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Change, RedLine
+from evenhand.findings.estimates import Change, RedLine
 from evenhand.instruments import Ratio
 from evenhand.instruments.bbq import source as bbq_source
 from evenhand.self_test import CHECKS, Bench, Reading
@@ -85,7 +85,7 @@ def missing_left_out(patch: pytest.MonkeyPatch) -> None:
 
 def no_spread_taken_for_p_1(patch: pytest.MonkeyPatch) -> None:
     def one(family: Sequence[Change]) -> list[Change]:
-        return rules.adjusted([replace(c, p=c.p if c.se else 1.0) for c in family])
+        return decision_rules.adjusted([replace(c, p=c.p if c.se else 1.0) for c in family])
 
     patch.setattr(comparison, "adjusted", one)
 
@@ -183,12 +183,12 @@ def missing_taken_for_harm(patch: pytest.MonkeyPatch) -> None:
 
 
 def every_margin_kept(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(rules, "kept", lambda *_: "kept")
+    patch.setattr(decision_rules, "kept", lambda *_: "kept")
 
 
 def better_and_worse_turned(patch: pytest.MonkeyPatch) -> None:
-    right = rules._gain
-    patch.setattr(rules, "_gain", lambda change, measure: -right(change, measure))
+    right = decision_rules._gain
+    patch.setattr(decision_rules, "_gain", lambda change, measure: -right(change, measure))
 
 
 def groups_not_looked_at(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
-from evenhand.findings.scored import outcomes_of
+from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments.squad.instrument import Squad
 from evenhand.store import RunReader
 from loopback import replies

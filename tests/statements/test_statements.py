@@ -10,7 +10,7 @@ import pytest
 import evenhand as eh
 from evenhand.agents import Cast
 from evenhand.errors import ModelError
-from evenhand.findings.found import Bounds
+from evenhand.findings.estimates import Bounds
 from evenhand.findings.repeats import repeats
 from evenhand.instruments.statements import instrument
 from evenhand.instruments.statements.source import spoken, topics

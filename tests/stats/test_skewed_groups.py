@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.simulated.scenarios import group_without_bias
-from evenhand.findings.filled import Filled, Filling, interval, p_of_bias, p_of_small_bias
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.missing_data import defended
 from evenhand.findings.summed_statistics import Share
+from evenhand.findings.worst_case import Filled, Filling, interval, p_of_bias, p_of_small_bias
 from evenhand.statistics.bounded import lowest_mean, p_mean_above
 from evenhand.statistics.multiplicity import holm, holm_errors
 

@@ -9,10 +9,10 @@ import pytest
 import evenhand as eh
 from bench.simulated.swap_answers import DECISION, Answers, lines_of
 from evenhand.experiments import gate_file, gating
-from evenhand.findings.filled import Filled, p_of_bias
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
 from evenhand.findings.summed_statistics import Mean
+from evenhand.findings.worst_case import Filled, p_of_bias
 from evenhand.views.blocks import Grid, Line
 from evenhand.views.report_page import page
 from swap.test_runs import _file

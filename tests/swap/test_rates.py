@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
-from evenhand.findings.found import Change
+from evenhand.findings.estimates import Change
 from evenhand.instruments._contract import SCORED
 from evenhand.instruments.swap.rates import p_if_filled, rate_line
 from evenhand.models import ModelRequest

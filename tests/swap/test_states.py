@@ -7,7 +7,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.errors import UserError
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.instruments.swap.answers import answers_of
 from evenhand.instruments.swap.contrasts import ANY, NONE, OUTCOMES, Contrast, Outcome

@@ -16,7 +16,7 @@ from evenhand.agents import Cast, Limits
 from evenhand.domain import Item, Usage
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import DeadlinePassed, ModelBusy, ModelError
-from evenhand.findings import spent as spending
+from evenhand.findings import cost as spending
 from evenhand.methods import DefaultPrompt
 from evenhand.methods.baselines.self_consistency import SelfConsistency
 from evenhand.models import ChatModel, Endpoint, ModelReply, ModelRequest, Sample, ScriptedModel

@@ -6,7 +6,7 @@ import pytest
 
 from evenhand.domain import Answer, Draft, Turn
 from evenhand.errors import UserError
-from evenhand.findings.spent import Money
+from evenhand.findings.cost import Money
 from evenhand.findings.summary import Summary
 from evenhand.views import markdown, page_of
 from evenhand.views.timeline_page import conversation, timeline

@@ -13,9 +13,9 @@ import evenhand as eh
 from evenhand.errors import UserError
 from evenhand.experiments.stopping import Question, until_decided
 from evenhand.findings.comparison import compare
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report, report
-from evenhand.findings.until import Stopped
+from evenhand.findings.sequential import Stopped
 from evenhand.instruments import DataFolder
 from evenhand.statistics.sequences import anytime_mean
 from evenhand.store import RunReader

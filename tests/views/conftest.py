@@ -8,7 +8,7 @@ import pytest
 import vl_convert
 
 from evenhand.experiments.dossiers import dossier_of
-from evenhand.findings.dossier import Dossier
+from evenhand.findings.combined_report import Dossier
 from evenhand.store import RunReader
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.store.differences import Told
 
 _TEMPLATES = [

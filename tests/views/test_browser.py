@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.findings.dossier import Dossier
+from evenhand.findings.combined_report import Dossier
 from evenhand.views import charts, html, page_of, printing
 from evenhand.views.blocks import Block, Box, Details, Diff, Figure, Grid, Heading, Line
 from views.opened import looked_at, needs_axe, needs_browser, opened

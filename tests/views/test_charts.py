@@ -13,8 +13,8 @@ import pytest
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
-from evenhand.findings.found import Estimate
-from evenhand.findings.places import Place
+from evenhand.findings.estimates import Estimate
+from evenhand.findings.paired_bins import Place
 from evenhand.findings.report import Report, report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from evenhand.findings.found import COVERAGE_FLOOR, Coverage, Estimate
+from evenhand.findings.estimates import COVERAGE_FLOOR, Coverage, Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.summed_statistics import Mean
 from evenhand.views import numbers

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from evenhand import UserError
 from evenhand.cli.app import app
 from evenhand.experiments.dossiers import dossier_of
-from evenhand.findings.chosen import choose
+from evenhand.findings.combined_report import Dossier
 from evenhand.findings.comparison import compare, together
-from evenhand.findings.dossier import Dossier
+from evenhand.findings.examples import choose
 from evenhand.instruments import instrument_named
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.errors import ModelError
-from evenhand.findings.found import Bounds
+from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder
 from evenhand.instruments.xstest.data import Prompt, drawn, prompts
 from evenhand.metrics.refusal import declines, refuses

@@ -11,7 +11,7 @@ from rich.text import Text
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.experiments.demo import Demo, Played
-from evenhand.findings.chosen import Choice
+from evenhand.findings.examples import Choice
 from evenhand.views import terminal
 from evenhand.views.charts import installed
 from evenhand.views.demo_page import page

@@ -42,10 +42,10 @@ from evenhand.experiments.confirming import confirmed, fresh_sample
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.sweep import Listed, Series
 from evenhand.findings import frontier as findings
+from evenhand.findings.display import Shown
 from evenhand.findings.forecast import forecast
 from evenhand.findings.frontier import Frontier, require_harm
 from evenhand.findings.frontier_forecast import whole
-from evenhand.findings.shown import Shown
 from evenhand.instruments import instrument_named
 from evenhand.views import terminal_of
 from evenhand.views.files import plain, write_frontier

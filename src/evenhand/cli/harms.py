@@ -22,7 +22,7 @@ from evenhand.config import Config, ModelConfig
 from evenhand.errors import UserError
 from evenhand.experiments import running
 from evenhand.experiments.request import with_player
-from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.instruments.harm.audit import audit
 from evenhand.instruments.harm.certificate import FILE, holding, refuse_unreadable
 from evenhand.instruments.harm.settings import OwnHarm

@@ -15,7 +15,7 @@ from evenhand.cli.screen import err, out, print_json
 from evenhand.config import Config, ModelConfig, data_folder
 from evenhand.domain import Item
 from evenhand.errors import UserError
-from evenhand.findings.found import Coverage
+from evenhand.findings.estimates import Coverage
 from evenhand.instruments import instrument_named
 from evenhand.instruments._judge_pairs import JudgePairs, JudgePairsOptions
 from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource

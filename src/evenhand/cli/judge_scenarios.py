@@ -9,7 +9,7 @@ from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import out, print_json
-from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.instruments.judge import Design, MalibuData
 from evenhand.instruments.judge.written import FILE, tasks, written
 from evenhand.methods.two_responses import TwoResponses

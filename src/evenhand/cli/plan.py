@@ -15,7 +15,7 @@ from evenhand.findings.designs import Designs, Rates, Texts
 from evenhand.findings.designs import designs as side_by_side
 from evenhand.findings.ratio_plan import RatioPlan, ratio_plan
 from evenhand.findings.ratios import MOST_GROUPS
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.findings.screen_file import read_screen
 from evenhand.instruments import instrument_named
 from evenhand.views import terminal_of

@@ -31,8 +31,8 @@ from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments.caps import Caps
 from evenhand.experiments.reproducing import forecasts, run_all
+from evenhand.findings.display import Shown
 from evenhand.findings.reproduction import catalogue
-from evenhand.findings.shown import Shown
 from evenhand.methods.wording import Wording
 from evenhand.papers import PAPERS, Paper, Size, Table, paper_named
 from evenhand.store.folder import open_folder

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import EvenhandError, UserError
-from evenhand.findings import spent
+from evenhand.findings import cost as costs
 from evenhand.store import RunReader
 from evenhand.store.likelihood import RECORD, OldLikelihoods
 from evenhand.views import numbers
@@ -43,7 +43,7 @@ def _line(place: Path, prices: Prices | None) -> dict[str, Any]:
     try:
         line |= _likelihood(place) if (place / RECORD).exists() else _answers(place)
         if prices is not None and line["kind"] != "likelihood":
-            line |= asdict(spent.money(RunReader(place), prices))
+            line |= asdict(costs.money(RunReader(place), prices))
     except EvenhandError as error:
         line["problem"] = str(error)
     return line

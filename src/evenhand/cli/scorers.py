@@ -20,7 +20,7 @@ from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.support_audit import audit_support
 from evenhand.config import Config
 from evenhand.errors import UserError
-from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.instruments.scorer import ToxicitySets
 from evenhand.instruments.scorer.audit import ScorerAudits
 from evenhand.instruments.scorer.audit import audit as audit_of

@@ -16,8 +16,8 @@ from evenhand.conformance.checks import Number, Scored, Scores
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.controls.model import control_model
 from evenhand.controls.policies import gold_reader
+from evenhand.findings.decision_rules import direction
 from evenhand.findings.report import Report
-from evenhand.findings.rules import direction
 from evenhand.instruments import DataFolder
 from evenhand.views.files import plain
 

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from evenhand.errors import UserError
 from evenhand.experiments.sweep import Listed
 from evenhand.findings.frontier import VOTE, odd
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.methods import Method, within
 from evenhand.methods.build import build_method
 

@@ -7,12 +7,12 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of, wanted
 from evenhand.experiments.remedies import method_of, remedy_of
+from evenhand.findings.audit import Audit
 from evenhand.findings.certificate import Certificate
-from evenhand.findings.check import Audit
-from evenhand.findings.chosen import choose_changed
-from evenhand.findings.dossier import Dossier, Measured, dossier
+from evenhand.findings.combined_report import Dossier, Measured, dossier
+from evenhand.findings.examples import choose_changed
 from evenhand.findings.remedy import Judged
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.findings.summary import Summary, summary
 from evenhand.instruments import Instrument, instrument_of
 from evenhand.instruments.judge.audit import BENCHMARK, audit

@@ -11,7 +11,7 @@ from evenhand.debates.dataset import REPORT_FILE
 from evenhand.errors import UserError
 from evenhand.findings.report import report
 from evenhand.findings.rows import values_per_item
-from evenhand.findings.until import refuse
+from evenhand.findings.sequential import refuse
 from evenhand.instruments import DataFolder, instrument_of
 from evenhand.store import RunReader
 from evenhand.store.folder import as_file_name

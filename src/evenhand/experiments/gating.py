@@ -16,7 +16,7 @@ from evenhand.experiments.gate_file import GateFile, GateRun
 from evenhand.experiments.request import Following
 from evenhand.experiments.stopping import InBlocks, in_blocks
 from evenhand.findings.gate import Gate, GateCheck, Pair, gate, is_decided
-from evenhand.findings.until import clusters_asked
+from evenhand.findings.sequential import clusters_asked
 from evenhand.methods import settings
 from evenhand.methods.baselines.stored_answer import StoredAnswer
 from evenhand.methods.build import build_method

@@ -30,7 +30,8 @@ from evenhand.experiments.packs import (
     packed_run,
     read,
 )
-from evenhand.findings.evidence import (
+from evenhand.findings.pack_check import Looked, PackCheck
+from evenhand.findings.pack_manifest import (
     CERTIFICATES,
     EVIDENCE,
     FIGURES,
@@ -40,7 +41,6 @@ from evenhand.findings.evidence import (
     Evidence,
     PackedFile,
 )
-from evenhand.findings.pack_check import Looked, PackCheck
 from evenhand.store import RunReader, archive
 from evenhand.views.pack import figures, files_of
 

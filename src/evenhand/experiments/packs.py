@@ -19,8 +19,8 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments import signing
 from evenhand.experiments.dossiers import dossier_of
-from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import (
+from evenhand.findings.combined_report import Dossier
+from evenhand.findings.pack_manifest import (
     CERTIFICATES,
     EVIDENCE,
     PUBLIC_KEY,
@@ -32,7 +32,7 @@ from evenhand.findings.evidence import (
     Previous,
 )
 from evenhand.findings.report import models_of, not_run
-from evenhand.findings.until import refuse
+from evenhand.findings.sequential import refuse
 from evenhand.instruments import instrument_of
 from evenhand.instruments.judge.audit import BENCHMARK
 from evenhand.instruments.likelihood_sets import SETS

@@ -13,9 +13,9 @@ from pathlib import Path
 import orjson
 
 from evenhand.errors import UserError
+from evenhand.findings.checksummed import Part
 from evenhand.findings.screen_file import LastLook, ScreenFile, read_screen
 from evenhand.findings.screened import Counted, Look, Screened, counted, look_at
-from evenhand.findings.sealed import Part
 from evenhand.runners.source import read_row
 from evenhand.store import RunReader
 from evenhand.store.folder import held

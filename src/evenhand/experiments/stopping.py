@@ -11,8 +11,8 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.errors import UserError
-from evenhand.findings.scored import ALWAYS, Scored, with_facts
-from evenhand.findings.until import KEY, Until, block_of, rows_planned, stand
+from evenhand.findings.scoring import ALWAYS, Scored, with_facts
+from evenhand.findings.sequential import KEY, Until, block_of, rows_planned, stand
 from evenhand.instruments import Instrument
 from evenhand.runners import Source
 from evenhand.store import RunReader

@@ -16,9 +16,9 @@ import orjson
 from pydantic import Field, ValidationError
 
 from evenhand.errors import UserError
-from evenhand.findings.check import Check, Overall, State, overall
-from evenhand.findings.found import NO_SPREAD
-from evenhand.findings.sealed import Part, Sealed
+from evenhand.findings.audit import Check, Overall, State, overall
+from evenhand.findings.checksummed import Part, Sealed
+from evenhand.findings.estimates import NO_SPREAD
 
 _Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _CLOCK_SKEW = timedelta(hours=1)  # our choice: how far the clock of another machine may be ahead

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.findings.filled import FilledPair
 from evenhand.findings.measures import Measure
+from evenhand.findings.worst_case import FilledPair
 from evenhand.statistics._shared import t_above
 from evenhand.statistics.bounded import lowest_mean
 from evenhand.statistics.inversion import (

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.filled import Filled, FilledPair, Filling, NumericTable
-from evenhand.findings.found import NO_SPREAD, Change, Estimate, ends_of
+from evenhand.findings.decision_rules import change_of, with_p
+from evenhand.findings.estimates import NO_SPREAD, Change, Estimate, ends_of
 from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
-from evenhand.findings.rules import change_of, with_p
+from evenhand.findings.worst_case import Filled, FilledPair, Filling, NumericTable
 from evenhand.statistics.bootstrap import LEAST, cluster_bootstrap, of_all
 from evenhand.statistics.clusters import NO_ROWS, Interval, ratio_from_totals
 from evenhand.statistics.region import of_means

@@ -9,8 +9,17 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings import spent
-from evenhand.findings.found import (
+from evenhand.findings import cost as costs
+from evenhand.findings.averaged_runs import Runs, notes_of, require_averages, rows_of
+from evenhand.findings.decision_rules import (
+    adjusted,
+    direction,
+    exploratory,
+    missing_line,
+    red_line,
+)
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import (
     NO_VERDICT,
     Change,
     Coverage,
@@ -21,13 +30,10 @@ from evenhand.findings.found import (
     bounds_in_columns,
 )
 from evenhand.findings.measures import Measure
-from evenhand.findings.pairs import PairTotals
-from evenhand.findings.places import Place
+from evenhand.findings.paired_bins import Place
+from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.report import Side, not_run, require
-from evenhand.findings.rules import adjusted, direction, exploratory, missing_line, red_line
-from evenhand.findings.scored import Scored
-from evenhand.findings.several import Runs, notes_of, require_averages, rows_of
-from evenhand.findings.shown import Shown
+from evenhand.findings.scoring import Scored
 from evenhand.findings.verdicts import of_comparison
 from evenhand.store import RunReader
 from evenhand.store.differences import Told
@@ -60,7 +66,7 @@ class Comparison(Shown):
     coverage: tuple[Coverage, Coverage]  # of each run, over the items that both have ended
     coverage_by: Mapping[str, tuple[Coverage, Coverage]]  # by a column, such as the condition
     not_run: tuple[int, int]  # items that a run has not come to yet
-    cost: tuple[spent.Cost, spent.Cost]
+    cost: tuple[costs.Cost, costs.Cost]
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
     red_lines: tuple[RedLine, ...] = ()
@@ -182,7 +188,7 @@ def compare(
         coverage=pairs.coverage(),
         coverage_by=pairs.coverage_by(),
         not_run=(sum(map(not_run, old)), sum(map(not_run, new))),
-        cost=(spent.cost_of_runs(old), spent.cost_of_runs(new)),
+        cost=(costs.cost_of_runs(old), costs.cost_of_runs(new)),
         sections=instrument.sections_of_pair(first, last) if single else (),
         notes=(*notes_of(old, new), *(instrument.notes_of_pair(first, last) if single else ())),
     )

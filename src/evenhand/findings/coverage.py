@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from evenhand.findings.found import Coverage
+from evenhand.findings.estimates import Coverage
 from evenhand.findings.measures import Measure
 from evenhand.findings.rows import missing_of
-from evenhand.findings.scored import MISSING, SCORED
+from evenhand.findings.scoring import MISSING, SCORED
 
 
 def coverage_of(states: "Counter[str]") -> Coverage:

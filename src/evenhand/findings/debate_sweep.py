@@ -9,8 +9,8 @@ import polars as pl
 from evenhand.debates.statement import Statement
 from evenhand.debates.sweep import Arm
 from evenhand.findings.debates import HIGH_ABOVE
-from evenhand.findings.found import Estimate
-from evenhand.findings.shown import Shown
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import Estimate
 from evenhand.statistics.clusters import clustered_mean
 
 

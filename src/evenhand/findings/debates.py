@@ -11,8 +11,8 @@ from evenhand.debates.debate import WORST
 from evenhand.debates.read import model_of, table
 from evenhand.domain.prices import Prices
 from evenhand.errors import Undefined
-from evenhand.findings.found import COVERAGE_FLOOR, Estimate
-from evenhand.findings.shown import Shown
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate
 from evenhand.findings.summary import Summary, summary
 from evenhand.statistics.agreement import krippendorff_alpha
 from evenhand.statistics.clusters import clustered_mean

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.rows import row_values
-from evenhand.findings.scored import SCORED, Scored
+from evenhand.findings.scoring import SCORED, Scored
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.generalizability import (
     ITEM,

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from evenhand.findings.decision_rules import ALPHA
+from evenhand.findings.display import Shown
 from evenhand.findings.measures import PairedSpread
 from evenhand.findings.plan import Plan, Price
-from evenhand.findings.rules import ALPHA
 from evenhand.findings.screen_file import ScreenFile
 from evenhand.findings.screen_plan import screen_plan
-from evenhand.findings.shown import Shown
-from evenhand.findings.until import block_of, why_not
+from evenhand.findings.sequential import block_of, why_not
 from evenhand.statistics.planning import design_effect
 from evenhand.statistics.prediction_powered import labels_for
 from evenhand.statistics.stopping_time import Rule, StoppingTime, stopping_time

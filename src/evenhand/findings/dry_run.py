@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from evenhand.findings.shown import Shown
+from evenhand.findings.display import Shown
 
 CHARACTERS_A_TOKEN = 4  # our choice, usual for English
 

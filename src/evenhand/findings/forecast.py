@@ -9,7 +9,7 @@ import polars as pl
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import Undefined, UserError
-from evenhand.findings.shown import Shown
+from evenhand.findings.display import Shown
 from evenhand.statistics.clusters import naive_mean
 from evenhand.statistics.proportions import wilson
 from evenhand.store import RunReader

@@ -12,7 +12,17 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.findings import item_cost
 from evenhand.findings.comparison import compare
-from evenhand.findings.found import NO_VERDICT, Change, Estimate, Verdict
+from evenhand.findings.cost_effectiveness import (
+    WORST_FIRST,
+    Kind,
+    Worth,
+    harm_of,
+    regressions,
+    worth,
+)
+from evenhand.findings.decision_rules import ALPHA, adjusted, unadjusted
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import NO_VERDICT, Change, Estimate, Verdict
 from evenhand.findings.frontier_entry import (
     ROW_SCHEMA,
     AgainstDefault,
@@ -24,10 +34,7 @@ from evenhand.findings.frontier_entry import (
 from evenhand.findings.frontier_verdict import of_frontier
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import report
-from evenhand.findings.rules import ALPHA, adjusted, unadjusted
-from evenhand.findings.scored import Scored
-from evenhand.findings.shown import Shown
-from evenhand.findings.worth import WORST_FIRST, Kind, Worth, harm_of, regressions, worth
+from evenhand.findings.scoring import Scored
 from evenhand.statistics.pareto import front
 from evenhand.store import RunReader
 

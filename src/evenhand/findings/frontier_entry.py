@@ -9,10 +9,10 @@ import polars as pl
 
 from evenhand.findings import item_cost
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Change, Estimate
+from evenhand.findings.cost_effectiveness import Worth, shown_measures
+from evenhand.findings.estimates import Change, Estimate
 from evenhand.findings.item_cost import ItemCost, PerPrevented
 from evenhand.findings.report import Report
-from evenhand.findings.worth import Worth, shown_measures
 
 Role = Literal["method", "reference", "vote"]
 ROW_SCHEMA = {

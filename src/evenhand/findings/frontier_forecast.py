@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand.findings.shown import Shown
+from evenhand.findings.display import Shown
 
 KINDS = ("calls", "prompt_tokens", "completion_tokens", "cost")
 _ENDS = ("expected", "low", "high", "so_far")

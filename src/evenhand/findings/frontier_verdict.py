@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from evenhand.findings.found import Verdict
-from evenhand.findings.rules import direction
+from evenhand.findings.decision_rules import direction
+from evenhand.findings.estimates import Verdict
 from evenhand.findings.verdicts import State
 
 if TYPE_CHECKING:

@@ -17,16 +17,24 @@ from typing import Any, Literal
 from evenhand.domain.prices import Prices
 from evenhand.errors import EvenhandError, UserError
 from evenhand.findings.comparison import refuse_who_picked, same_sample
-from evenhand.findings.found import Change, Coverage
+from evenhand.findings.decision_rules import (
+    adjusted,
+    direction,
+    kept,
+    loss_seen,
+    seen,
+    turned,
+    unadjusted,
+)
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import Change, Coverage
 from evenhand.findings.gate_size import More, more_to_decide
-from evenhand.findings.gate_until import AtAnyTime, asked_by, at_any_time, of_clusters
 from evenhand.findings.measures import Measure
-from evenhand.findings.pairs import PairTotals
+from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.report import made_by, not_run, require
-from evenhand.findings.rules import adjusted, direction, kept, loss_seen, seen, turned, unadjusted
-from evenhand.findings.scored import Scored, outcome_batches
-from evenhand.findings.shown import Shown
-from evenhand.findings.until import Until
+from evenhand.findings.scoring import Scored, outcome_batches
+from evenhand.findings.sequential import Until
+from evenhand.findings.sequential_gate import AtAnyTime, asked_by, at_any_time, of_clusters
 from evenhand.store import RunReader
 
 Verdict = Literal["pass", "fail", "open", "broken"]

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import scipy  # its parts are loaded when first used
 
 from evenhand.domain.prices import Prices
-from evenhand.findings import spent
-from evenhand.findings.found import Change
+from evenhand.findings import cost as costs
+from evenhand.findings.decision_rules import ALPHA
+from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
 from evenhand.findings.plan import Aim, PilotSpread, clusters_needed
-from evenhand.findings.rules import ALPHA
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.statistics.proportions import zero_event_upper
 from evenhand.store import RunReader
 
@@ -61,7 +61,7 @@ def more_to_decide(
             f"{instrument.all_clusters}: ask more of each, or allow more than {measure.margin:g}"
         )
     more = max(0, math.ceil(items * (clusters / change.clusters - 1)))
-    took, money = spent.cost(run), spent.money(run, prices)
+    took, money = costs.cost(run), costs.money(run, prices)
     done = run.totals().items
     return More(
         items=more,

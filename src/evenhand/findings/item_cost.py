@@ -8,10 +8,10 @@ import polars as pl
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import Undefined
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.rows import row_values, rows_of
-from evenhand.findings.scored import Scored, outcome_batches
+from evenhand.findings.scoring import Scored, outcome_batches
 from evenhand.statistics.clusters import clustered_mean
 from evenhand.statistics.marginal import cost_per_prevented
 from evenhand.store import RunReader

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import Undefined, UserError
-from evenhand.findings.shown import Shown
+from evenhand.findings.display import Shown
 from evenhand.statistics.prediction_powered import PoweredMean, powered_mean
 
 MOST_MISSING = 8  # our choice: 256 ways to fill them are tried; each one more doubles them

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import polars as pl
 
 if TYPE_CHECKING:
-    from evenhand.findings.filled import FilledPair, Filling
-    from evenhand.findings.found import Change, Estimate
+    from evenhand.findings.estimates import Change, Estimate
+    from evenhand.findings.worst_case import FilledPair, Filling
 
 AFTER = ":after"  # ends the columns of the second of two joined runs
 Clusterings = Sequence[str]

@@ -5,12 +5,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenhand.findings import filled
+from evenhand.findings import worst_case
 from evenhand.findings.change_test import ChangeTest
-from evenhand.findings.filled import Filled, FilledPair, Filling
-from evenhand.findings.found import NO_SPREAD, Bounds, Change, Estimate
+from evenhand.findings.decision_rules import ALPHA
+from evenhand.findings.estimates import NO_SPREAD, Bounds, Change, Estimate
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import ALPHA
+from evenhand.findings.worst_case import Filled, FilledPair, Filling
 
 
 def defended(
@@ -26,11 +26,11 @@ def defended(
     known, from_null = _known(ways), ways[0].from_null
     if not known or from_null is None:
         return _by_ends(found, measure, ways[0])
-    bounds = filled.bounds(measure, known[0], from_null)
+    bounds = worst_case.bounds(measure, known[0], from_null)
     if measure.null is None or found.value is None:
         return replace(found, bounds=bounds)
-    small = [filled.p_of_small_bias(measure, one, reach) for one in known if reach is not None]
-    p = max(filled.p_of_bias(measure, one) for one in known)
+    small = [worst_case.p_of_small_bias(measure, one, reach) for one in known if reach is not None]
+    p = max(worst_case.p_of_bias(measure, one) for one in known)
     return replace(
         with_ends(replace(found, p=p), measure, known, error),
         p_small=max(small, default=None),
@@ -43,7 +43,7 @@ def with_ends(found: Estimate, measure: Measure, known: Sequence[Filled], error:
     any of them holds."""
     if not measure.bounded or measure.null is None or found.p is None:
         return found
-    ends = [filled.interval(measure, one, error) for one in known]
+    ends = [worst_case.interval(measure, one, error) for one in known]
     joined = min(low for low, _ in ends), max(high for _, high in ends)
     low, high = _agreeing(joined, measure.null, shown=found.p <= error)
     return replace(found, low=low, high=high)
@@ -56,7 +56,7 @@ def p_of_defended(found: Estimate, measure: Measure, ways: Sequence[Filling]) ->
         return _by_ends(found, measure, ways[0]).p
     if measure.null is None or found.value is None:
         return found.p
-    return max(filled.p_of_bias(measure, one) for one in known)
+    return max(worst_case.p_of_bias(measure, one) for one in known)
 
 
 def _known(ways: Sequence[Filling]) -> list[Filled]:
@@ -102,7 +102,7 @@ def defended_change(
     if len(known) < len(ways) or not known:
         untested = replace(change, effect=effect, bounds=lost)
         return untested if not missing else replace(untested, low=None, high=None, limits=None)
-    bounds = filled.bounds_of_change(measure, known[0])
+    bounds = worst_case.bounds_of_change(measure, known[0])
     if missing and not measure.bounded:
         return replace(change, effect=effect, bounds=bounds)
     test = ChangeTest.of(measure, known)

@@ -15,13 +15,13 @@ import polars as pl
 
 from evenhand.errors import EvenhandError, UserError
 from evenhand.findings.comparison import same_sample
-from evenhand.findings.found import Coverage, Estimate
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import Coverage, Estimate
 from evenhand.findings.gate import GateCheck
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import not_run, require
 from evenhand.findings.rows import missing_of, row_values, rows_of
-from evenhand.findings.scored import SCORED, outcome_batches
-from evenhand.findings.shown import Shown
+from evenhand.findings.scoring import SCORED, outcome_batches
 from evenhand.findings.totals import RunTotals
 from evenhand.statistics.change_detection import Alarm, watched
 from evenhand.store import RunReader

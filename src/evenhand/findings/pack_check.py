@@ -4,7 +4,7 @@ signed it."""
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evenhand.findings.shown import Shown
+from evenhand.findings.display import Shown
 
 # holds: looked at, and as it should be. differs: it is not. open: it could not be looked at.
 State = Literal["holds", "differs", "open"]

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import NO_SPREAD
+from evenhand.findings.decision_rules import ALPHA, in_unit
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import NO_SPREAD
 from evenhand.findings.measures import PairedSpread
-from evenhand.findings.rules import ALPHA, in_unit
-from evenhand.findings.scored import Scored
-from evenhand.findings.shown import Shown
+from evenhand.findings.scoring import Scored
 from evenhand.statistics.planning import design_effect, detectable_change, items_needed
 from evenhand.statistics.sign_flips import least_p
 

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.findings.found import Bounds, Estimate
-from evenhand.findings.over_items import mean_over
+from evenhand.findings.clustered_agreement import mean_over
+from evenhand.findings.estimates import Bounds, Estimate
 from evenhand.metrics.bias_scale import RUBRIC
 from evenhand.rating import rubric
 from evenhand.rating.key import Key

@@ -11,9 +11,10 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import Coverage, Estimate, Verdict
-from evenhand.findings.judged import JudgeAgreement, judge_agreement
-from evenhand.findings.over_items import agreement_over
+from evenhand.findings.clustered_agreement import agreement_over
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import Coverage, Estimate, Verdict
+from evenhand.findings.judge_vs_human import JudgeAgreement, judge_agreement
 from evenhand.findings.rated_runs import (
     Marks,
     as_percent,
@@ -21,7 +22,6 @@ from evenhand.findings.rated_runs import (
     change_of_run,
     mean_of_run,
 )
-from evenhand.findings.shown import Shown
 from evenhand.rating import rubric
 from evenhand.rating.judges import JudgeMarks
 from evenhand.rating.key import Key

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.findings.scored import Scored
-from evenhand.findings.shown import Shown
+from evenhand.findings.display import Shown
+from evenhand.findings.scoring import Scored
 from evenhand.statistics.decided import people_needed
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evenhand.findings.found import Bounds, Cell, Estimate, Section
+from evenhand.findings.estimates import Bounds, Cell, Estimate, Section
 from evenhand.statistics.selection import ALPHA, Contrast, Family, Selections
 
 # Our choice of what is too small to matter, for "not shown" alone: a ratio from 0.8 to its inverse.

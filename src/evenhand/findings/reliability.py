@@ -20,14 +20,14 @@ from evenhand.findings.dependability import (
     of_measure,
     values_by_run,
 )
-from evenhand.findings.found import NO_VERDICT, Estimate, Verdict
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import NO_VERDICT, Estimate, Verdict
 from evenhand.findings.measures import Measure
+from evenhand.findings.pairwise_systems import SystemPair, in_words, told_apart
 from evenhand.findings.report import require
 from evenhand.findings.rows import row_values
-from evenhand.findings.scored import SCORED, Scored, outcomes_of
-from evenhand.findings.shown import Shown
+from evenhand.findings.scoring import SCORED, Scored, outcomes_of
 from evenhand.findings.summed_statistics import Share
-from evenhand.findings.told_apart import SystemPair, in_words, told_apart
 from evenhand.findings.totals import RunTotals
 from evenhand.statistics.generalizability import ITEM, Crossed
 from evenhand.store import RunReader

@@ -11,10 +11,10 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.comparison import same_sample
 from evenhand.findings.conditions import SEED, WORDING, require_distinct
-from evenhand.findings.found import Bounds, Estimate, bounds_in_columns
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import Bounds, Estimate, bounds_in_columns
 from evenhand.findings.report import ALL, Report, report, require
-from evenhand.findings.scored import Scored
-from evenhand.findings.shown import Shown
+from evenhand.findings.scoring import Scored
 from evenhand.store import RunReader, RunRecord
 
 

@@ -8,8 +8,10 @@ import polars as pl
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
-from evenhand.findings import spent
-from evenhand.findings.found import (
+from evenhand.findings import cost as costs
+from evenhand.findings.decision_rules import in_unit
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import (
     NO_VERDICT,
     Coverage,
     Estimate,
@@ -18,12 +20,10 @@ from evenhand.findings.found import (
     bounds_in_columns,
 )
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import in_unit
-from evenhand.findings.scored import Scored, outcome_batches
-from evenhand.findings.shown import Shown
+from evenhand.findings.scoring import Scored, outcome_batches
+from evenhand.findings.sequential import Stopped, Until, at_any_time, refuse, stand
+from evenhand.findings.sequential_text import of_stopped
 from evenhand.findings.totals import RunTotals
-from evenhand.findings.until import Stopped, Until, at_any_time, refuse, stand
-from evenhand.findings.until_words import of_stopped
 from evenhand.findings.verdicts import of_report
 from evenhand.foreign import Origin
 from evenhand.store import RunReader
@@ -114,9 +114,9 @@ class Report(Shown):
     rows_by_group: Mapping[str, int]
     sums: Mapping[str, tuple[int, float]]  # of each mean: its rows and their sum
     tally: pl.DataFrame  # how often each combination of the instrument's tallied columns was seen
-    cost: spent.Cost
-    money: spent.Money
-    further: Mapping[str, spent.Further]  # what runs within the folder took, by their names
+    cost: costs.Cost
+    money: costs.Money
+    further: Mapping[str, costs.Further]  # what runs within the folder took, by their names
     failed_by_reason: Mapping[str, int] = field(default_factory=dict)  # items without an answer
     failed_item: str | None = None  # of too little coverage: the first of the most frequent reason
     sections: tuple[Section, ...] = ()
@@ -258,9 +258,9 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         },
         sums=totals.sums(),
         tally=totals.tally(),
-        cost=spent.cost(run),
-        money=spent.money(run, prices),
-        further=spent.further(run, instrument.further_runs, prices),
+        cost=costs.cost(run),
+        money=costs.money(run, prices),
+        further=costs.further(run, instrument.further_runs, prices),
         failed_by_reason=failed,
         failed_item=_failed_item(run, failed) if coverage.below_floor else None,
     )

@@ -9,10 +9,16 @@ import polars as pl
 from pydantic import TypeAdapter
 
 from evenhand.errors import UserError
-from evenhand.findings.check import Audit
-from evenhand.findings.found import COVERAGE_FLOOR, NO_SPREAD, Bounds, Estimate, bounds_in_columns
+from evenhand.findings.audit import Audit
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import (
+    COVERAGE_FLOOR,
+    NO_SPREAD,
+    Bounds,
+    Estimate,
+    bounds_in_columns,
+)
 from evenhand.findings.report import Report
-from evenhand.findings.shown import Shown
 from evenhand.papers import NEEDS, PAPERS, Figure, Line, Paper, Size, Table, number, paper_named
 
 Found = Report | Audit

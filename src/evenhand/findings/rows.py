@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from evenhand.findings.measures import Grouping, Measure
-from evenhand.findings.scored import SCORED, Scored, outcomes_of
+from evenhand.findings.scoring import SCORED, Scored, outcomes_of
 from evenhand.store import RunReader
 
 MASKED = "masked"

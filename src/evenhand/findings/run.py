@@ -6,9 +6,9 @@ from typing import Any
 import polars as pl
 
 from evenhand.domain.prices import Prices
+from evenhand.findings.display import Shown
 from evenhand.findings.report import Report, report
-from evenhand.findings.scored import Scored
-from evenhand.findings.shown import Shown
+from evenhand.findings.scoring import Scored
 from evenhand.store import RunReader, RunRecord
 from evenhand.store.reader import Totals
 

@@ -13,7 +13,7 @@ import orjson
 from pydantic import Field, ValidationError
 
 from evenhand.errors import UserError
-from evenhand.findings.sealed import Part, Sealed
+from evenhand.findings.checksummed import Part, Sealed
 from evenhand.statistics.screening import SMALL, Kind, Promise, Screen
 
 _Score = Annotated[float, Field(ge=0, le=1)]

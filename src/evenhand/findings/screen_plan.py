@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand.errors import UserError
+from evenhand.findings.display import Shown
 from evenhand.findings.plan import Price
 from evenhand.findings.screen_file import ScreenFile
-from evenhand.findings.shown import Shown
 from evenhand.statistics.proportions import Proportion, wilson
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.findings.found import Coverage
+from evenhand.findings.checksummed import Part
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import Coverage
 from evenhand.findings.screen_file import Promised, ScreenFile
-from evenhand.findings.sealed import Part
-from evenhand.findings.shown import Shown
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.screening import Drift, has_drifted
 from evenhand.store import RunReader

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand.domain.prices import Prices
-from evenhand.findings import spent
-from evenhand.findings.found import Coverage
+from evenhand.findings import cost as costs
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import Coverage
 from evenhand.findings.remedy import Remedy, counted
-from evenhand.findings.shown import Shown
-from evenhand.findings.until import KEY
+from evenhand.findings.sequential import KEY
 from evenhand.store import RunReader
 
 
@@ -34,7 +34,7 @@ class Summary(Shown):
     completion_tokens: int
     items_without_token_count: int
     tags_taken_off: int  # tags of our prompts that a model had copied into what it said
-    money: spent.Money
+    money: costs.Money
 
     @property
     def failed(self) -> int:
@@ -108,5 +108,5 @@ def summary(run: RunReader, prices: Prices | None = None, remedy: Remedy | None 
         completion_tokens=totals.completion_tokens,
         items_without_token_count=totals.tokens_unknown,
         tags_taken_off=totals.tags_taken_off,
-        money=spent.money(run, prices),
+        money=costs.money(run, prices),
     )

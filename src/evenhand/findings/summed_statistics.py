@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.filled import Filled, FilledPair, Filling, NumericTable
-from evenhand.findings.found import Change, Estimate
+from evenhand.findings.decision_rules import change_of, with_p
+from evenhand.findings.estimates import Change, Estimate
 from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
-from evenhand.findings.rules import change_of, with_p
+from evenhand.findings.worst_case import Filled, FilledPair, Filling, NumericTable
 from evenhand.statistics.clusters import (
     NO_ROWS,
     Interval,

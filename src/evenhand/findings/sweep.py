@@ -10,9 +10,9 @@ import polars as pl
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, same_sample
+from evenhand.findings.display import Shown
 from evenhand.findings.report import Report, report
-from evenhand.findings.scored import Scored, outcome_batches
-from evenhand.findings.shown import Shown
+from evenhand.findings.scoring import Scored, outcome_batches
 from evenhand.store import RunReader
 
 

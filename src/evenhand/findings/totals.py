@@ -13,13 +13,13 @@ import polars as pl
 
 from evenhand.errors import Undefined
 from evenhand.findings.coverage import count_lost, count_states, coverage_of
-from evenhand.findings.filled import Filling
-from evenhand.findings.found import Coverage, Estimate
+from evenhand.findings.decision_rules import ALPHA, adjusted_estimates
+from evenhand.findings.estimates import Coverage, Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.missing_data import defended, p_of_defended
 from evenhand.findings.rows import MASKED, keys_of, missing_of, row_values, rows_of
-from evenhand.findings.rules import ALPHA, adjusted_estimates
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
+from evenhand.findings.worst_case import Filling
 from evenhand.statistics.clusters import NO_ROWS
 from evenhand.statistics.multiplicity import holm_errors
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.domain import Answer, Turn
-from evenhand.findings.shown import Shown
+from evenhand.findings.display import Shown
 
 _COLUMNS = {
     "index": pl.Int64,

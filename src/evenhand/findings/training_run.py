@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.findings.shown import Shown
+from evenhand.findings.display import Shown
 from evenhand.training import record
 from evenhand.training.curve import read_steps
 from evenhand.training.events import Step

@@ -13,10 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from evenhand.findings.decision_rules import (
+    ALPHA,
+    direction,
+    in_unit,
+    smallest_shown,
+    too_few,
+    turned,
+)
+from evenhand.findings.estimates import Bounds, Estimate, Verdict
 from evenhand.findings.failures import look_at_failures
-from evenhand.findings.found import Bounds, Estimate, Verdict
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import ALPHA, direction, in_unit, smallest_shown, too_few, turned
 
 if TYPE_CHECKING:
     from evenhand.findings.comparison import Comparison

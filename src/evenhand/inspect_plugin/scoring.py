@@ -9,7 +9,7 @@ from inspect_ai.solver import Choice, TaskState
 
 from evenhand import config as configuration
 from evenhand.errors import UnreadableReply
-from evenhand.findings.found import Estimate, bounds_in_columns
+from evenhand.findings.estimates import Estimate, bounds_in_columns
 from evenhand.foreign import Answered
 from evenhand.foreign.inspect_log import SCORERS, place_of
 from evenhand.inspect_plugin.answering import STORED

@@ -24,9 +24,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from evenhand.errors import UserError
 from evenhand.findings.cluster_statistics import MeanOfClusters, OfMeans, OfTotals, ShareOfClusters
-from evenhand.findings.found import Section
+from evenhand.findings.estimates import Section
 from evenhand.findings.measures import Grouping, Measure, PairedSpread
-from evenhand.findings.scored import SCORED, Scored, why_lost
+from evenhand.findings.scoring import SCORED, Scored, why_lost
 from evenhand.findings.summed_statistics import Mean, Ratio, Share, SumOfRatios
 from evenhand.foreign import Asked
 from evenhand.instruments._refined import refined

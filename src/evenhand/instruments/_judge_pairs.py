@@ -13,7 +13,7 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.errors import UserError
-from evenhand.findings.found import how_sure
+from evenhand.findings.estimates import how_sure
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import (
     SCORED,

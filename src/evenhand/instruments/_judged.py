@@ -1,6 +1,6 @@
 """What a comparison says of a judge that marked the texts of both runs."""
 
-from evenhand.findings.found import RedLine
+from evenhand.findings.estimates import RedLine
 from evenhand.rating.within import JudgeWithin
 from evenhand.store import RunReader
 

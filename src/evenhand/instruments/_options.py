@@ -14,10 +14,10 @@ import polars as pl
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Change, RedLine, if_known
+from evenhand.findings.decision_rules import direction, seen
+from evenhand.findings.estimates import Change, RedLine, if_known
 from evenhand.findings.report import Report
-from evenhand.findings.rules import direction, seen
-from evenhand.findings.scored import outcome_batches
+from evenhand.findings.scoring import outcome_batches
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,

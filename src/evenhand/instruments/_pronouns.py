@@ -4,9 +4,9 @@ from typing import ClassVar
 
 import polars as pl
 
-from evenhand.findings.found import Section
+from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report
-from evenhand.findings.scored import outcome_batches
+from evenhand.findings.scoring import outcome_batches
 from evenhand.instruments._contract import Mean, Measure
 from evenhand.instruments._option_items import FEMALE, MALE
 from evenhand.instruments._options import OptionSet

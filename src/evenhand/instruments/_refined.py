@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from evenhand.agents.repairs import repairs_of
-from evenhand.findings.found import Cell, Estimate, Section, bounds_in_columns
+from evenhand.findings.estimates import Cell, Estimate, Section, bounds_in_columns
 from evenhand.findings.measures import Grouping, Measure
-from evenhand.findings.scored import ALWAYS, MISSING, SCORED, Scored, with_facts
+from evenhand.findings.scoring import ALWAYS, MISSING, SCORED, Scored, with_facts
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.totals import RunTotals
 from evenhand.store import RunReader

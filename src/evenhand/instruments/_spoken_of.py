@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Estimate, Section, how_sure
+from evenhand.findings.estimates import Estimate, Section, how_sure
 from evenhand.findings.report import Report
-from evenhand.findings.scored import UNREADABLE
+from evenhand.findings.scoring import UNREADABLE
 from evenhand.instruments._contract import (
     SCORED,
     Instrument,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.domain import Item
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.runners.source import ItemList
 
 

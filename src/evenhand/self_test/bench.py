@@ -12,7 +12,7 @@ from evenhand.controls.instrument import ControlQuestions
 from evenhand.controls.model import control_model, remedy_named
 from evenhand.controls.policies import Control
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.report import Report
 from evenhand.instruments import DataFolder

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from evenhand.controls import policies
 from evenhand.controls.policies import Control
-from evenhand.findings.found import Estimate
+from evenhand.findings.decision_rules import ALPHA
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report
-from evenhand.findings.rules import ALPHA
 from evenhand.self_test.bench import Bench, Claim, Reading, holds, too_often, too_seldom
 
 _CONFIDENCE = 1 - ALPHA

@@ -8,10 +8,10 @@ from evenhand.controls import policies
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.controls.items import PEOPLE, copied, records
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Estimate
+from evenhand.findings.cost_effectiveness import Kind
+from evenhand.findings.decision_rules import ALPHA, direction
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report
-from evenhand.findings.rules import ALPHA, direction
-from evenhand.findings.worth import Kind
 from evenhand.self_test.bench import Bench, Claim, Reading, too_often
 from evenhand.views import page_of
 from evenhand.views.blocks import Line

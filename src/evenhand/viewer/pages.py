@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from evenhand.findings.chosen import chosen
+from evenhand.findings.examples import chosen
 from evenhand.viewer.browsing import PAGE, Browsed, Listed, One, Row
 from evenhand.viewer.facets import Facets
 from evenhand.viewer.wanted import LONGEST, Move, Wanted

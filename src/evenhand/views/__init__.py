@@ -12,12 +12,12 @@ from rich.console import RenderableType
 
 from evenhand.debates.account import PairsReport
 from evenhand.errors import UserError
-from evenhand.findings.check import Audit, Audits
+from evenhand.findings.audit import Audit, Audits
+from evenhand.findings.combined_report import Dossier
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.debate_sweep import DebateSweep
 from evenhand.findings.debates import DebateReport
 from evenhand.findings.designs import Designs
-from evenhand.findings.dossier import Dossier
 from evenhand.findings.dry_run import DryRun
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.frontier import Frontier

@@ -1,7 +1,7 @@
 """The page of an audit: the answer first, what decides it, every check, and the answer again."""
 
-from evenhand.findings.check import Audit, Audits, Check
-from evenhand.findings.found import NO_SPREAD, Estimate
+from evenhand.findings.audit import Audit, Audits, Check
+from evenhand.findings.estimates import NO_SPREAD, Estimate
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 from evenhand.views.report_page import section_blocks, section_grid

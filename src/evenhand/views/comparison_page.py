@@ -2,10 +2,10 @@
 cost."""
 
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Change
+from evenhand.findings.decision_rules import direction
+from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Side
-from evenhand.findings.rules import direction
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 from evenhand.views.report_page import section_grid

@@ -2,9 +2,9 @@
 
 from itertools import pairwise
 
-from evenhand.findings.check import Audit
-from evenhand.findings.chosen import Choice
+from evenhand.findings.audit import Audit
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.examples import Choice
 from evenhand.findings.report import Report
 from evenhand.views import audit_page, comparison_page, report_page
 from evenhand.views.blocks import GAP, Bar, Bars, Block, Line, Tone

@@ -5,8 +5,8 @@ import shlex
 
 import orjson
 
-from evenhand.findings.chosen import Chosen
-from evenhand.findings.dossier import Dossier, Folder
+from evenhand.findings.combined_report import Dossier, Folder
+from evenhand.findings.examples import Chosen
 from evenhand.views import audit_page
 from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone
 from evenhand.views.diffs import diff

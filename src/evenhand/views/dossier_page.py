@@ -3,14 +3,14 @@ reader must know before using the numbers."""
 
 from dataclasses import replace
 
+from evenhand.findings.combined_report import Dossier
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.dossier import Dossier
-from evenhand.findings.found import Section
+from evenhand.findings.cost import Money
+from evenhand.findings.decision_rules import direction
+from evenhand.findings.estimates import Section
 from evenhand.findings.measures import Measure
 from evenhand.findings.remedy import Remedy
 from evenhand.findings.report import Report, Side
-from evenhand.findings.rules import direction
-from evenhand.findings.spent import Money
 from evenhand.findings.summary import Summary
 from evenhand.views import (
     audit_page,

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import polars as pl
 
+from evenhand.findings.display import Shown
 from evenhand.findings.frontier import Frontier
-from evenhand.findings.shown import Shown
 from evenhand.store.folder import open_folder
 from evenhand.views import charts
 from evenhand.views.visible import escaped_json

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from evenhand.findings.found import COVERAGE_FLOOR, Change, Flips, RedLine
+from evenhand.findings.cost_effectiveness import Kind, harm_of, shown_measures
+from evenhand.findings.decision_rules import ALPHA
+from evenhand.findings.estimates import COVERAGE_FLOOR, Change, Flips, RedLine
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_entry import Entry
 from evenhand.findings.item_cost import (
@@ -13,8 +15,6 @@ from evenhand.findings.item_cost import (
     counted_harm,
 )
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import ALPHA
-from evenhand.findings.worth import Kind, harm_of, shown_measures
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 

@@ -1,6 +1,6 @@
 """Numbers are written here, the same on every page."""
 
-from evenhand.findings.found import NO_SPREAD, Bounds, Change, Estimate
+from evenhand.findings.estimates import NO_SPREAD, Bounds, Change, Estimate
 from evenhand.findings.measures import Measure
 
 _NO_SPREAD = " (no spread)"  # beside what clusters that are all alike still allow

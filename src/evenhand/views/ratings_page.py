@@ -1,8 +1,8 @@
 """The page of a report on ratings has what is missing first, then whether raters agree, then what
 they think of each run, then the judge."""
 
-from evenhand.findings.found import Estimate
-from evenhand.findings.judged import JudgeAgreement
+from evenhand.findings.estimates import Estimate
+from evenhand.findings.judge_vs_human import JudgeAgreement
 from evenhand.findings.ratings import OfQuestion, RatingReport
 from evenhand.views import numbers
 from evenhand.views.audit_page import STATES

@@ -2,7 +2,7 @@
 variance lies."""
 
 from evenhand.findings.dependability import Dependability
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.reliability import Reliability
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone

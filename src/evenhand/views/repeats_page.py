@@ -1,6 +1,6 @@
 """The page of repeats: a table for each measure, a setting a row, a group a column."""
 
-from evenhand.findings.found import if_known
+from evenhand.findings.estimates import if_known
 from evenhand.findings.measures import Measure
 from evenhand.findings.repeats import Repeated, Repeats
 from evenhand.findings.report import ALL

@@ -4,11 +4,11 @@ answer again."""
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from evenhand.findings.found import COVERAGE_FLOOR, Estimate, Section
+from evenhand.findings.cost import Money
+from evenhand.findings.decision_rules import ALPHA, MISSING_MARGIN
+from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate, Section
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
-from evenhand.findings.rules import ALPHA, MISSING_MARGIN
-from evenhand.findings.spent import Money
 from evenhand.findings.verdicts import is_open, main_measure
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Bar, Bars, Block, Grid, Line, Tone

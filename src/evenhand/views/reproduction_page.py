@@ -1,6 +1,6 @@
 """The pages of a table of a paper, and of the list of all of them."""
 
-from evenhand.findings.found import if_known
+from evenhand.findings.estimates import if_known
 from evenhand.findings.reproduction import Catalogue, Ours, Reproduction, in_words
 from evenhand.papers import NOT_PRINTED
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone

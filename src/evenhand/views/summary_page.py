@@ -1,8 +1,8 @@
 """The page of a run's summary: failures first, then what changed, then what it cost."""
 
-from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.findings.cost import Money
+from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.findings.report import system_prompt
-from evenhand.findings.spent import Money
 from evenhand.findings.summary import Summary
 from evenhand.views import numbers, remedy_page
 from evenhand.views.blocks import Block, Grid, Line

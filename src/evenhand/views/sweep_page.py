@@ -1,8 +1,8 @@
 """The page of a sweep: what is missing, then the main numbers of every arm, then the others."""
 
-from evenhand.findings.found import COVERAGE_FLOOR, Estimate
+from evenhand.findings.decision_rules import direction
+from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import direction
 from evenhand.findings.sweep import Arm, Sweep
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone

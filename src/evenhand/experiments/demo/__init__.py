@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict
 
 from evenhand.errors import UserError
 from evenhand.experiments.dossiers import dossier_of
-from evenhand.findings.check import Audit
-from evenhand.findings.chosen import Choice
+from evenhand.findings.audit import Audit
+from evenhand.findings.combined_report import Dossier
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.dossier import Dossier
+from evenhand.findings.examples import Choice
 from evenhand.findings.report import Report
 from evenhand.instruments.bbq.repaired import repaired
 from evenhand.store import RunReader

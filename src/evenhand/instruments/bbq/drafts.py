@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import Estimate, Section
+from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import Grouping, Instrument, Mean, Measure, OfTotals, Share
 from evenhand.metrics.bbq import UNKNOWN, mabrf_judge_bias

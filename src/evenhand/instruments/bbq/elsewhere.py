@@ -8,9 +8,9 @@ import polars as pl
 
 from evenhand import foreign
 from evenhand.errors import UnreadableReply
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import estimates_over_all
-from evenhand.findings.scored import with_facts
+from evenhand.findings.scoring import with_facts
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments._contract import DataFolder, Instrument
 from evenhand.instruments.bbq.answers import covered, with_answers_of

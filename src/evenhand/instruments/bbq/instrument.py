@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Section
+from evenhand.findings.estimates import Section
 from evenhand.findings.plan import detectable
 from evenhand.findings.report import Report
 from evenhand.foreign import Asked

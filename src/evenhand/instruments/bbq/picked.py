@@ -11,7 +11,7 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.report import Side, not_run, require
-from evenhand.findings.scored import Scored, outcome_batches
+from evenhand.findings.scoring import Scored, outcome_batches
 from evenhand.metrics.bbq import BIASED
 from evenhand.store import RunReader
 

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.chosen import Choice, chosen, digest
+from evenhand.findings.examples import Choice, chosen, digest
 from evenhand.store import RunReader
 from evenhand.store.tables import turn_of
 

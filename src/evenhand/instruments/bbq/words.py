@@ -5,10 +5,10 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.findings.found import Estimate, Section, if_known
+from evenhand.findings.decision_rules import ALPHA
+from evenhand.findings.estimates import Estimate, Section, if_known
 from evenhand.findings.report import Report
-from evenhand.findings.rules import ALPHA
-from evenhand.findings.scored import REFUSED
+from evenhand.findings.scoring import REFUSED
 from evenhand.foreign import Origin
 from evenhand.instruments.bbq.data import card
 from evenhand.instruments.bbq.editions import ENGLISH, Edition, edition_of

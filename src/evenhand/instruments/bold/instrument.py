@@ -7,9 +7,9 @@ from typing import ClassVar
 import polars as pl
 
 from evenhand.domain import Item
-from evenhand.findings.found import Section
+from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report
-from evenhand.findings.scored import outcomes_of
+from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments import _spoken_of
 from evenhand.instruments._contract import DataFolder, Grouping, option
 from evenhand.instruments._spoken_of import (

@@ -10,7 +10,7 @@ import orjson
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Estimate, Section
+from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.ratios import (
     TESTS_NOTE,
     GroupingResult,
@@ -21,7 +21,7 @@ from evenhand.findings.ratios import (
     tests_section,
 )
 from evenhand.findings.report import Report
-from evenhand.findings.scored import UNREADABLE, Scoring, outcome_batches
+from evenhand.findings.scoring import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,

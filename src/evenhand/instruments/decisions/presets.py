@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Section
+from evenhand.findings.estimates import Section
 
 NOT_ADVICE = "This is not legal advice."
 _Words = Annotated[str, Field(min_length=1)]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evenhand.findings.found import Cell, Section
+from evenhand.findings.estimates import Cell, Section
 from evenhand.findings.ratios import (
     NOTE,
     RARE,

@@ -13,7 +13,7 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.errors import UserError
-from evenhand.findings.found import if_known
+from evenhand.findings.estimates import if_known
 from evenhand.findings.report import Report, models_of
 from evenhand.instruments._contract import (
     SCORED,

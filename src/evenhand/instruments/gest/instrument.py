@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import RedLine, how_sure
+from evenhand.findings.estimates import RedLine, how_sure
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import (
     DataFolder,

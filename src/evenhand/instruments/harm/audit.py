@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import UserError
+from evenhand.findings.audit import Audit, Check, overall
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
-from evenhand.findings.check import Audit, Check, overall
 from evenhand.instruments.harm.certificate import METHOD, looks_before
 from evenhand.instruments.harm.checks import Bars, Judged, checks
 from evenhand.instruments.harm.examples import near_copy_key

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UserError
+from evenhand.findings.audit import OPEN
 from evenhand.findings.certificate import Certificate, certificates_in
-from evenhand.findings.check import OPEN
 from evenhand.instruments.harm.checks import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
 from evenhand.models.base import ChatModel

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import scipy  # its stats are loaded when first used: that takes most of a second
 
-from evenhand.findings.check import Check, State, not_measured
+from evenhand.findings.audit import Check, State, not_measured
 from evenhand.instruments.harm.examples import near_copy_key
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET
 from evenhand.statistics.multiplicity import holm

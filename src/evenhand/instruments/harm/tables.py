@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from evenhand.findings.found import Section
+from evenhand.findings.estimates import Section
 from evenhand.instruments.harm.checks import Bars, Judged, by_group, pairs_of, turned
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
-from evenhand.findings import spent
+from evenhand.findings import cost as costs
+from evenhand.findings.audit import Audit, Check, overall
 from evenhand.findings.certificate import Certificate
-from evenhand.findings.check import Audit, Check, overall
-from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.instruments.judge.certificate import certificate_of
 from evenhand.instruments.judge.checks import checks
 from evenhand.instruments.judge.design import Design
@@ -38,7 +38,7 @@ def audit(run: RunReader, prices: Prices | None = None) -> tuple[Audit, Certific
         "source": source,
         "certificate": certificate.model_dump(),
     }
-    return audit_of(title, seen, answers, spent.money(run, prices), **more), certificate
+    return audit_of(title, seen, answers, costs.money(run, prices), **more), certificate
 
 
 def seen_in(run: RunReader) -> Evidence:
@@ -61,7 +61,7 @@ def audit_of(
     title: str,
     seen: Evidence,
     answers: tuple[Check, ...],
-    money: spent.Money | None = None,
+    money: costs.Money | None = None,
     **more: object,
 ) -> Audit:
     """The finding that evidence and the answers of the checks make."""

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import UserError
+from evenhand.findings.audit import OPEN, Check, overall
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge, certificates_in
-from evenhand.findings.check import OPEN, Check, overall
 from evenhand.instruments.judge.probes import HUMAN, KNOWN, OWN, checksums
 from evenhand.instruments.judge.scope import NEEDED, Scope
 from evenhand.methods.panel import roles_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.instruments.judge import worst
 from evenhand.instruments.judge.effects import Effect, Measured, adjusted, measured
 from evenhand.instruments.judge.figures import APART, COMBINED, mean_over_bases

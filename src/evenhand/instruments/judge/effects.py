@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import NO_SPREAD
+from evenhand.findings.estimates import NO_SPREAD
 from evenhand.instruments.judge import worst
 from evenhand.instruments.judge.design import TEN
 from evenhand.metrics import malibu

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import Coverage
+from evenhand.findings.estimates import Coverage
 from evenhand.instruments.judge.changes import Changes, changes
 from evenhand.instruments.judge.design import TEN
 from evenhand.instruments.judge.effects import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.findings.found import Bounds, Estimate
+from evenhand.findings.estimates import Bounds, Estimate
 from evenhand.instruments.judge import worst
 from evenhand.metrics import malibu
 from evenhand.statistics.clusters import naive_mean

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import NO_SPREAD
+from evenhand.findings.estimates import NO_SPREAD
 from evenhand.metrics import malibu, scorer_quality
 from evenhand.metrics.malibu import BothOrders
 from evenhand.metrics.scorer_quality import Share

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.check import Audit, Check, overall
-from evenhand.findings.found import Cell, Section
+from evenhand.findings.audit import Audit, Check, overall
+from evenhand.findings.estimates import Cell, Section
 from evenhand.instruments.judge.audit import seen_in
 from evenhand.instruments.judge.certificate import judge_of
 from evenhand.instruments.judge.changes import Changes, changes

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from evenhand.findings.found import NO_SPREAD, Cell, Estimate, Section
+from evenhand.findings.estimates import NO_SPREAD, Cell, Estimate, Section
 from evenhand.instruments.judge.changes import Changes
 from evenhand.instruments.judge.effects import Effect
 from evenhand.instruments.judge.evidence import Evidence, Omnibus

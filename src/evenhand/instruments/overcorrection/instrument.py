@@ -8,10 +8,10 @@ from typing import ClassVar
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Section, if_known
+from evenhand.findings.estimates import Section, if_known
 from evenhand.findings.measures import Better
 from evenhand.findings.report import Report
-from evenhand.findings.scored import outcome_batches
+from evenhand.findings.scoring import outcome_batches
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,

@@ -15,10 +15,10 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.errors import UserError
-from evenhand.findings.found import Estimate, Section
+from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.ratios import SHOWN, GroupResults, State, measure_name, says
 from evenhand.findings.report import Report
-from evenhand.findings.scored import UNREADABLE, Scoring, outcome_batches
+from evenhand.findings.scoring import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from evenhand.findings.found import Cell, Section
+from evenhand.findings.estimates import Cell, Section
 from evenhand.findings.ratios import (
     NOTE,
     RARE,

@@ -10,9 +10,9 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import RedLine, Section
+from evenhand.findings.estimates import RedLine, Section
 from evenhand.findings.report import Report
-from evenhand.findings.scored import Scoring, with_facts
+from evenhand.findings.scoring import Scoring, with_facts
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from evenhand.findings.found import Cell, Change, RedLine, Section, if_known
+from evenhand.findings.decision_rules import ALPHA
+from evenhand.findings.estimates import Cell, Change, RedLine, Section, if_known
 from evenhand.findings.report import Report
-from evenhand.findings.rules import ALPHA
-from evenhand.findings.scored import Scored, outcome_batches
+from evenhand.findings.scoring import Scored, outcome_batches
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts.quality import (
     QUALITY,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.findings.check import Audit, Check, overall
-from evenhand.findings.found import Estimate, Section
+from evenhand.findings.audit import Audit, Check, overall
+from evenhand.findings.estimates import Estimate, Section
 from evenhand.instruments.reward.checks import checks
 from evenhand.instruments.reward.figures import elsewhere, estimate, figure
 from evenhand.metrics import reward_probes as probes

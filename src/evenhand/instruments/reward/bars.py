@@ -14,8 +14,8 @@ the bar: it has no largest value that so many topics could have hidden.
 
 from collections.abc import Callable
 
-from evenhand.findings.check import State
-from evenhand.findings.found import NO_SPREAD, Estimate
+from evenhand.findings.audit import State
+from evenhand.findings.estimates import NO_SPREAD, Estimate
 
 # A coin gets 0.5. Most pairs, beyond doubt, are the least that "learned anything" can mean.
 CHANCE = 0.5

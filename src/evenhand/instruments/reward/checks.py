@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from evenhand.errors import Undefined
-from evenhand.findings.check import Check, State
-from evenhand.findings.found import Estimate
+from evenhand.findings.audit import Check, State
+from evenhand.findings.estimates import Estimate
 from evenhand.instruments.reward import bars
 from evenhand.instruments.reward.figures import estimate, figure, share, signed
 from evenhand.metrics import reward_probes as probes

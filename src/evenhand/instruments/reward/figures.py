@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import NO_SPREAD, Estimate
+from evenhand.findings.estimates import NO_SPREAD, Estimate
 from evenhand.metrics import reward_probes as probes
 from evenhand.metrics.reward_probes import Rewards
 from evenhand.statistics.clusters import Interval

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.findings.check import Audit, Audits
+from evenhand.findings.audit import Audit, Audits
 from evenhand.instruments.scorer.figures import Agreement, Figures, GivenScores
 from evenhand.instruments.scorer.limits import checks
 from evenhand.instruments.scorer.measured import defined, figures_of

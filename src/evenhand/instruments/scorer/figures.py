@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evenhand.findings.found import Coverage
+from evenhand.findings.estimates import Coverage
 from evenhand.metrics.scorer_intervals import Ends
 from evenhand.metrics.scorer_missing import IfKnown
 from evenhand.metrics.scorer_quality import Bin

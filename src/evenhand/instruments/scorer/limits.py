@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
-from evenhand.findings.check import Check, State, not_measured
+from evenhand.findings.audit import Check, State, not_measured
 from evenhand.instruments.scorer.figures import Figures, WrongShare
 from evenhand.metrics.scorer_intervals import Ends
 from evenhand.metrics.scorer_missing import IfKnown

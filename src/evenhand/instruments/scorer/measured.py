@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import Coverage
+from evenhand.findings.estimates import Coverage
 from evenhand.instruments.scorer.draw import held_out
 from evenhand.instruments.scorer.figures import (
     Calibration,

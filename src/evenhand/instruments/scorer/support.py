@@ -13,8 +13,8 @@ from hashlib import sha256
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.check import Audit, Check, State
-from evenhand.findings.found import Cell, Coverage, Section
+from evenhand.findings.audit import Audit, Check, State
+from evenhand.findings.estimates import Cell, Coverage, Section
 from evenhand.metrics import scorer_intervals as ranges
 from evenhand.metrics import scorer_quality as quality
 from evenhand.scorers.support import Claim

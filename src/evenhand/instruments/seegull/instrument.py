@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from evenhand.findings.found import if_known
+from evenhand.findings.estimates import if_known
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import DataFolder, Mean, Measure, Share
 from evenhand.instruments._option_items import OptionItem

@@ -8,7 +8,7 @@ import orjson
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.found import Section, if_known
+from evenhand.findings.estimates import Section, if_known
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import (
     SCORED,

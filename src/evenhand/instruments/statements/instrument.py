@@ -10,9 +10,9 @@ import polars as pl
 from evenhand.debates.dataset import trained_topics
 from evenhand.errors import Undefined
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Cell, RedLine, Section, if_known
+from evenhand.findings.estimates import Cell, RedLine, Section, if_known
 from evenhand.findings.report import Report
-from evenhand.findings.scored import Scoring
+from evenhand.findings.scoring import Scoring
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,

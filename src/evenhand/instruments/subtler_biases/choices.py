@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from evenhand.domain import Item
-from evenhand.findings.found import if_known
+from evenhand.findings.estimates import if_known
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import (
     SCORED,

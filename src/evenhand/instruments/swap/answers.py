@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.findings.scored import REFUSED, UNREADABLE
+from evenhand.findings.scoring import REFUSED, UNREADABLE
 from evenhand.instruments._contract import SCORED, why_lost
 from evenhand.instruments.swap.contrasts import OUTCOMES, Outcome, with_other
 from evenhand.instruments.swap.squares import excesses

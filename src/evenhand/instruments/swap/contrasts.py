@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.instruments.swap.differences import Differences, adjusted
 from evenhand.instruments.swap.squares import SAME_PLACE
 

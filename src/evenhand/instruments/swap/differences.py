@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.findings.found import NO_SPREAD, Bounds, Estimate
-from evenhand.findings.rules import ALPHA, adjusted_estimates
+from evenhand.findings.decision_rules import ALPHA, adjusted_estimates
+from evenhand.findings.estimates import NO_SPREAD, Bounds, Estimate
 from evenhand.statistics.clusters import NO_ROWS
 from evenhand.statistics.shares import without_spread
 from evenhand.statistics.sign_flips import lower_bounds, p_of_columns

@@ -12,9 +12,9 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Estimate, RedLine, Section
+from evenhand.findings.estimates import Estimate, RedLine, Section
 from evenhand.findings.report import Report
-from evenhand.findings.scored import Scoring, with_facts
+from evenhand.findings.scoring import Scoring, with_facts
 from evenhand.findings.verdicts import State
 from evenhand.instruments._contract import (
     DataFolder,

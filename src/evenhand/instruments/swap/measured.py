@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.ratios import SHOWN
 from evenhand.findings.verdicts import State
 from evenhand.instruments.swap.contrasts import Contrast, Outcome, contrasts

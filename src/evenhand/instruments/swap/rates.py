@@ -6,9 +6,9 @@ from typing import Any
 import polars as pl
 
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.filled import two_sided
-from evenhand.findings.found import Change, RedLine
-from evenhand.findings.rules import ALPHA
+from evenhand.findings.decision_rules import ALPHA
+from evenhand.findings.estimates import Change, RedLine
+from evenhand.findings.worst_case import two_sided
 from evenhand.instruments._contract import SCORED
 from evenhand.instruments.swap.answers import named, wanted
 from evenhand.instruments.swap.contrasts import MATTERS

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from evenhand.findings.found import Cell, Estimate, Section
+from evenhand.findings.estimates import Cell, Estimate, Section
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.instruments.swap.contrasts import MATTERS, Contrast
 from evenhand.instruments.swap.squares import DISTANCES, SAME_PLACE

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.ratios import SHOWN
 from evenhand.findings.report import Report
 from evenhand.instruments.swap import tables

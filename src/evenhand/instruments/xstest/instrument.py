@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import polars as pl
 
 from evenhand.domain import Item
-from evenhand.findings.found import Section, how_sure
+from evenhand.findings.estimates import Section, how_sure
 from evenhand.findings.report import Report
-from evenhand.findings.scored import UNREADABLE
+from evenhand.findings.scoring import UNREADABLE
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from evenhand.findings.places import Place
+from evenhand.findings.paired_bins import Place
 from evenhand.views.charts import Chart
 from evenhand.views.charts.chart import INK, PLAIN, drawn, layered, listed, rows, wide_to, width_of
 from evenhand.views.charts.forest import said_at

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 import altair as alt
 
-from evenhand.findings.found import Bounds
+from evenhand.findings.estimates import Bounds
 from evenhand.views.charts import Chart
 from evenhand.views.charts.chart import (
     BAD,

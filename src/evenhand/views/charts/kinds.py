@@ -5,7 +5,7 @@ from typing import Any
 
 from altair.utils.schemapi import debug_mode
 
-from evenhand.findings.check import Audit, Audits
+from evenhand.findings.audit import Audit, Audits
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.monitoring import Monitoring

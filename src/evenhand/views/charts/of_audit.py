@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evenhand.findings.check import Audit
-from evenhand.findings.found import NO_SPREAD
+from evenhand.findings.audit import Audit
+from evenhand.findings.estimates import NO_SPREAD
 from evenhand.views.charts import Chart
 from evenhand.views.charts.forest import Panel, Row, State, forest
 from evenhand.views.charts.heat import Cell, heat

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Change
+from evenhand.findings.decision_rules import direction, in_unit
+from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import direction, in_unit
 from evenhand.views import numbers
 from evenhand.views.charts import Chart
 from evenhand.views.charts.dots import dots

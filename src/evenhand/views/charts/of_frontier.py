@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from evenhand.findings.found import Estimate
+from evenhand.findings.cost_effectiveness import harm_of
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.frontier import VOTE, Frontier
 from evenhand.findings.frontier_entry import Entry
 from evenhand.findings.item_cost import KINDS, CostKind, ItemCost
-from evenhand.findings.worth import harm_of
 from evenhand.views.charts import Chart
 from evenhand.views.charts.forest import Panel, Row, forest
 from evenhand.views.charts.of_report import DASHED, bounds_of

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from evenhand.findings.found import Estimate
+from evenhand.findings.decision_rules import ALPHA
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report, reach
-from evenhand.findings.rules import ALPHA
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.findings.verdicts import main_measure
 from evenhand.views import numbers
 from evenhand.views.charts import Chart

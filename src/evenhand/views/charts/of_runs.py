@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.reliability import Reliability
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.findings.sweep import Sweep
 from evenhand.views.charts import Chart
 from evenhand.views.charts.forest import forest

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.store.folder import as_file_name
 from evenhand.views.export.exported import Exported, Row, at
 from evenhand.views.export.inspect_sample import CHOICE, ended, listed, sample, usage

@@ -1,8 +1,8 @@
 """A pack shows a dossier in the forms that others read: one file per form, none per instrument."""
 
 from evenhand.findings.certificate import Certificate
-from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import FIGURES, PAGE, PRICES, Evidence
+from evenhand.findings.combined_report import Dossier
+from evenhand.findings.pack_manifest import FIGURES, PAGE, PRICES, Evidence
 from evenhand.store.folder import as_file_name
 from evenhand.views import html, page_of
 from evenhand.views.pack import cyclonedx, eee, figures, frameworks, hub, replay

@@ -7,11 +7,11 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evenhand.findings.check import Audit
+from evenhand.findings.audit import Audit
+from evenhand.findings.combined_report import Dossier
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import FIGURES, PAGE, Evidence, PackedRun
-from evenhand.findings.found import Coverage, Estimate
+from evenhand.findings.estimates import Coverage, Estimate
+from evenhand.findings.pack_manifest import FIGURES, PAGE, Evidence, PackedRun
 from evenhand.findings.report import Report
 from evenhand.findings.verdicts import by_group, main_measure
 from evenhand.views import numbers

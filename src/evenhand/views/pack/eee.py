@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import Evidence, Stamp
-from evenhand.findings.found import Estimate
+from evenhand.findings.combined_report import Dossier
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
+from evenhand.findings.pack_manifest import Evidence, Stamp
 from evenhand.findings.report import ALL, Report
 from evenhand.views.files import plain, printed
 

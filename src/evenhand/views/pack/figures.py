@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from evenhand.findings.dossier import Dossier
+from evenhand.findings.combined_report import Dossier
 from evenhand.views.files import plain, printed
 
 # Our choice: another processor may add in another order, which moves the last digits of a sum. What

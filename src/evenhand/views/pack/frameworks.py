@@ -6,8 +6,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import Evidence
+from evenhand.findings.combined_report import Dossier
+from evenhand.findings.pack_manifest import Evidence
 from evenhand.views import markdown
 from evenhand.views.blocks import GAP, Block, Grid, Heading, Line
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import Evidence, Stamp
+from evenhand.findings.combined_report import Dossier
+from evenhand.findings.pack_manifest import Evidence, Stamp
 from evenhand.findings.report import Report
 from evenhand.store.folder import as_file_name
 from evenhand.views import numbers

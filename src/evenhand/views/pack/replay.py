@@ -3,8 +3,8 @@
 import json
 import shlex
 
-from evenhand.findings.dossier import Dossier
-from evenhand.findings.evidence import CERTIFICATES, FIGURES, PRICES, Evidence, PackedPrices
+from evenhand.findings.combined_report import Dossier
+from evenhand.findings.pack_manifest import CERTIFICATES, FIGURES, PRICES, Evidence, PackedPrices
 
 _SCRIPT = """\
 #!/bin/sh

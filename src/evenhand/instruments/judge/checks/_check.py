@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.findings import check as findings
-from evenhand.findings.check import Check, State
+from evenhand.findings import audit as findings
+from evenhand.findings.audit import Check, State
 from evenhand.instruments.judge.evidence import Evidence
 from evenhand.statistics.bounded import p_below
 from evenhand.statistics.margins import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from evenhand.findings.check import Check
+from evenhand.findings.audit import Check
 from evenhand.instruments.judge.checks._check import (
     FEWEST_BASES,
     STATES,

@@ -7,8 +7,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
-from evenhand.findings.check import Check, State
-from evenhand.findings.over_items import agreement_over
+from evenhand.findings.audit import Check, State
+from evenhand.findings.clustered_agreement import agreement_over
 from evenhand.instruments.judge.checks._check import JudgeCheck
 from evenhand.instruments.judge.evidence import Evidence
 from evenhand.instruments.judge.probes import HUMAN

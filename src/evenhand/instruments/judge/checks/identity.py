@@ -1,6 +1,6 @@
 """Whether an identity of the author moves the marks."""
 
-from evenhand.findings.check import Check
+from evenhand.findings.audit import Check
 from evenhand.instruments.judge.checks._labels import OfLabels
 from evenhand.instruments.judge.evidence import Evidence
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from evenhand.findings.check import Check
+from evenhand.findings.audit import Check
 from evenhand.instruments.judge.checks._labels import OfLabels
 from evenhand.instruments.judge.evidence import Evidence
 from evenhand.statistics.margins import verdict

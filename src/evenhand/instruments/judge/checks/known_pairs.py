@@ -6,7 +6,7 @@ EvalBiasBench have pairs of answers of which one is the better, and each is aske
 
 import polars as pl
 
-from evenhand.findings.check import Check, State
+from evenhand.findings.audit import Check, State
 from evenhand.instruments._judge_pairs import BETTER_FIRST
 from evenhand.instruments.judge.checks._check import JudgeCheck, counted
 from evenhand.instruments.judge.evidence import Evidence

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
-from evenhand.findings.check import Check, ends
+from evenhand.findings.audit import Check, ends
 from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too_few, state_within
 from evenhand.instruments.judge.evidence import Evidence
 from evenhand.instruments.judge.probes import DESIGN

@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from evenhand.findings.check import Check
-from evenhand.findings.found import COVERAGE_FLOOR
+from evenhand.findings.audit import Check
+from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.instruments.judge.checks._check import STATES, JudgeCheck, enough, if_too_few
 from evenhand.instruments.judge.evidence import Evidence
 from evenhand.instruments.judge.probes import DESIGN

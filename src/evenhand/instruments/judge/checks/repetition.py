@@ -1,6 +1,6 @@
 """How far the marks move when the same question is asked again."""
 
-from evenhand.findings.check import Check
+from evenhand.findings.audit import Check
 from evenhand.instruments.judge.checks._check import JudgeCheck
 from evenhand.instruments.judge.evidence import Evidence
 

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
-from evenhand.findings.check import Check, State, ends
+from evenhand.findings.audit import Check, State, ends
 from evenhand.instruments.judge.checks._check import FEWEST_BASES, JudgeCheck, if_too_few
 from evenhand.instruments.judge.effects import SCORE_MARGIN
 from evenhand.instruments.judge.evidence import Evidence

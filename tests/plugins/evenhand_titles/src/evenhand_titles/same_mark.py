@@ -1,6 +1,6 @@
 """A check of judges: how often does one give the mark that it gives most?"""
 
-from evenhand.findings.check import Check, State
+from evenhand.findings.audit import Check, State
 from evenhand.instruments.judge.checks import JudgeCheck
 from evenhand.instruments.judge.evidence import Evidence
 

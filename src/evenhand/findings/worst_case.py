@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.findings.found import Bounds
+from evenhand.findings.estimates import Bounds
 from evenhand.findings.measures import Measure
 from evenhand.statistics.bounded import lowest_mean, p_mean_above
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import polars as pl
 
 from evenhand.errors import REFUSAL, UnreadableReply, UserError
-from evenhand.findings.found import Estimate, RedLine, Section
+from evenhand.findings.estimates import Estimate, RedLine, Section
 from evenhand.findings.measures import Grouping, Measure, PairedSpread
 from evenhand.store import RunReader
 

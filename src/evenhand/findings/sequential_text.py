@@ -4,10 +4,10 @@ saved."""
 from collections.abc import Iterator
 from typing import Literal
 
-from evenhand.findings.found import Estimate, Verdict, how_sure
+from evenhand.findings.estimates import Estimate, Verdict, how_sure
 from evenhand.findings.measures import Measure
-from evenhand.findings.scored import Scored
-from evenhand.findings.until import Stopped
+from evenhand.findings.scoring import Scored
+from evenhand.findings.sequential import Stopped
 from evenhand.statistics.sequences import BEYOND, OPEN, WITHIN
 
 _STATES: dict[str, Literal["shown", "not shown", "not known"]] = {

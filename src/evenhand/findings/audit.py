@@ -7,9 +7,9 @@ from typing import Any, Literal, Protocol
 
 import polars as pl
 
-from evenhand.findings.found import NO_SPREAD, Cell, Coverage, Estimate, Section
-from evenhand.findings.shown import Shown
-from evenhand.findings.spent import Money
+from evenhand.findings.cost import Money
+from evenhand.findings.display import Shown
+from evenhand.findings.estimates import NO_SPREAD, Cell, Coverage, Estimate, Section
 from evenhand.statistics.clusters import Interval
 
 # fail: shown to be outside of what the margin allows. underpowered: neither that nor the opposite

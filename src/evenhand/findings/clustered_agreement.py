@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from evenhand.errors import Undefined
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.bootstrap import LEAST, Statistic, of_all
 from evenhand.statistics.clusters import cluster_sums, clustered_mean

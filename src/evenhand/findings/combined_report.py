@@ -7,13 +7,13 @@ from typing import Any
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
-from evenhand.findings.check import Audit
-from evenhand.findings.chosen import Choice, choose
+from evenhand.findings.audit import Audit
 from evenhand.findings.comparison import Comparison, compare, same_sample, together
+from evenhand.findings.display import Shown
+from evenhand.findings.examples import Choice, choose
 from evenhand.findings.remedy import Judged
 from evenhand.findings.report import Report, report
-from evenhand.findings.scored import Scored
-from evenhand.findings.shown import Shown
+from evenhand.findings.scoring import Scored
 from evenhand.findings.summary import Summary
 from evenhand.store import RunReader, RunRecord
 

@@ -13,10 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.errors import UserError
+from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.measures import Measure
-from evenhand.findings.rules import ALPHA
-from evenhand.findings.scored import Scored, outcome_batches
-from evenhand.findings.until import Until, clusters_asked, placed, summed
+from evenhand.findings.scoring import Scored, outcome_batches
+from evenhand.findings.sequential import Until, clusters_asked, placed, summed
 from evenhand.statistics.sequences import OPEN, AnytimeInterval, anytime_mean
 from evenhand.store import RunReader
 

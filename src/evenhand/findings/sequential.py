@@ -14,10 +14,10 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import CorruptRun, Undefined, UserError
-from evenhand.findings.found import Estimate
+from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.rows import MASKED
-from evenhand.findings.scored import SCORED, Scored, outcome_batches
+from evenhand.findings.scoring import SCORED, Scored, outcome_batches
 from evenhand.statistics.sequences import OPEN, AnytimeInterval, Verdict, anytime_mean
 from evenhand.store import RunReader
 

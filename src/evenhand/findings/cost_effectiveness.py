@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.found import Change, RedLine
-from evenhand.findings.measures import Measure
-from evenhand.findings.rules import (
+from evenhand.findings.decision_rules import (
     ALPHA,
     benefit_excluded,
     direction,
@@ -26,7 +24,9 @@ from evenhand.findings.rules import (
     smallest_shown,
     too_few,
 )
-from evenhand.findings.scored import Scored
+from evenhand.findings.estimates import Change, RedLine
+from evenhand.findings.measures import Measure
+from evenhand.findings.scoring import Scored
 
 
 class Kind(StrEnum):

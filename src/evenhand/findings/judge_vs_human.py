@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.findings.check import Check, State, not_measured
-from evenhand.findings.found import COVERAGE_FLOOR, Estimate
-from evenhand.findings.over_items import agreement_over, difference_over, mean_over
+from evenhand.findings.audit import Check, State, not_measured
+from evenhand.findings.clustered_agreement import agreement_over, difference_over, mean_over
+from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.agreement import weighted_of_totals, weighted_sums
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from evenhand.domain import Draft, Turn
 from evenhand.findings.measures import Measure
-from evenhand.findings.scored import Scored, Scoring, outcome_batches
+from evenhand.findings.scoring import Scored, Scoring, outcome_batches
 from evenhand.store import RunReader
 from evenhand.store.tables import turn_of
 

@@ -12,12 +12,12 @@ import polars as pl
 
 from evenhand.errors import Undefined, UserError
 from evenhand.findings.coverage import count_lost, count_states, coverage_of
-from evenhand.findings.found import Change, Coverage, Flips
+from evenhand.findings.estimates import Change, Coverage, Flips
 from evenhand.findings.measures import AFTER, Measure
 from evenhand.findings.missing_data import defended_change
-from evenhand.findings.places import Place, gathered
+from evenhand.findings.paired_bins import Place, gathered
 from evenhand.findings.rows import keys_of, missing_of, row_values, rows_of
-from evenhand.findings.scored import Scored
+from evenhand.findings.scoring import Scored
 from evenhand.findings.totals import reason_of
 
 

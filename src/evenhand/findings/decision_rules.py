@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from evenhand.findings.found import NO_SPREAD, Change, Coverage, Estimate, RedLine
+from evenhand.findings.estimates import NO_SPREAD, Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm

@@ -7,7 +7,7 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.conditions import ORDER, WORDING, conditions, require_one_system
 from evenhand.findings.rows import keys_of, missing_of, row_values
-from evenhand.findings.scored import SCORED, Scored, Scoring, outcome_batches
+from evenhand.findings.scoring import SCORED, Scored, Scoring, outcome_batches
 from evenhand.store import RunReader
 
 VARIES = "varies"  # in place of a word, such as which option was picked, that the runs disagree on
