@@ -58,8 +58,8 @@ def of_report(report: "Report") -> Verdict:
         )
     answered = report.side.picked_by_itself(report.source)
     if answered:
-        says = f"These items were picked because this system answered them {answered}. {_NO_SAMPLE}"
-        return Verdict(state="not known", says=(says,))
+        why = f"These items were picked because this system answered them {answered}. {_NO_SAMPLE}"
+        return Verdict(state="not known", says=(why,))
     says = report.instrument.says(report)
     decided = report.instrument.state_of(report)  # by the tests that its tables print
     if decided is not None:
