@@ -4,22 +4,23 @@ why not."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 import pytest
-from evenhand.findings.filled import Filling
-from evenhand.findings.found import Change, Estimate
-from evenhand.findings.until import why_not
 
 import evenhand as eh
 from evenhand.errors import UserError
 from evenhand.experiments import gate_file
 from evenhand.findings.comparison import compare
+from evenhand.findings.estimates import Change, Estimate
 from evenhand.findings.gate import GateCheck, gate
 from evenhand.findings.measures import Clusterings, Statistic
 from evenhand.findings.plan import plan
 from evenhand.findings.report import report
+from evenhand.findings.sequential import why_not
+from evenhand.findings.worst_case import Filling
 from evenhand.instruments import Mean, Measure
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.store import RunReader
@@ -42,7 +43,8 @@ class RootMeanSquare(Statistic):
     def _sums(self, measure: Measure, rows: pl.DataFrame, side: str = "") -> np.ndarray:
         squares = pl.col(f"{measure.name}.value{side}") ** 2
         sums = rows.group_by("cluster", maintain_order=True).agg(squares.sum(), n=squares.count())
-        return sums.drop("cluster").to_numpy().astype(np.float64)
+        table: np.ndarray = sums.drop("cluster").to_numpy().astype(np.float64)
+        return table
 
     def estimate(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Estimate:
         assert by == ("cluster",)
@@ -70,7 +72,8 @@ class RootMeanSquare(Statistic):
 
 
 def _root(sums: np.ndarray) -> np.ndarray:
-    return np.sqrt(sums[:, 0] / sums[:, 1])
+    root: np.ndarray = np.sqrt(sums[:, 0] / sums[:, 1])
+    return root
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class ClippedMean(Mean):
 class Scores(Titles):
     name = "scores"
     harm = "clipped"
-    measures = (
+    measures: ClassVar[tuple[Measure, ...]] = (
         Measure(name="clipped", label="clipped", statistic=ClippedMean(_SCORE), better="lower",
                 role="primary", margin=0.2, within=(-0.5, 0.5)),
         Measure(name="root", label="root", statistic=RootMeanSquare(_SCORE), better="lower",
@@ -115,11 +118,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     for name, letters in (("before", "AACAB"), ("after", "CCBCA")):
         eh.measure(Scores(), model=_answering(letters), out=folder / name)
     return RunReader(folder / "before"), RunReader(folder / "after")
-
-
-def _scores(run: RunReader) -> np.ndarray:
-    choices = run.results().collect()["choice"].to_numpy()
-    return np.array([1.0, -1.0, 0.0])[choices]
 
 
 def _numbers(run: RunReader) -> dict[str, float]:

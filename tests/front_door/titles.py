@@ -26,7 +26,7 @@ class Titles(Instrument):
     columns = ("choice",)
     facts: ClassVar = {"occupation": pl.String()}
     options = TitlesOptions
-    measures = (
+    measures: ClassVar[tuple[Measure, ...]] = (
         Measure(
             name="guessed",
             label="guesses a sex",

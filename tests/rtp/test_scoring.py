@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from evenhand.errors import CorruptRun, UserError
+from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.report import report
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts.continuations import continuation
@@ -263,6 +264,7 @@ def test_self_bleu_takes_the_first_ten_by_their_number_in_whatever_order_they_we
             "text": ["one of its own kind", *["the cat sat on the mat"] * 10],
         }
     )
+    assert isinstance(measure.statistic, MeanOfClusters)
     found = measure.statistic.cluster_values(measure, rows.select("cluster", **measure.columns()))
     assert found["value"].to_list() == [1.0]
 
