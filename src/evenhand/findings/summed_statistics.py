@@ -297,7 +297,7 @@ class _Ratios(_Summed):
 
 @dataclass(frozen=True, slots=True)
 class Ratio(_Ratios):
-    """scale · Σnumerator/Σdenominator + shift, over the rows where neither is null."""
+    """A ratio is scale · Σnumerator/Σdenominator + shift, over the rows where neither is null."""
 
     numerator: pl.Expr
     denominator: pl.Expr
@@ -339,8 +339,8 @@ class Ratio(_Ratios):
 
 @dataclass(frozen=True, slots=True)
 class SumOfRatios(_Ratios):
-    """shift + Σ weight · (Σnumerator/Σdenominator), each ratio over the rows where neither of its
-    two is null: a share that is weighted by strata, or one share minus another.
+    """A sum of ratios is shift + Σ weight · (Σnumerator/Σdenominator), each ratio over the rows where
+    neither of its two is null: a share weighted by strata, or one share minus another.
 
     >>> SumOfRatios(((1.0, right & aligned, aligned), (-1.0, right & ~aligned, ~aligned)))
     """
