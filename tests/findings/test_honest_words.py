@@ -117,6 +117,14 @@ def test_a_system_is_not_compared_on_items_that_were_picked_because_it_failed(
     assert states == ["not known", "shown"]
 
 
+def test_a_bias_that_turned_to_the_other_side_is_not_the_same_as_before(tmp_path: Path) -> None:
+    for name, letter in (("she", "A"), ("he", "B")):
+        eh.measure(Leaning(), model=always(letter), out=tmp_path / name)
+    turned = compare(Leaning(), RunReader(tmp_path / "she"), RunReader(tmp_path / "he"))
+    assert (turned["score"].effect, turned["score"].difference) == (0.0, -2.0)
+    assert turned.verdict.state == "not known"
+
+
 def test_two_items_of_one_id_are_refused_in_a_comparison(tmp_path: Path) -> None:
     class Twice(Titles):
         name = "twice"

@@ -171,3 +171,15 @@ def test_a_baseline_that_stopped_early_is_refused() -> None:
     found = judged((Early(_first(before, 20), 60), after))
     assert found.verdict == "broken"
     assert "only its own report may use it" in found.says
+
+
+def test_a_bias_that_turned_to_the_other_side_does_not_pass() -> None:
+    before, _ = two_runs(np.random.default_rng(1), 60, 0.0, again=0.0)
+    one_side, other_side = (
+        before.rows.with_columns(choice=pl.lit(side, pl.Int64)) for side in (0, 1)
+    )
+    judged_runs = judged((InMemory("before", one_side), InMemory("after", other_side)), margin=0.25)
+    lean = next(each for each in judged_runs.checks if each.name == "lean")
+    assert lean.change is not None
+    assert (lean.change.effect, abs(lean.change.difference or 0.0)) == (0.0, 2.0)
+    assert lean.verdict == "open"

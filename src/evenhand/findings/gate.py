@@ -302,7 +302,8 @@ class _Seen:
         said = f"{measure.label}: {loss_seen(change, measure)}{after}"
         if self.incomplete or change.difference is None:
             return "broken", self.incomplete or said
-        if turned(change, measure, measure.margin or 0.0):
+        margin, center = measure.margin or 0.0, measure.center or 0.0
+        if turned(change, measure, margin) and abs((change.after or 0.0) - center) >= margin:
             places = f"{change.before:+.3f} → {change.after:+.3f}"
             return "open", f"the bias now goes the other way, {places}: {said}"
         if within:
