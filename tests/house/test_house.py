@@ -102,11 +102,6 @@ def test_only_config_reads_the_environment_and_only_the_cli_prints() -> None:
             assert not re.search(r"\bprint\(", text), file
 
 
-def test_no_source_file_is_longer_than_400_lines() -> None:
-    for file in (ROOT / "src").rglob("*.py"):
-        assert len(file.read_text().splitlines()) <= 400, file
-
-
 def test_the_package_runs_without_what_only_its_tests_need() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [re.match(r"[\w-]+", line)[0] for line in project["dependencies"]]  # type: ignore[index]

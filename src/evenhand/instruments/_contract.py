@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from evenhand.errors import UserError
 from evenhand.findings.cluster_statistics import MeanOfClusters, OfMeans, OfTotals, ShareOfClusters
 from evenhand.findings.estimates import Section
-from evenhand.findings.measures import Grouping, Measure, PairedSpread
+from evenhand.findings.measures import Grouping, Measure, PairedSpread, Statistic
 from evenhand.findings.scoring import SCORED, Scored, why_lost
 from evenhand.findings.summed_statistics import Mean, Ratio, Share, SumOfRatios
 from evenhand.foreign import Asked
@@ -52,6 +52,7 @@ __all__ = [
     "Services",
     "Share",
     "ShareOfClusters",
+    "Statistic",
     "SumOfRatios",
     "card_of",
     "option",
