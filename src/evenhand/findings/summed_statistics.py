@@ -339,7 +339,7 @@ class Ratio(_Ratios):
 
 @dataclass(frozen=True, slots=True)
 class SumOfRatios(_Ratios):
-    """A sum of ratios is shift + Σ weight · (Σnumerator/Σdenominator), each ratio over the rows where
+    """A sum of ratios is shift + Σ weight · (Σnumerator/Σdenominator), each over the rows where
     neither of its two is null: a share weighted by strata, or one share minus another.
 
     >>> SumOfRatios(((1.0, right & aligned, aligned), (-1.0, right & ~aligned, ~aligned)))
